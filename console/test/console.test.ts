@@ -7,7 +7,7 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createSignInLink } from '../../src/db/sessions.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import type { Permission } from '../../src/domain/keys.ts';
-import { bodyOf, revenuecatEvent } from '../../test/support/provider-fixtures.ts';
+import { runBlocks } from '../../test/support/runnable-page.ts';
 import type { TestService } from '../../test/support/service.ts';
 import { button, checkPage, firstLoadOf, row, title, violationsOf, WINDOWS } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
@@ -17,7 +17,7 @@ const KIB = 1024;
 /** What the first load may have, gzip. */
 const BUDGET = { '.js': 220 * KIB, '.css': 40 * KIB };
 
-describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
+describeInBrowser('the console in a browser', ({ service, newPage }) => {
   const linkOf = async (accountId: AccountId | null, isNew = accountId === null): Promise<string> => {
     const token = await createSignInLink(service.sql, accountId, {
       now: Date.now(),
@@ -64,9 +64,11 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     // The token is neither in the address bar nor in the history.
     expect(page.url()).not.toContain('token');
 
+    await page.getByText('Create the secret below.').waitFor();
     await button(page, 'Create a secret').click();
     const secret = await page.getByRole('status').locator('code').innerText();
-    await button(page, /^Test the connection/).click();
+    await page.getByText('Ready to receive. RevenueCat has not sent anything yet.').waitFor();
+    // Each step opens when the one before is done, and the secret is still shown.
     await button(page, 'Run the self-test').click();
     await page.getByText('Sales can be counted.').waitFor({ timeout: 60_000 });
     await row(page, /^Passed Repeat recognized/).waitFor();
@@ -78,45 +80,61 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     // What a later step asks for is not a finding of the self-test.
     expect(await page.getByText('There is no active link.').count()).toBe(0);
 
-    await button(page, /^Add your first creator/).click();
     await page.getByLabel('Name of the creator').fill('Ada');
     await page.getByLabel('Where the link leads').fill('https://example.com/get');
     await page.getByLabel('Code', { exact: true }).fill('ada');
     await button(page, 'Create the creator and the link').click();
     const link = await page.locator('code', { hasText: '/l/' }).innerText();
     await page.getByRole('img', { name: `QR code of ${link}` }).waitFor();
+    await page.getByText('Open the link in this browser').waitFor();
+    expect(await page.getByText(secret).count()).toBe(1);
 
-    await button(page, /^Put the SDK/).click();
-    const sdkKey = /pk_live_\w+/.exec(await page.locator('pre').innerText())?.[0] ?? '';
+    // What a browser does with the link. The destination is another host, so it is not loaded, and a headless browser counts as a bot.
+    const headers = {
+      'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0',
+    };
+    const redirect = await page.request.get(link, { maxRedirects: 0, headers });
+    const token = new URL(redirect.headers()['location'] ?? '').searchParams.get('claim_token') ?? '';
+    await button(page, /^Add your first creator and link \(Done\) *1 click in 30 days/).waitFor();
+
     await page.getByRole('tab', { name: 'HTTP' }).click();
-    await page.locator('pre', { hasText: /"claimToken": "TOKEN"[^]*"affiliateCode": "CODE"/ }).waitFor();
+    const sdkCommands = await page
+      .locator('pre', { hasText: /"claimToken": "TOKEN"[^]*"affiliateCode": "CODE"/ })
+      .innerText();
+    await runPage(sdkCommands, { DEVICE: 'device-1', TOKEN: token, USER: 'user-1' });
+    await page.getByText('Waiting for billing to report a user').waitFor({ timeout: 30_000 });
 
     await button(page, /^Receive the first purchase/).click();
-    await page.getByText('Waiting for the first real delivery').waitFor();
-    // What the app and the billing provider do with what the page showed.
-    await post('/sdk/install', sdkKey, {
-      deviceId: 'device-1',
-      firstOpenAt: Date.now(),
-      affiliateCode: 'ada',
-    });
-    await post('/sdk/identify', sdkKey, {
-      deviceId: 'device-1',
-      customerUserId: 'user-1',
-      identifiedAt: Date.now(),
-    });
-    const response = await fetch(`${service.url}/webhooks/revenuecat/${appId}`, {
-      method: 'POST',
-      // The token is the whole header.
-      headers: { 'content-type': 'application/json', authorization: secret },
-      body: bodyOf(revenuecatEvent({ userId: 'user-1', occurredAt: Date.now() })).toString(),
-    });
-    expect(response.status).toBe(200);
+    await page.getByText('Billing providers cannot reach this address.').waitFor();
+    const purchase = await page.locator('pre', { hasText: '/webhooks/' }).innerText();
+    expect(purchase).toContain(appId);
+    await runPage(purchase, { SECRET: secret, USER: 'user-1' });
     await page.getByText('The set-up is complete.').waitFor();
-    await page.getByText('They match').waitFor({ timeout: 30_000 });
+    await page.getByText('1 user id is on both sides.').waitFor();
+    await page.getByText('They match').waitFor();
     await page.getByText('6 of 6 done').waitFor();
     // From then on, the console opens with the overview.
     await page.goto(`${service.url}/console/`);
     await title(page, 'Overview');
+    expect(problems()).toEqual([]);
+  });
+
+  test('the command for Stripe on the set-up page is a signed purchase that the service accepts', async () => {
+    const { page, problems } = await newPage();
+    const { appId } = await begin(page, 'Stripe Ltd');
+    const secret = 'whsec_plainly_fake_0123456789';
+    await page.getByRole('tab', { name: 'Stripe' }).click();
+    await page.getByLabel('Signing secret of Stripe').fill(secret);
+    await button(page, 'Store the secret').click();
+    await button(page, /^Receive the first purchase/).click();
+    const purchase = await page.locator('pre', { hasText: '/webhooks/stripe/' }).innerText();
+    await runPage(purchase, { SECRET: secret, USER: 'user-1' });
+    await page.getByText(/^Stripe delivered /).waitFor();
+    const events = await service.sql`
+      select kind, environment, customer_user_id, amount_cents from events where app_id = ${appId}`;
+    expect(events).toMatchObject([
+      { kind: 'purchase', environment: 'production', customerUserId: 'user-1', amountCents: 999 },
+    ]);
     expect(problems()).toEqual([]);
   });
 
@@ -435,8 +453,9 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
       await button(page, 'Create a secret').click();
       await page.getByText('shown once').waitFor();
       await check('set-up, secret');
+      await button(page, 'Run the self-test').waitFor();
       for (const step of [
-        /^Test the connection/,
+        /^Add your first creator/,
         /^Put the SDK/,
         /^Check that user ids/,
         /^Receive the first/,
@@ -543,6 +562,16 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     }
   });
 });
+
+/** Runs commands that a page shows in a shell, with its placeholders replaced. */
+async function runPage(commands: string, values: Readonly<Record<string, string>>): Promise<void> {
+  const script = Object.entries(values).reduce(
+    (text, [name, value]) => text.replaceAll(new RegExp(`\\b${name}\\b`, 'g'), value),
+    commands,
+  );
+  const { status, stderr } = await runBlocks([{ line: 1, script, printed: null }], {});
+  expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' });
+}
 
 async function countApps({ sql }: TestService): Promise<number> {
   const { apps } = await sql.one<{ apps: number }>`select count(*)::int as apps from apps`;

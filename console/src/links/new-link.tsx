@@ -63,7 +63,7 @@ function Form({
         <TextInput
           label="Code"
           placeholder="ada"
-          description="The end of the link, and what the creator can say aloud. It never changes. Generated if you leave it empty."
+          description="The end of the link, and what the creator can say aloud. It never changes. A random code if you leave it empty."
           maxLength={64}
           value={slug}
           onChange={(event) => setSlug(event.currentTarget.value)}

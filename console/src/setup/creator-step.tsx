@@ -7,6 +7,11 @@ import { CopyLine, ErrorBox, Waiting } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { QrCode } from './qr.tsx';
 
+/** Whether only this computer can open an address. */
+function isLoopback(url: string): boolean {
+  return /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
+}
+
 function NewCreator({ appId }: { readonly appId: string }) {
   const canWrite = usePermission('write');
   const [name, setName] = useState('');
@@ -63,7 +68,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
         <TextInput
           label="Where the link leads"
           placeholder="https://apps.apple.com/app/…"
-          description="Your page in a store, or a page of your own."
+          description="Your page in a store, or a page of your own. Begins with https://."
           type="url"
           required
           withAsterisk={false}
@@ -73,7 +78,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
         <TextInput
           label="Code"
           placeholder="ada"
-          description="The end of the link, and what the creator can say aloud. Generated if you leave it empty."
+          description="The end of the link, and what the creator can say aloud. A random code if you leave it empty."
           maxLength={64}
           value={slug}
           onChange={(event) => setSlug(event.currentTarget.value)}
@@ -118,8 +123,9 @@ export function CreatorStep({ appId }: { readonly appId: string }) {
           SDK.
         </Text>
         <Text size="sm" className="quiet">
-          Open the link on a phone to count the first click, then install the app there. Clicks so far:{' '}
-          {link.clicks}.
+          {isLoopback(link.url)
+            ? 'Open the link in this browser to count the first click. The address that it leads to contains the claim_token for the next step.'
+            : 'Open the link on a phone to count the first click, then install the app there.'}
         </Text>
       </Stack>
       <QrCode url={link.url} name={link.slug} />

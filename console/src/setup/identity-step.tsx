@@ -1,14 +1,16 @@
 import { Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { api, read } from '../api/client.ts';
-import type { Schemas } from '../api/client.ts';
+import type { Schemas, Setup } from '../api/client.ts';
 import { KEYS, LIVE_MS } from '../api/queries.ts';
+import { formatCountOf } from '../format.ts';
 import { ErrorBox, Waiting } from '../parts.tsx';
 
-/** Asks whether the app and billing report the same user ids. */
-export function useIdentity(appId: string, isEnabled: boolean) {
+/** Asks whether the app and billing report the same user ids, and again when the set-up has another user or sale. */
+export function useIdentity(appId: string, { identified, firstSaleAt }: Setup, isEnabled: boolean) {
   return useQuery({
-    queryKey: KEYS.identity(appId),
+    queryKey: [...KEYS.identity(appId), identified, firstSaleAt],
+    placeholderData: keepPreviousData,
     queryFn: async () =>
       await read(api.GET('/apps/{appId}/diagnostics/identity', { params: { path: { appId } } })),
     enabled: isEnabled,
@@ -43,12 +45,17 @@ export function IdentityStep({ identity }: { readonly identity: ReturnType<typeo
     return <ErrorBox error={identity.error} retry={() => void identity.refetch()} />;
   if (identity.data === undefined) return <Waiting what="user ids" />;
   const { verdict, overlapCount, billingOnlySamples, attributionOnlySamples } = identity.data;
+  const isOnlyIdentified = verdict === 'no_data' && attributionOnlySamples.length > 0;
   return (
     <Stack gap="sm">
-      <Text size="sm">{VERDICTS[verdict]}</Text>
+      <Text size="sm">
+        {isOnlyIdentified
+          ? 'Waiting for billing to report a user. The first purchase in the next step does so.'
+          : VERDICTS[verdict]}
+      </Text>
       {verdict === 'ok' && (
         <Text size="sm" className="quiet">
-          {overlapCount} of the compared user ids are on both sides.
+          {formatCountOf(overlapCount, 'user id')} {overlapCount === 1 ? 'is' : 'are'} on both sides.
         </Text>
       )}
       <Samples title="Only billing reports" ids={billingOnlySamples} />

@@ -17,7 +17,7 @@ function sentencesOf(hint: string): string[] {
 
 function deliveryText({ configured, lastDelivery, title }: Provider): string {
   if (!configured) return `${title} is not connected.`;
-  if (lastDelivery === null) return `Connected. ${title} has not sent anything yet.`;
+  if (lastDelivery === null) return `Ready to receive. ${title} has not sent anything yet.`;
   const ago = formatAgo(lastDelivery.receivedAt);
   return lastDelivery.signatureValid
     ? `Connected. The last webhook arrived ${ago} (${lastDelivery.processingStatus}).`
@@ -52,8 +52,9 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
         <CopyLine text={provider.url} what={`the webhook URL of ${title}`} />
         {!provider.url.startsWith('https:') && (
           <Text size="sm" className="quiet" mt={4}>
-            {title} can post only to a public https address. To try everything on your own computer this URL
-            is enough; before you connect {title} itself, have the operator set PUBLIC_URL.
+            {title} can post only to a public https address: start the service with PUBLIC_URL=https://… (the
+            operator does this). To try everything before that, this URL is enough: the last step has a
+            command that sends a purchase.
           </Text>
         )}
       </div>
@@ -62,6 +63,7 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
           What to do at {title}
         </Text>
         <List type="ordered" size="sm" spacing={6} pr="md">
+          {!generatesSecret && !configured && <List.Item>Create the secret below.</List.Item>}
           {sentencesOf(provider.setupHint).map((sentence) => (
             <List.Item key={sentence}>{sentence}</List.Item>
           ))}
@@ -109,7 +111,10 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
       </form>
       {store.data?.secret !== undefined && (
         <Secret text={store.data.secret} what="the secret">
-          Paste it at {title} as the step above says. Lost it? Create a new one.
+          {provider.url.startsWith('https:')
+            ? `Paste it at ${title} as the step above says.`
+            : 'Keep it for the command of the last step.'}{' '}
+          Lost it? Create a new one.
         </Secret>
       )}
     </Stack>

@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, Stack, Tabs, Text } from '@mantine/core';
+import { Anchor, Button, Code, Group, Stack, Tabs, Text } from '@mantine/core';
 import { api, read, serviceUrl } from '../api/client.ts';
 import type { Setup } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
@@ -23,6 +23,14 @@ export function SdkStep({ appId, setup }: { readonly appId: string; readonly set
         Two calls: <b>start</b> at each launch, and <b>identify</b> when somebody signs in. The user id must
         be exactly the one that your billing provider reports; otherwise no purchase can be attributed.
       </Text>
+      <Text size="sm">
+        The packages are in no registry yet: build them with <Code>sdks/release.sh</Code>. To try everything
+        without an app, use the commands under HTTP.
+      </Text>
+      <Text size="sm" className="quiet">
+        The first purchase needs the live key, which is meant here. A test key, <Code>pk_test_…</Code>, comes
+        from the API and is for builds that are not for customers: what it reports earns nothing.
+      </Text>
       {known === undefined ? (
         <Group gap="sm">
           <Text size="sm" className="quiet" style={{ flex: '1 1 240px' }}>
@@ -36,8 +44,9 @@ export function SdkStep({ appId, setup }: { readonly appId: string; readonly set
         </Group>
       ) : (
         <Text size="sm" className="quiet">
-          The code contains your SDK key. Copy it now: after you leave this page, only its first and last
-          characters are shown. It is no secret, since every copy of your app contains it.
+          The code contains your SDK key. Copy it before you close this page: later only its first and last
+          characters are shown, since the service keeps only its hash. It is no secret: every copy of your app
+          contains it.
         </Text>
       )}
       {rotate.error !== null && <ErrorBox error={rotate.error} />}

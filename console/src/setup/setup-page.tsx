@@ -7,13 +7,14 @@ import { api, Problem, read } from '../api/client.ts';
 import type { Setup } from '../api/client.ts';
 import { KEYS, LIVE_MS } from '../api/queries.ts';
 import { formatAgo, formatCountOf, formatInstant } from '../format.ts';
-import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { CodeBlock, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { CreatorStep } from './creator-step.tsx';
 import { IdentityStep, useIdentity } from './identity-step.tsx';
 import { ProviderStep } from './provider-step.tsx';
 import { SdkStep } from './sdk-step.tsx';
 import { SelfTestStep, useSelfTest } from './self-test-step.tsx';
+import { TEST_PURCHASES } from './snippets.ts';
 import { Step } from './step.tsx';
 
 interface StepSpec {
@@ -32,17 +33,47 @@ function lastAccepted({ providers }: Setup): { readonly title: string; readonly 
   return accepted.toSorted((a, b) => b.receivedAt - a.receivedAt)[0] ?? null;
 }
 
+/** Says how to send a purchase where no billing provider can. */
+function TestPurchase({ setup }: { readonly setup: Setup }) {
+  const connected = setup.providers.filter(({ configured }) => configured);
+  const provider = connected.find(({ provider: name }) => name in TEST_PURCHASES);
+  const command = TEST_PURCHASES[provider?.provider ?? ''];
+  if (provider === undefined || command === undefined) {
+    return (
+      <Text size="sm">
+        Billing providers cannot reach this address. To try a purchase on your own computer, create a secret
+        for RevenueCat in the first step: then a command is shown here.
+      </Text>
+    );
+  }
+  return (
+    <>
+      <Text size="sm">
+        Billing providers cannot reach this address. Send a purchase as {provider.title} would, in a terminal
+        of this computer. Replace SECRET by the secret of the first step, and USER by the user id that the app
+        passed to identify.
+      </Text>
+      <CodeBlock code={command(provider.url)} what={`the purchase of ${provider.title}`} />
+      <Text size="sm" className="quiet">
+        It counts like a purchase with real money: it creates a commission, which cannot be deleted, and ends
+        the set-up. So send it only to an app that you created for tests.
+      </Text>
+    </>
+  );
+}
+
 function DeliveryStep({ setup }: { readonly setup: Setup }) {
   const accepted = lastAccepted(setup);
   const refused = setup.providers.filter(({ lastDelivery }) => lastDelivery?.signatureValid === false);
+  const isPublic = setup.providers.every(({ url }) => url.startsWith('https:'));
   return (
     <Stack gap="sm" aria-live="polite">
       {accepted === null && refused.length === 0 && (
         <Group gap="sm" wrap="nowrap">
           <span className="pulse" aria-hidden="true" />
           <Text size="sm">
-            Waiting for the first real delivery. Send a test event at your billing provider; it appears here
-            within seconds.
+            Waiting for the first real delivery. {isPublic && 'Send a test event at your billing provider.'}{' '}
+            It appears here within seconds.
           </Text>
         </Group>
       )}
@@ -57,17 +88,26 @@ function DeliveryStep({ setup }: { readonly setup: Setup }) {
           {accepted.title} delivered {formatAgo(accepted.receivedAt)}, and the service accepted it.
         </Text>
       )}
-      <Text size="sm">
-        {setup.firstSaleAt === null
-          ? 'The last step is a purchase with real money: open the link on a phone, install the app, sign in, and buy. A sandbox purchase shows on the page Events that everything works; it never earns, so it does not end the set-up.'
-          : `The first attributed purchase was made on ${formatInstant(setup.firstSaleAt)}. The set-up is complete.`}
-      </Text>
+      {setup.firstSaleAt !== null ? (
+        <Text size="sm">
+          The first attributed purchase was made on {formatInstant(setup.firstSaleAt)}. The set-up is
+          complete.
+        </Text>
+      ) : isPublic ? (
+        <Text size="sm">
+          The last step is a purchase with real money: open the link on a phone, install the app, sign in, and
+          buy. A sandbox purchase shows on the page Events that everything works; it never earns, so it does
+          not end the set-up.
+        </Text>
+      ) : (
+        <TestPurchase setup={setup} />
+      )}
     </Stack>
   );
 }
 
 function Checklist({ appId, setup }: { readonly appId: string; readonly setup: Setup }) {
-  const identity = useIdentity(appId, usePermission('read'));
+  const identity = useIdentity(appId, setup, usePermission('read'));
   const test = useSelfTest(appId);
   const connected = setup.providers.filter(({ configured }) => configured);
   const accepted = lastAccepted(setup);
@@ -117,11 +157,16 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
     },
   ];
   const next = steps.find(({ isDone }) => !isDone)?.id;
-  // Until somebody opens or closes a step, the next one is open, or the one that the address names. It stays open while its result is read.
+  // Until somebody opens or closes it, a step is open from when it is the next one, or if the address names it. It stays open while its result is read.
   const [toggled, setToggled] = useState<Readonly<Record<string, boolean>>>({});
   const [query] = useSearchParams();
-  const [shown, setShown] = useState(query.has('provider') ? 'provider' : next);
-  const isOpen = (id: string) => toggled[id] ?? id === shown;
+  const [lastNext, setLastNext] = useState(next);
+  const [shown, setShown] = useState([query.has('provider') ? 'provider' : next]);
+  if (next !== lastNext) {
+    setLastNext(next);
+    setShown([...shown, next]);
+  }
+  const isOpen = (id: string) => toggled[id] ?? shown.includes(id);
   const done = steps.filter(({ isDone }) => isDone).length;
   return (
     <>
@@ -146,10 +191,7 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
             state={step.isDone ? 'done' : step.id === next ? 'next' : 'open'}
             isOpen={isOpen(step.id)}
             isTarget={step.id === 'provider' && query.has('provider')}
-            onToggle={() => {
-              setToggled({ ...toggled, [step.id]: !isOpen(step.id) });
-              setShown(step.id);
-            }}
+            onToggle={() => setToggled({ ...toggled, [step.id]: !isOpen(step.id) })}
           >
             {step.body}
           </Step>

@@ -38,7 +38,9 @@ await identify(userId);`,
   },
   {
     platform: 'Flutter',
-    code: (key, url) => `await Tributary.start(
+    code: (key, url) => `import 'package:tributary_flutter/tributary_flutter.dart';
+
+await Tributary.start(
   apiKey: '${key}',
   options: TributaryOptions(apiBaseUrl: '${url}'),
 );
@@ -60,15 +62,39 @@ await identify(userId);`,
     code: (
       key,
       url,
-    ) => `# Without an SDK: at the first launch, with the claim_token that the link added to its destination
+    ) => `# Replace DEVICE by any id of the device, TOKEN by the claim_token in the address that the link led to, and USER by a user id
+
+# Without an SDK: at the first launch
 curl ${url}/sdk/install -H 'Authorization: Bearer ${key}' \\
   -H 'Content-Type: application/json' \\
-  -d '{ "deviceId": "DEVICE", "firstOpenAt": NOW_IN_MS, "claimToken": "TOKEN" }'
+  -d '{ "deviceId": "DEVICE", "firstOpenAt": '$(date +%s)000', "claimToken": "TOKEN" }'
 # If the user entered a code instead of opening a link, replace "claimToken" by "affiliateCode": "CODE"
 
 # After sign-in, with the id that the billing provider reports
 curl ${url}/sdk/identify -H 'Authorization: Bearer ${key}' \\
   -H 'Content-Type: application/json' \\
-  -d '{ "deviceId": "DEVICE", "customerUserId": "USER", "identifiedAt": NOW_IN_MS }'`,
+  -d '{ "deviceId": "DEVICE", "customerUserId": "USER", "identifiedAt": '$(date +%s)000' }'`,
   },
 ];
+
+/**
+ * The commands that send a purchase of 9.99 USD as a billing provider would, by the provider's name, for a service that no
+ * provider can reach. SECRET is the webhook secret, USER the user id of the app.
+ */
+export const TEST_PURCHASES: Readonly<Record<string, (webhookUrl: string) => string>> = {
+  revenuecat: (url) => `NOW=$(date +%s)000
+curl ${url} -H 'Authorization: SECRET' \\
+  -H 'Content-Type: application/json' \\
+  -d '{"event": {"id": "try-'$NOW'", "type": "INITIAL_PURCHASE",
+    "event_timestamp_ms": '$NOW', "purchased_at_ms": '$NOW',
+    "environment": "PRODUCTION", "store": "APP_STORE",
+    "transaction_id": "'$NOW'", "app_user_id": "USER",
+    "price": 9.99, "currency": "USD"}}'`,
+  stripe: (url) => `NOW=$(date +%s)
+BODY='{"id": "evt_'$NOW'", "type": "payment_intent.succeeded",
+  "created": '$NOW', "livemode": true,
+  "data": {"object": {"id": "pi_'$NOW'", "amount_received": 999,
+    "currency": "usd", "metadata": {"app_user_id": "USER"}}}}'
+SIGNATURE=$(printf %s "$NOW.$BODY" | openssl dgst -sha256 -hmac 'SECRET' -r | cut -d ' ' -f 1)
+curl ${url} -H "Stripe-Signature: t=$NOW,v1=$SIGNATURE" -d "$BODY"`,
+};
