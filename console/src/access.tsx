@@ -189,7 +189,7 @@ function KeyRow({
           )}
         </Group>
         <Text size="xs" className={row.isForSignInLinks ? 'quiet' : 'quiet code-text'}>
-          {row.isForSignInLinks ? 'Of links that the command line prints; nobody has its text' : row.display}
+          {row.isForSignInLinks ? 'Used by the sign-in links; nobody can read it' : row.display}
         </Text>
       </td>
       <td>

@@ -44,8 +44,8 @@ export default function NewAppPage() {
   return (
     <>
       <PageHead title={isFirst ? 'Create your first app' : 'New app'}>
-        An app has its own links, creators and billing providers. You can change all of this later;
-        commissions that exist stay as they are.
+        An app has its own links, creators and billing providers. You can change all of this later; links keep
+        their address, and commissions that exist stay as they are.
       </PageHead>
       <form
         className="surface"
@@ -64,7 +64,7 @@ export default function NewAppPage() {
           <TextInput
             label="Name"
             placeholder="Lantern Notes"
-            description="Creators see it on their page, and their links begin with it."
+            description="Creators see it on their page, and their links contain it."
             required
             withAsterisk={false}
             maxLength={200}

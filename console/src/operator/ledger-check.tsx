@@ -228,7 +228,7 @@ export function LedgerCheck() {
       <Stack gap="sm">
         <Text size="sm" className="quiet">
           Every rule of the money, and every sum of the dashboards, is checked against all rows of all apps.
-          The check reads much and changes nothing. It runs while this page is open.
+          The check reads much and changes nothing. Keep this page open until it ends.
         </Text>
         <div>
           {/* Always there, so that screen readers announce its changes, and without the progress, which changes often. */}

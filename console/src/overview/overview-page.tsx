@@ -22,7 +22,11 @@ const Chart = lazy(async () => await import('../chart.tsx'));
 
 type Overview = Schemas['AppOverview'];
 
-const percent = new Intl.NumberFormat(NUMBER_LOCALE, { style: 'percent', maximumFractionDigits: 1 });
+const percent = new Intl.NumberFormat(NUMBER_LOCALE, {
+  style: 'percent',
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1,
+});
 
 /** Says which part of the step before came this far, and what the previous period had. */
 function stepHint(part: number, of: number | null, step: string, before: string): string {
