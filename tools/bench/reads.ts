@@ -10,7 +10,7 @@ import { median } from './support.ts';
 /**
  * `npm run bench -- reads`: the reads of founders in a database of 10,000 clicks and as many commissions, and in one of 10,000,000
  * clicks and 1,000,000 commissions, in turns in one run. The rows are inserted without triggers, and the roll-ups are then
- * computed from them. Needs 15 GB of disk and ten minutes.
+ * computed from them. Needs 15 GB of disk and twenty to forty minutes.
  */
 const SMALL = Number(process.env['BENCH_SMALL'] ?? 10_000);
 const CLICKS = Number(process.env['BENCH_CLICKS'] ?? 10_000_000);
