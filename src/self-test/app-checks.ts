@@ -56,7 +56,7 @@ function checkPublicUrl({ deps }: SelfTestSession): AppStep {
     return advice(
       step,
       `Providers would post to ${deps.publicUrl}, which only this network can reach.`,
-      'Before you connect a provider, have the operator set PUBLIC_URL to the https address at which the internet reaches this service.',
+      'Before you connect a provider, start the service with PUBLIC_URL=https://… (the operator does this), the address at which the internet reaches this service.',
     );
   }
   return protocol === 'https:'
