@@ -151,6 +151,11 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await button(page, 'Sign in').click();
     await title(page, 'Set-up');
     const late = await newPage();
+    // A first link promises no account where there is one: it was probably used.
+    await late.page.goto(await linkOf(null));
+    await late.page.getByText('unless it was used before').waitFor();
+    await title(late.page, 'Sign in');
+    await late.page.goto('about:blank');
     await late.page.goto(link);
     await button(late.page, 'Sign in').click();
     await late.page.getByText('Create a new one with').waitFor();
