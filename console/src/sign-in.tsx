@@ -128,7 +128,8 @@ export function SignInPage({
         </Code>
         {hasAccounts && (
           <Text size="sm" className="quiet">
-            If there are several accounts, add <Code>--account ID</Code>; the command lists them.
+            If there are several accounts, add <Code style={{ whiteSpace: 'nowrap' }}>--account ID</Code>; the
+            command lists them.
           </Text>
         )}
       </Stack>
