@@ -32,9 +32,12 @@ afterAll(async () => {
 });
 
 /**
- * A session is a hold on a key, so each route of a key is tried with the key and with its session. The routes of sessions come
- * last: some of them end the session that the others share.
+ * When a route is called: the routes that delete come after the others, which need what is deleted, and the routes of sessions
+ * last, since some of them end the session that the others share.
  */
+const turnOf = ({ method, auth }: Route) => (auth === 'session' ? 2 : method === 'DELETE' ? 1 : 0);
+
+/** A session is a hold on a key, so each route of a key is tried with the key and with its session. */
 const accountRoutes = routes
   .flatMap((route) => {
     const name = `${route.method} ${route.path}`;
@@ -42,7 +45,7 @@ const accountRoutes = routes
     if (route.auth === 'session') return [withSession];
     return route.auth === 'account' ? [[name, route, 'key'] as const, withSession] : [];
   })
-  .toSorted(([, a], [, b]) => Number(a.auth === 'session') - Number(b.auth === 'session'));
+  .toSorted(([, a], [, b]) => turnOf(a) - turnOf(b));
 
 type Kind = (typeof accountRoutes)[number][2];
 
