@@ -105,6 +105,13 @@ describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service
     await button(page, /^Deactivate/).click();
     await button(page, 'Deactivate the endpoint').click();
     await row(page, /Not active.*Somebody deactivated it/).waitFor();
+    expect(await button(page, /^Send a test event/).count()).toBe(0);
+    await dialog.waitFor({ state: 'hidden' });
+    await button(page, /attempts at webhook\.test/).click();
+    await dialog.getByText('Its endpoint is not active').waitFor();
+    expect(await button(page, 'Send again').isDisabled()).toBe(true);
+    await button(page, 'Close').click();
+    await dialog.waitFor({ state: 'hidden' });
     await button(page, /^Activate/).click();
     await row(page, /Active/).waitFor();
 

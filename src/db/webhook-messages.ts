@@ -118,7 +118,7 @@ export async function listWebhookAttempts(
   return pageOf(rows, limit);
 }
 
-/** Writes a test message to an endpoint. Returns undefined for an unknown endpoint. */
+/** Writes a test message to an endpoint. Returns undefined for an endpoint that is unknown or not active. */
 export async function createTestMessage(
   sql: Sql,
   appId: AppId,
@@ -129,7 +129,7 @@ export async function createTestMessage(
     with added as (
       insert into webhook_messages (id, app_id, endpoint_id, type, data)
       select ${id}::text, e.app_id, e.id, ${TEST_TYPE}::text, jsonb_build_object('endpointId', e.id)
-        from webhook_endpoints e where e.app_id = ${appId} and e.id = ${endpointId} and e.slot is not null
+        from webhook_endpoints e where e.app_id = ${appId} and e.id = ${endpointId} and e.deactivated_at is null
       on conflict (id) do nothing
       returning *
     ), hurried as (
@@ -145,7 +145,7 @@ export async function createTestMessage(
 /**
  * Makes an attempt at a message due now, also at one that has ended. As many attempts follow as at a new message: a person who
  * tries again and again uses none of them up, and does not end the endpoint with the last one. Returns undefined for an unknown message,
- * and for one whose endpoint was deleted.
+ * and for one whose endpoint is not active.
  */
 export async function sendMessageAgain(
   sql: Sql,
@@ -156,7 +156,7 @@ export async function sendMessageAgain(
     with endpoint as materialized (
       -- Its row is locked before that of the message, as by what ends the endpoint.
       select e.id from webhook_endpoints e
-       where e.id = (select endpoint_id from webhook_messages where app_id = ${appId} and id = ${id}) and e.slot is not null
+       where e.id = (select endpoint_id from webhook_messages where app_id = ${appId} and id = ${id}) and e.deactivated_at is null
          for no key update
     ), message as (
       update webhook_messages m

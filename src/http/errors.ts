@@ -115,6 +115,11 @@ export const ERRORS = {
     'The app has too many endpoints',
     'An app has at most 20 endpoints, active or not. Delete one of them, or change it.',
   ],
+  endpoint_not_active: [
+    409,
+    'The endpoint is not active',
+    'Nothing was sent. Activate the endpoint (`active: true`), then send again.',
+  ],
   reprocess_run_in_progress: [
     409,
     'A reprocess run of the app is in progress',
@@ -221,6 +226,11 @@ export class ApiError extends Error {
 /** Returns the 404 of an unknown id, a malformed id and another account's id, which are indistinguishable. */
 export function notFound(): ApiError {
   return new ApiError('not_found');
+}
+
+/** Returns an error that says what to do next in the words of `ERRORS`. */
+export function withAdvice(code: ErrorCode): ApiError {
+  return new ApiError(code, { detail: ERRORS[code][2] });
 }
 
 /** Returns a 400 about one field. */

@@ -270,4 +270,30 @@ describe('messages to endpoints', () => {
     const row = await api.sql.one`select earlier_attempts from webhook_messages where id = ${message.id}`;
     expect(row).toEqual({ earlierAttempts: 10 });
   });
+
+  // @promise webhooks-out-not-active
+  test('a test message and sending again are a 409 while the endpoint is not active, and send nothing', async () => {
+    const owner = await newApp(api);
+    const { id } = await create(owner);
+    const endpoint = `/webhook-endpoints/${id}`;
+    const { body: message } = await call('POST', `${endpoint}/test`, undefined, owner);
+    const sends = [`${endpoint}/test`, `/webhook-messages/${message.id}/send-again`];
+    const list = async () => (await call('GET', '/webhook-messages', undefined, owner)).body.items;
+    await call('PATCH', endpoint, { active: false }, owner);
+    const before = await list();
+    expect(before).toMatchObject([{ id: message.id, status: 'failed' }]);
+    for (const path of sends) {
+      expect(await call('POST', path, undefined, owner)).toMatchObject({
+        status: 409,
+        body: {
+          code: 'endpoint_not_active',
+          detail: 'Nothing was sent. Activate the endpoint (`active: true`), then send again.',
+        },
+      });
+    }
+    expect(await list()).toEqual(before);
+    expect(hurried).not.toContain(message.id);
+    await call('PATCH', endpoint, { active: true }, owner);
+    for (const path of sends) expect((await call('POST', path, undefined, owner)).status).toBeLessThan(300);
+  });
 });

@@ -750,6 +750,8 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
       'webhooks-out-retries':
         'a message is attempted ten times within three to four days, with the same id and body',
       'webhooks-out-send-again': 'a person sends a message again at any time, also one that waits',
+      'webhooks-out-not-active':
+        '409 for a test message to an endpoint that is not active, and for sending a message again to it',
       'webhooks-out-deactivated':
         'an endpoint is deactivated with a reason after three days without a success, and at once by a 410',
       'webhooks-out-begins-anew':

@@ -943,7 +943,7 @@ export interface paths {
         put?: never;
         /**
          * Sends a test message to an endpoint.
-         * @description It has the type `webhook.test`, and is signed and retried as any other.
+         * @description It has the type `webhook.test`, and is signed and retried as any other. The endpoint must be active.
          *
          *     Requires an account key with the permission `setup`.
          */
@@ -1027,7 +1027,7 @@ export interface paths {
         put?: never;
         /**
          * Sends a message again.
-         * @description The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`. Its endpoint must not be deleted.
+         * @description The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`. Its endpoint must be active.
          *
          *     Requires an account key with the permission `setup`.
          */
@@ -6842,7 +6842,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "too_many_endpoints" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -13975,7 +13975,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `endpoint_not_active`: The endpoint is not active. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13987,7 +13987,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "idempotency_key_reused" | "idempotency_key_in_use";
+                        code: "endpoint_not_active" | "idempotency_key_reused" | "idempotency_key_in_use";
                     };
                 };
             };
@@ -14509,7 +14509,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `endpoint_not_active`: The endpoint is not active. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14521,7 +14521,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "idempotency_key_reused" | "idempotency_key_in_use";
+                        code: "endpoint_not_active" | "idempotency_key_reused" | "idempotency_key_in_use";
                     };
                 };
             };

@@ -52,7 +52,13 @@ export function MessageDetails({
   if (error !== null) return <ErrorBox error={error} retry={() => void message.refetch()} />;
   if (message.data === undefined || attempts.data === undefined) return <Waiting what="the message" />;
   const { status, nextAttemptAt, createdAt, data, endpointId } = message.data;
-  const isDeleted = endpoints !== undefined && !endpoints.some(({ id }) => id === endpointId);
+  const endpoint = endpoints?.find(({ id }) => id === endpointId);
+  let obstacle: string | null = null;
+  if (!canSend) obstacle = 'Sending again needs the permission “setup”, which your key lacks.';
+  else if (endpoints !== undefined && endpoint === undefined)
+    obstacle = 'Its endpoint was deleted, so it cannot be sent again.';
+  else if (endpoint?.active === false)
+    obstacle = 'Its endpoint is not active. Activate it, then send the message again.';
   const rows = attempts.data.items;
   return (
     <Stack>
@@ -68,21 +74,16 @@ export function MessageDetails({
           </Text>
         </Group>
         <Button
-          disabled={!canSend || isDeleted}
+          disabled={obstacle !== null}
           loading={again.isPending}
           onClick={() => again.mutate(undefined)}
         >
           Send again
         </Button>
       </Group>
-      {!canSend && (
+      {obstacle !== null && (
         <Text size="sm" className="quiet">
-          Sending again needs the permission “setup”, which your key lacks.
-        </Text>
-      )}
-      {isDeleted && (
-        <Text size="sm" className="quiet">
-          Its endpoint was deleted, so it cannot be sent again.
+          {obstacle}
         </Text>
       )}
       {again.error !== null && <ErrorBox error={again.error} />}

@@ -19,7 +19,7 @@ import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
 import { epochMs, graceSeconds, idOf, label, orNull, textField } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { appRoute } from '../route.ts';
-import { presentMessage, webhookMessage } from './webhook-messages.ts';
+import { notSent, presentMessage, webhookMessage } from './webhook-messages.ts';
 
 const SECRET_BYTES = 32;
 const DESCRIPTION = 'What the endpoint is for.';
@@ -237,13 +237,15 @@ export const webhookEndpointRoutes = [
     operationId: 'testWebhookEndpoint',
     ids: endpointId,
     summary: 'Sends a test message to an endpoint.',
-    description: 'It has the type `webhook.test`, and is signed and retried as any other.',
+    description:
+      'It has the type `webhook.test`, and is signed and retried as any other. The endpoint must be active.',
     response: { status: 201, schema: webhookMessage },
+    errors: ['endpoint_not_active'],
     handler: async ({ deps, app, ids, idGenerator }) => {
       const id = idGenerator.id('webhookMessage');
-      return presentMessage(
-        foundOrThrow(await createTestMessage(deps.endpointSql, app.id, ids.endpointId, id)),
-      );
+      const message = await createTestMessage(deps.endpointSql, app.id, ids.endpointId, id);
+      if (message === undefined) throw await notSent(deps, app.id, ids.endpointId);
+      return presentMessage(message);
     },
   }),
 

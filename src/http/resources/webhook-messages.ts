@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { findWebhookEndpoint } from '../../db/webhook-endpoints.ts';
 import {
   findWebhookMessage,
   listWebhookAttempts,
@@ -6,8 +7,11 @@ import {
   sendMessageAgain,
 } from '../../db/webhook-messages.ts';
 import type { WebhookAttempt, WebhookMessage } from '../../db/webhook-messages.ts';
+import type { AppId, WebhookEndpointId } from '../../domain/ids.ts';
 import { MESSAGE_STATUSES, MESSAGE_TYPES } from '../../domain/outgoing-webhooks.ts';
-import { foundOrThrow } from '../errors.ts';
+import type { HttpDeps } from '../deps.ts';
+import { foundOrThrow, notFound, withAdvice } from '../errors.ts';
+import type { ApiError } from '../errors.ts';
 import { count, epochMs, filterId, idOf, inputId, orNull, textField } from '../fields.ts';
 import {
   decodeCursor,
@@ -93,6 +97,16 @@ function presentAttempt(row: WebhookAttempt) {
   };
 }
 
+/** Returns why nothing was sent to an endpoint: 404 if the app does not have it, and otherwise 409, as it is not active. */
+export async function notSent(
+  { sql }: HttpDeps,
+  appId: AppId,
+  endpointId: WebhookEndpointId,
+): Promise<ApiError> {
+  const endpoint = await findWebhookEndpoint(sql, appId, endpointId);
+  return endpoint === undefined ? notFound() : withAdvice('endpoint_not_active');
+}
+
 export const webhookMessageRoutes = [
   appRoute({
     method: 'GET',
@@ -167,10 +181,15 @@ export const webhookMessageRoutes = [
     ids: messageId,
     summary: 'Sends a message again.',
     description:
-      'The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`. Its endpoint must not be deleted.',
+      'The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`. Its endpoint must be active.',
     response: { status: 200, schema: webhookMessage },
+    errors: ['endpoint_not_active'],
     handler: async ({ deps, app, ids }) => {
-      const message = foundOrThrow(await sendMessageAgain(deps.endpointSql, app.id, ids.messageId));
+      const message = await sendMessageAgain(deps.endpointSql, app.id, ids.messageId);
+      if (message === undefined) {
+        const { endpointId } = foundOrThrow(await findWebhookMessage(deps.sql, app.id, ids.messageId));
+        throw await notSent(deps, app.id, endpointId);
+      }
       deps.workflows.sendWebhookNow({ messageId: message.id, appId: app.id });
       return presentMessage(message);
     },
