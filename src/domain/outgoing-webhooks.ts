@@ -1,4 +1,6 @@
+import { ipv4Of, ipv6Groups } from './addresses.ts';
 import type { AppId, WebhookMessageId } from './ids.ts';
+import { isPublicAddress } from './public-addresses.ts';
 import { HOUR_MS, MINUTE_MS } from './time.ts';
 
 /** What an endpoint of an app can ask for. */
@@ -77,14 +79,22 @@ export function retryDelayMs(
   );
 }
 
-/** Returns why `text` is no address of an endpoint, in one sentence. Null if it is one. */
+/**
+ * Returns why `text` is no address of an endpoint, in one sentence. Null if it is one. `URL` writes each form of an IP address, such as
+ * 0x7f.1, in the usual way. A host name is accepted: its addresses are checked at each attempt.
+ */
 export function webhookUrlProblem(text: string, targets: WebhookTargets): string | null {
   if (!URL.canParse(text)) return 'Must be an address such as https://example.com/webhooks.';
-  const { protocol, username, password, hash } = new URL(text);
+  const { protocol, username, password, hash, hostname } = new URL(text);
   if (protocol !== 'https:' && !(protocol === 'http:' && targets === 'any')) {
     return 'Must begin with https://.';
   }
   if (username !== '' || password !== '') return 'Must have no user name and no password.';
   if (hash !== '') return 'Must have no part after #.';
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const isAddress = ipv4Of(host) !== null || ipv6Groups(host) !== null;
+  if (targets === 'public' && isAddress && !isPublicAddress(host)) {
+    return 'Must have a public host: the service does not connect to private or reserved addresses.';
+  }
   return null;
 }

@@ -211,14 +211,12 @@ export async function postWebhook({
     response: null,
     retryAfterMs: null,
   });
-  // The setting may have changed since the endpoint was created.
+  // The setting may have changed since the endpoint got its URL. This refuses private addresses; names are checked below.
   const urlProblem = webhookUrlProblem(url, targets);
   if (urlProblem !== null) return failed(`The URL is not allowed. ${urlProblem}`);
   const target = new URL(url);
   const isOpen = targets === 'any';
   const host = target.hostname.replace(/^\[(.*)\]$/, '$1');
-  // An address instead of a name is never looked up.
-  if (!isOpen && isIP(host) !== 0 && !isPublicAddress(host)) return failed(REFUSED);
   const options: RequestOptions = {
     method: 'POST',
     // A connection of its own: no shared agent, whose settings could name a proxy, and no connection that was checked before.
@@ -233,6 +231,7 @@ export async function postWebhook({
   const timeout = AbortSignal.timeout(timeoutMs);
   const ended = signal === undefined ? timeout : AbortSignal.any([timeout, signal]);
   try {
+    // An address instead of a name is never looked up.
     if (isIP(host) === 0) {
       options.lookup = fixedLookup(await allowedAddresses(host, isOpen, resolve, ended));
     }

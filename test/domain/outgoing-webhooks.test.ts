@@ -44,6 +44,40 @@ describe('the URL of an endpoint', () => {
     expect(webhookUrlProblem(url, 'public')).toBe(problem);
   });
 
+  // @promise webhooks-out-public-addresses
+  test.each([
+    'https://127.0.0.1/hook',
+    'https://10.0.0.1:8443/hook',
+    'https://169.254.169.254/latest/meta-data',
+    'https://192.168.1.1./hook',
+    'https://0x7f.1/hook',
+    'https://0177.0.0.1/hook',
+    'https://2130706433/hook',
+    'https://%31%32%37.0.0.1/hook',
+    'https://１２７.0.0.1/hook',
+    'https://[::1]/hook',
+    'https://[::]/hook',
+    'https://[fe80::1]/hook',
+    'https://[fd12:3456::1]:8443/hook',
+    'https://[::ffff:10.0.0.1]/hook',
+    'https://[::ffff:a9fe:a9fe]/hook',
+    'https://[64:ff9b::7f00:1]/hook',
+    'https://[0:0:0:0:0:0:0:1]/hook',
+  ])('%s is refused, as its host is a private or reserved address', (url) => {
+    expect(webhookUrlProblem(url, 'public')).toMatch(/^Must have a public host/);
+    expect(webhookUrlProblem(url, 'any')).toBeNull();
+  });
+
+  test.each([
+    'https://8.8.8.8/hook',
+    'https://[2606:4700::1111]/hook',
+    'https://localhost.example.com/',
+    'https://127.0.0.1.example.com/',
+    'https://dead.beef/',
+  ])('%s is accepted: a public address, or a name, which is checked at each attempt', (url) => {
+    expect(webhookUrlProblem(url, 'public')).toBeNull();
+  });
+
   test('an address with https is accepted, and one with http only where private receivers are allowed', () => {
     expect(webhookUrlProblem('https://example.com:8443/hook?token=1', 'public')).toBeNull();
     expect(webhookUrlProblem('http://127.0.0.1:8080/hook', 'any')).toBeNull();

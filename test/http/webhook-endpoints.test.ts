@@ -77,10 +77,12 @@ describe('endpoints of outgoing webhooks', () => {
     expect(second.body).toEqual(first.body);
   });
 
-  // @promise webhooks-out-https
+  // @promise webhooks-out-https, webhooks-out-public-addresses
   test.each([
     [{ ...NEW, url: 'http://example.com/hook' }, 'url'],
     [{ ...NEW, url: 'https://user:pass@example.com/' }, 'url'],
+    [{ ...NEW, url: 'https://169.254.169.254/hook' }, 'url'],
+    [{ ...NEW, url: 'https://[::ffff:127.0.0.1]/hook' }, 'url'],
     [{ ...NEW, eventTypes: [] }, 'eventTypes'],
     [{ ...NEW, eventTypes: ['webhook.test'] }, 'eventTypes.0'],
     [{ url: NEW.url }, 'eventTypes'],
@@ -115,6 +117,11 @@ describe('endpoints of outgoing webhooks', () => {
       deactivatedAt: null,
     });
     expect((await call('PATCH', path, { url: 'http://example.com/' })).status).toBe(400);
+    expect(await call('PATCH', path, { url: 'https://0x7f.1/' })).toMatchObject({
+      status: 400,
+      body: { errors: [{ path: 'url', message: expect.stringMatching(/^Must have a public host/) }] },
+    });
+    expect((await call('GET', path)).body).toMatchObject({ url: changed.url });
   });
 
   // @promise rotate-webhook-endpoint-secret

@@ -763,7 +763,7 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
       'webhooks-out-tls':
         'a message is sent only to a host whose certificate is valid, for its name and of a trusted authority, and otherwise says why not',
       'webhooks-out-public-addresses':
-        'nothing is sent to a private, loopback, link-local or reserved address, whatever name leads to it',
+        'a URL with a private, loopback, link-local or reserved address is a 400, and nothing is sent to one, whatever name leads to it',
       'webhooks-out-limits': 'an attempt has a time limit, and the first 2 KiB of a response are read',
       'webhooks-out-endpoint-limit': '409 for more than 20 endpoints of one app, active or not',
       'webhooks-out-deleted':

@@ -2736,7 +2736,7 @@ export interface components {
         /** @description An endpoint to create. */
         NewWebhookEndpoint: {
             /**
-             * @description Where messages are sent to: https, with neither a user name nor a part after #.
+             * @description Where messages are sent to: https, with neither a user name nor a part after #, and with a name or a public address as host.
              * @example https://example.com/webhooks/tributary
              */
             url: string;
@@ -2757,7 +2757,7 @@ export interface components {
         /** @description The fields to change. */
         WebhookEndpointChange: {
             /**
-             * @description Where messages are sent to: https, with neither a user name nor a part after #.
+             * @description Where messages are sent to: https, with neither a user name nor a part after #, and with a name or a public address as host.
              * @example https://example.com/webhooks/tributary
              */
             url?: string;
@@ -4312,7 +4312,7 @@ export interface components {
              */
             id: string;
             /**
-             * @description Where messages are sent to: https, with neither a user name nor a part after #.
+             * @description Where messages are sent to: https, with neither a user name nor a part after #, and with a name or a public address as host.
              * @example https://example.com/webhooks/tributary
              */
             url: string;
@@ -4349,7 +4349,7 @@ export interface components {
              */
             id: string;
             /**
-             * @description Where messages are sent to: https, with neither a user name nor a part after #.
+             * @description Where messages are sent to: https, with neither a user name nor a part after #, and with a name or a public address as host.
              * @example https://example.com/webhooks/tributary
              */
             url: string;

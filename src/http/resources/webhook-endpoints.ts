@@ -23,7 +23,8 @@ import { notSent, presentMessage, webhookMessage } from './webhook-messages.ts';
 
 const SECRET_BYTES = 32;
 const DESCRIPTION = 'What the endpoint is for.';
-const URL_TEXT = 'Where messages are sent to: https, with neither a user name nor a part after #.';
+const URL_TEXT =
+  'Where messages are sent to: https, with neither a user name nor a part after #, and with a name or a public address as host.';
 
 const eventType = z.enum(WEBHOOK_TYPES).describe('A type of messages. docs/webhooks-out.md describes each.');
 const eventTypes = z
