@@ -1,12 +1,10 @@
 import type { AppId, Id, WebhookEndpointId } from '../domain/ids.ts';
+import { MAX_ENDPOINTS } from '../domain/outgoing-webhooks.ts';
 import type { DeactivationReason, WebhookType } from '../domain/outgoing-webhooks.ts';
 import { acting } from './audit.ts';
 import { retryAfterConflict } from './retries.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
-
-/** The most endpoints of an app, one per slot, active or not. An active one costs every fact of its types one row. */
-export const MAX_ENDPOINTS = 20;
 
 /**
  * Database connections that changes of endpoints, and of messages by a person, have in a process at a time. They wait for each other

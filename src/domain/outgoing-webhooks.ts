@@ -32,6 +32,9 @@ export type DeactivationReason = (typeof DEACTIVATION_REASONS)[number];
 export const ATTEMPT_RESULTS = ['delivered', 'retried', 'failed'] as const;
 export type AttemptResult = (typeof ATTEMPT_RESULTS)[number];
 
+/** The most endpoints of an app, one per slot, active or not. An active one costs every fact of its types one row. */
+export const MAX_ENDPOINTS = 20;
+
 /** Which addresses endpoints may have: those of the internet over HTTPS, or also private ones and HTTP. */
 export type WebhookTargets = 'public' | 'any';
 

@@ -1,3 +1,5 @@
+import { MAX_ENDPOINTS } from '../domain/outgoing-webhooks.ts';
+
 /**
  * Every error of the API: its stable code, its status, its title, and what the caller does next. `docs/errors.md` and
  * the OpenAPI document are made from this table.
@@ -113,7 +115,7 @@ export const ERRORS = {
   too_many_endpoints: [
     409,
     'The app has too many endpoints',
-    'An app has at most 20 endpoints, active or not. Delete one of them, or change it.',
+    `An app has at most ${MAX_ENDPOINTS} endpoints, active or not. Delete one of them, or change it.`,
   ],
   endpoint_not_active: [
     409,

@@ -18,7 +18,6 @@ import {
   changeWebhookEndpoint,
   createWebhookEndpoint,
   deleteWebhookEndpoint,
-  MAX_ENDPOINTS,
   signingSecretContext,
 } from '../../src/db/webhook-endpoints.ts';
 import {
@@ -37,7 +36,7 @@ import type {
   WebhookEndpointId,
   WebhookMessageId,
 } from '../../src/domain/ids.ts';
-import { RETRY_DELAYS_MS, WEBHOOK_TYPES } from '../../src/domain/outgoing-webhooks.ts';
+import { MAX_ENDPOINTS, RETRY_DELAYS_MS, WEBHOOK_TYPES } from '../../src/domain/outgoing-webhooks.ts';
 import type { WebhookType } from '../../src/domain/outgoing-webhooks.ts';
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';

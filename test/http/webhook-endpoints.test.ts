@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
-import { MAX_ENDPOINTS, signingSecretContext } from '../../src/db/webhook-endpoints.ts';
+import { signingSecretContext } from '../../src/db/webhook-endpoints.ts';
 import { presentPage } from '../../src/http/pagination.ts';
 import type { WebhookEndpointId } from '../../src/domain/ids.ts';
+import { MAX_ENDPOINTS } from '../../src/domain/outgoing-webhooks.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning } from '../support/ledger.ts';

@@ -5,17 +5,21 @@ import {
   deleteWebhookEndpoint,
   findWebhookEndpoint,
   listWebhookEndpoints,
-  MAX_ENDPOINTS,
   rotateSigningSecret,
   signingSecretContext,
 } from '../../db/webhook-endpoints.ts';
 import type { WebhookEndpoint } from '../../db/webhook-endpoints.ts';
 import { createTestMessage } from '../../db/webhook-messages.ts';
 import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
-import { DEACTIVATION_REASONS, WEBHOOK_TYPES, webhookUrlProblem } from '../../domain/outgoing-webhooks.ts';
+import {
+  DEACTIVATION_REASONS,
+  MAX_ENDPOINTS,
+  WEBHOOK_TYPES,
+  webhookUrlProblem,
+} from '../../domain/outgoing-webhooks.ts';
 import type { WebhookEndpointId } from '../../domain/ids.ts';
 import type { HttpDeps } from '../deps.ts';
-import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
+import { foundOrThrow, invalidField, withAdvice } from '../errors.ts';
 import { epochMs, graceSeconds, idOf, label, orNull, textField } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { appRoute } from '../route.ts';
@@ -155,11 +159,7 @@ export const webhookEndpointRoutes = [
         eventTypes: [...new Set(body.eventTypes)],
         ...stored,
       });
-      if (created === undefined) {
-        throw new ApiError('too_many_endpoints', {
-          detail: `An app has at most ${MAX_ENDPOINTS} endpoints, active or not. Delete one of them, or change it.`,
-        });
-      }
+      if (created === undefined) throw withAdvice('too_many_endpoints');
       return { ...presentEndpoint(created), secret };
     },
   }),
