@@ -88,8 +88,8 @@ async function findNames(
   sql: Sql,
   accountId: AccountId,
   ids: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  if (ids.length === 0) return new Map();
+): Promise<(readonly [id: string, name: string])[]> {
+  if (ids.length === 0) return [];
   const wanted = [...new Set(ids)];
   const found = await sql<{ id: string; name: string }>`
     select f.id::text, f.name
@@ -103,7 +103,7 @@ async function findNames(
     select k.id::text, coalesce(k.label, k.display)
       from account_keys k
      where k.id = any(${wanted}::text[]) and k.account_id = ${accountId}`;
-  return new Map(found.map(({ id, name }) => [id, name]));
+  return found.map(({ id, name }) => [id, name] as const);
 }
 
 /** Adds to rows the names of what they have only the id of. */
@@ -112,15 +112,11 @@ async function withNames<T extends StoredRow>(
   accountId: AccountId,
   rows: readonly T[],
 ): Promise<(T & Pick<AuditRow, 'names'>)[]> {
-  const names = await findNames(sql, accountId, rows.flatMap(idsWithoutName));
-  return rows.map((row) => ({
+  const idsOfRows = rows.map(idsWithoutName);
+  const found = await findNames(sql, accountId, idsOfRows.flat());
+  return rows.map((row, index) => ({
     ...row,
-    names: Object.fromEntries(
-      idsWithoutName(row).flatMap((id) => {
-        const name = names.get(id);
-        return name === undefined ? [] : [[id, name]];
-      }),
-    ),
+    names: Object.fromEntries(found.filter(([id]) => idsOfRows[index]?.includes(id))),
   }));
 }
 
