@@ -8,11 +8,11 @@ import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import { claimErasures } from '../src/db/erasures.ts';
 import { claimWebhookMessages } from '../src/db/webhook-messages.ts';
+import type { ClaimedMessage } from '../src/db/webhook-messages.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { AccountId, AppId, BindingId } from '../src/domain/ids.ts';
-import type { WebhookMessageKeys } from '../src/domain/outgoing-webhooks.ts';
 import { BACKGROUND_CONCURRENCY } from './worker.ts';
 import type { RelayedStart, TemporalWorkflowStarter } from './workflow-starter.ts';
 
@@ -126,7 +126,7 @@ export interface Relay extends BackgroundLoop {
 /**
  * Starts the outbox relay. It starts the workflows of accepted deliveries and other stored work without an outcome,
  * whatever happened to Temporal: the work is in Postgres, so a wiped Temporal server loses nothing. A workflow that
- * still runs is left alone. As soon as one of its deliveries or heals has ended, the relay starts the next.
+ * still runs is left alone, unless its message became due meanwhile. As soon as one of its deliveries or heals has ended, the relay starts the next.
  */
 export function startRelay({
   sql,
@@ -153,7 +153,7 @@ export function startRelay({
 
   /** The last account that the claim of messages before served. */
   let lastAccountId: AccountId | null = null;
-  const webhookBacklog: Backlog<WebhookMessageKeys> = {
+  const webhookBacklog: Backlog<ClaimedMessage> = {
     claim: async (limit) => {
       const claim = { claimMs: overdueMs, limit, after: lastAccountId };
       const { messages, lastAccountId: last, hasMore } = await claimWebhookMessages(sql, claim);

@@ -3,6 +3,7 @@ import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@te
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/evaluations.ts';
+import type { ClaimedMessage } from '../src/db/webhook-messages.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../src/domain/delivery.ts';
 import type {
   AppId,
@@ -331,12 +332,20 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     this.#inBackground(this.#start('erase', { erasureId }));
   }
 
-  /** Starts the workflow of a message to an endpoint. Never throws: the relay repeats it. */
-  async runWebhook({ messageId, appId }: WebhookMessageKeys): Promise<RelayedStart> {
+  /**
+   * Starts the workflow of a message to an endpoint. If one runs, ends its wait for a later attempt where the message became due
+   * meanwhile. Never throws: the relay repeats it.
+   */
+  async runWebhook({ messageId, appId, isHurried }: ClaimedMessage): Promise<RelayedStart> {
     try {
       const started = await this.#start('webhook', { messageId }, { labels: { AppId: appId } });
       if (started === undefined) return 'refused';
-      return started.isNew ? 'started' : 'running';
+      if (started.isNew) return 'started';
+      const { handle } = started;
+      if (isHurried) {
+        await handle.client.withDeadline(Date.now() + CALL_DEADLINE_MS, () => handle.signal(SEND_NOW));
+      }
+      return 'running';
     } catch (error) {
       this.#deps.logger.warn({
         messageId,

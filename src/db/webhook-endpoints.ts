@@ -12,6 +12,9 @@ import type { Sql } from './sql.ts';
  */
 export const ENDPOINT_CONNECTIONS = 2;
 
+/** The most messages that a change of the URL makes due. */
+const MAX_HURRIED = 20_000;
+
 /** Returns the encryption context of a signing secret, which binds the ciphertext to its endpoint. */
 export function signingSecretContext(endpointId: WebhookEndpointId): string {
   return `${endpointId}:signing`;
@@ -108,12 +111,17 @@ export interface WebhookEndpointChange {
   readonly isActive?: boolean;
 }
 
-/** Changes an endpoint. Returns undefined for an unknown one. Another URL, and activating it again, forget its failures. */
+/**
+ * Changes an endpoint. Returns undefined for an unknown one. Another URL, and activating it again, forget its failures. With another URL,
+ * messages that wait for a later attempt become due now, as if a person sent each again, and the relay passes them on as it does new ones:
+ * at most `mostHurried` of them, those that would wait longest.
+ */
 export async function changeWebhookEndpoint(
   sql: Sql,
   appId: AppId,
   id: WebhookEndpointId,
   { url, description, eventTypes, isActive }: WebhookEndpointChange,
+  mostHurried = MAX_HURRIED,
 ): Promise<WebhookEndpoint | undefined> {
   const activity =
     isActive === undefined
@@ -124,19 +132,39 @@ export async function changeWebhookEndpoint(
                          deactivated_reason = coalesce(deactivated_reason, 'by_request')`;
   const begins = sql.fragment`
     (coalesce(${url ?? null}, url) <> url or ${isActive === true}::boolean and deactivated_at is not null)`;
-  // The messages that wait fail with an endpoint that is deactivated, and they may be many.
-  const patient = isActive === false ? sql.within(LONG_STATEMENT_MS) : sql;
+  // The messages that wait fail with an endpoint that is deactivated, or become due with another URL, and they may be many.
+  const patient = isActive === false || url !== undefined ? sql.within(LONG_STATEMENT_MS) : sql;
   return await patient.maybe<WebhookEndpoint>`
-    update webhook_endpoints
-       set url = coalesce(${url ?? null}, url),
-           failing_since = case when not ${begins} then failing_since end,
-           failures = case when not ${begins} then failures else 0 end,
-           next_probe_at = case when not ${begins} then next_probe_at end,
-           event_types = coalesce(${eventTypes === undefined ? null : [...eventTypes]}::text[], event_types),
-           description = case when ${description === undefined}::boolean then description else ${description ?? null} end
-           ${activity}
-     where app_id = ${appId} and id = ${id} and slot is not null and ${acting(sql)}
-    returning ${columns(sql)}`;
+    with former as materialized (
+      select id as endpoint_id, url as former_url
+        from webhook_endpoints where app_id = ${appId} and id = ${id} and slot is not null
+         for no key update
+    ), changed as (
+      update webhook_endpoints e
+         set url = coalesce(${url ?? null}, url),
+             failing_since = case when not ${begins} then failing_since end,
+             failures = case when not ${begins} then failures else 0 end,
+             next_probe_at = case when not ${begins} then next_probe_at end,
+             event_types = coalesce(${eventTypes === undefined ? null : [...eventTypes]}::text[], event_types),
+             description = case when ${description === undefined}::boolean then description else ${description ?? null} end
+             ${activity}
+        from former
+       where id = endpoint_id and ${acting(sql)}
+      returning e.*, url <> former_url as has_other_url
+    ), waiting as materialized (
+      select m.id
+        from changed c
+       cross join lateral (
+         select m.id from webhook_messages m
+          where m.endpoint_id = c.id and c.has_other_url and m.completed_at is null and m.relay_at > now()
+          order by m.relay_at desc limit ${mostHurried}) m
+    ), hurried as (
+      update webhook_messages m
+         set next_attempt_at = now(), relay_at = now(), earlier_attempts = m.attempts
+        from waiting w
+       where m.id = w.id and m.completed_at is null
+    )
+    select ${columns(sql)} from changed`;
 }
 
 /**

@@ -173,9 +173,15 @@ export async function sendMessageAgain(
 /** Messages of one endpoint that are in progress at once: claimed, or with an attempt within the next minutes. */
 export const OPEN_PER_ENDPOINT = 200;
 
+/** A message whose workflow is to be started. */
+export interface ClaimedMessage extends WebhookMessageKeys {
+  /** Whether it became due now, and not by the time that its workflow waits for, if one runs. Also true for a new message. */
+  readonly isHurried: boolean;
+}
+
 /** What a claim took. */
 export interface ClaimedMessages {
-  readonly messages: readonly WebhookMessageKeys[];
+  readonly messages: readonly ClaimedMessage[];
   /** The last account that the claim served, also if another process had taken its messages. Null if none waits. */
   readonly lastAccountId: AccountId | null;
   /** Whether more messages may wait: an endpoint has its whole share, or the claim served as many endpoints as it can. */
@@ -209,9 +215,7 @@ export async function claimWebhookMessages(
   },
 ): Promise<ClaimedMessages> {
   // One row per message, or one with null for no message.
-  const rows = await sql<
-    Omit<ClaimedMessages, 'messages'> & (WebhookMessageKeys | { readonly messageId: null })
-  >`
+  const rows = await sql<Omit<ClaimedMessages, 'messages'> & (ClaimedMessage | { readonly messageId: null })>`
     with recursive open_endpoints (id) as (
       (select m.endpoint_id::text from webhook_messages m where m.completed_at is null order by m.endpoint_id limit 1)
       union all
@@ -241,25 +245,26 @@ export async function claimWebhookMessages(
                                                            * (select count(distinct account_id) from served))) as share
         from served s
     ), claimed as materialized (
-      select m.id, s.id as endpoint_id
+      -- A message that waits for an attempt has a later time for the relay than for the attempt.
+      select m.id, s.id as endpoint_id, m.relay_at = m.next_attempt_at as is_hurried
         from shares s
        cross join lateral (
-         select m.id from webhook_messages m
+         select m.id, m.relay_at, m.next_attempt_at from webhook_messages m
           where m.endpoint_id = s.id and m.completed_at is null and m.relay_at <= now()
           order by m.relay_at limit least(s.most, s.share) for update skip locked) m
     ), updated as (
       update webhook_messages m set relay_at = now() + ${claimMs} * interval '1 millisecond'
         from claimed c
        where m.id = c.id and m.completed_at is null
-      returning m.id as message_id, m.app_id
+      returning m.id as message_id, m.app_id, c.is_hurried
     )
-    select u.message_id, u.app_id, (select account_id from served order by position desc limit 1) as last_account_id,
+    select u.message_id, u.app_id, u.is_hurried, (select account_id from served order by position desc limit 1) as last_account_id,
            (select count(*) from served) = ${limit}
            or exists (select from shares s
                        where s.share < s.most and s.share = (select count(*) from claimed c where c.endpoint_id = s.id)) as has_more
       from (select) one left join updated u on true`;
   const messages = rows.flatMap((row) =>
-    row.messageId === null ? [] : [{ messageId: row.messageId, appId: row.appId }],
+    row.messageId === null ? [] : [{ messageId: row.messageId, appId: row.appId, isHurried: row.isHurried }],
   );
   return { messages, lastAccountId: rows[0]?.lastAccountId ?? null, hasMore: rows[0]?.hasMore ?? false };
 }
@@ -378,7 +383,7 @@ export interface MadeAttempt extends Omit<WebhookAttempt, 'number'> {
  * endpoint is deactivated when it is gone; when the last attempt at a message fails and no attempt at any message has succeeded
  * since the first one at this message; and when all attempts have failed for as long, and as often, as a message is tried. A
  * failure moves the time at which one message may try the endpoint again. An attempt at a URL that the endpoint no longer has says
- * nothing about it. If a person sent the message again meanwhile, the next attempt is due now. Returns why the endpoint is not active afterwards, or null if it is.
+ * nothing about it. If a person sent the message again or changed the URL meanwhile, the next attempt is due now. Returns why the endpoint is not active afterwards, or null if it is.
  */
 export async function recordWebhookAttempt(
   sql: Sql,
@@ -397,6 +402,8 @@ export async function recordWebhookAttempt(
   const isLast = sql.fragment`(${isDelivered}::boolean or ${nextInMs === null}::boolean and not ${isSentAgain})`;
   const waits = sql.fragment`
     case when ${isSentAgain} then interval '0' else ${nextInMs ?? 0} * interval '1 millisecond' end`;
+  // The workflow may wait all the same: the relay ends its wait.
+  const relayWaits = sql.fragment`case when ${isSentAgain} then interval '0' else interval '1 minute' end`;
   const row = await patient.maybe<{ reason: DeactivationReason | null }>`
     with locked as materialized (
       -- The row of an endpoint that changes is locked before that of the message, as by what ends the endpoint.
@@ -410,7 +417,7 @@ export async function recordWebhookAttempt(
              status = case when ${isDelivered}::boolean then 'delivered' when ${isLast} or m.completed_at is not null then 'failed' else 'pending' end,
              completed_at = case when ${isLast} then now() else m.completed_at end,
              next_attempt_at = case when m.completed_at is null and not ${isLast} then now() + ${waits} end,
-             relay_at = case when m.completed_at is null and not ${isLast} then now() + ${waits} + interval '1 minute' end
+             relay_at = case when m.completed_at is null and not ${isLast} then now() + ${waits} + ${relayWaits} end
        where m.id = ${id} and m.attempts = ${number - 1}::int and (select count(*) from locked) >= 0
       returning m.id, m.endpoint_id, m.status, m.earlier_attempts
     ), added as (

@@ -25,6 +25,7 @@ import {
   createTestMessage,
   listWebhookMessages,
   loadMessageToSend,
+  postponeMessage,
   recordWebhookAttempt,
   sendMessageAgain,
 } from '../../src/db/webhook-messages.ts';
@@ -347,10 +348,11 @@ describe('the claims of messages', () => {
     await newEndpoint(['commission.created']);
     await earn();
     const claims = (await Promise.all([claim(), claim(), claim()])).flatMap(({ messages }) => messages);
-    expect(claims).toHaveLength(1);
+    expect(claims).toMatchObject([{ isHurried: true }]);
     expect(await claim()).toEqual({ messages: [], lastAccountId: null, hasMore: false });
     await api.sql`update webhook_messages set relay_at = now() where app_id = ${app.appId}`;
-    expect((await claim()).messages).toEqual(claims);
+    // Its workflow waits for no later time.
+    expect((await claim()).messages).toEqual([{ ...claims[0], isHurried: false }]);
   });
 
   // @promise webhooks-out-fair
@@ -635,6 +637,81 @@ describe('an endpoint that changes', () => {
       await change(id, { isActive: false });
       await change(id, { isActive: true });
     }
+  });
+
+  /** The messages of an endpoint, oldest first: whether each is due, and the attempts that count for its next waits. */
+  const dueOf = async (id: WebhookEndpointId) =>
+    await api.sql<{ status: string; isDue: boolean | null; counted: number }>`
+      select status, next_attempt_at <= now() as is_due, attempts - earlier_attempts as counted
+        from webhook_messages where endpoint_id = ${id} order by created_at, id`;
+  const idsOf = async (id: WebhookEndpointId) =>
+    (await messagesOf()).filter(({ endpointId }) => endpointId === id).map((message) => message.id);
+  const claimHurried = async () => {
+    const { messages } = await claimWebhookMessages(api.sql, { claimMs: 30_000, limit: 1_000, after: null });
+    return messages.filter(({ appId, isHurried }) => appId === app.appId && isHurried).length;
+  };
+  const OTHER = { url: 'https://example.com/other' };
+
+  // @promise webhooks-out-other-url
+  test('another URL makes due the messages that wait for a later attempt, with all attempts again, and no other change does', async () => {
+    const [id, other] = [
+      await newEndpoint(['commission.created']),
+      await newEndpoint(['commission.created']),
+    ];
+    for (let n = 0; n < 3; n += 1) await earn();
+    const [tried, putOff, delivered] = (await idsOf(id)) as [
+      WebhookMessageId,
+      WebhookMessageId,
+      WebhookMessageId,
+    ];
+    for (let number = 1; number < 4; number += 1) {
+      await recordWebhookAttempt(api.sql, tried, attempt(number, { nextInMs: 20 * HOUR_MS }));
+    }
+    const success = attempt(1, { problem: null, statusCode: 200, nextInMs: null });
+    await recordWebhookAttempt(api.sql, delivered, success);
+    for (const one of [putOff, ...(await idsOf(other))]) await postponeMessage(api.sql, one, HOUR_MS);
+    await change(id, { url: 'https://example.com/hook', description: 'CRM', isActive: true });
+    expect(await dueOf(id)).toEqual([
+      { status: 'pending', isDue: false, counted: 3 },
+      { status: 'pending', isDue: false, counted: 0 },
+      { status: 'delivered', isDue: null, counted: 1 },
+    ]);
+    expect(await claimHurried()).toBe(0);
+
+    await change(id, OTHER);
+    expect(await dueOf(id)).toEqual([
+      { status: 'pending', isDue: true, counted: 0 },
+      { status: 'pending', isDue: true, counted: 0 },
+      { status: 'delivered', isDue: null, counted: 1 },
+    ]);
+    expect((await dueOf(other)).map(({ isDue }) => isDue)).toEqual([false, false, false]);
+    expect(await claimHurried()).toBe(2);
+    expect(await claimHurried()).toBe(0);
+  });
+
+  // @promise webhooks-out-other-url
+  test('a message whose last attempt at the former URL fails after the change is due now', async () => {
+    const id = await newEndpoint(['commission.created']);
+    await earn();
+    const [message] = (await idsOf(id)) as [WebhookMessageId];
+    await recordWebhookAttempt(api.sql, message, attempt(1));
+    await change(id, OTHER);
+    await claimHurried();
+    expect(await recordWebhookAttempt(api.sql, message, attempt(2, { nextInMs: null }))).toBeNull();
+    expect(await dueOf(id)).toEqual([{ status: 'pending', isDue: true, counted: 1 }]);
+    expect(await claimHurried()).toBe(1);
+  });
+
+  // @promise webhooks-out-other-url
+  test('of more waiting messages than another URL makes due, those are due that would wait longest', async () => {
+    const id = await newEndpoint(['commission.created']);
+    const waits = [2, 20, 5, 9];
+    for (const hours of waits) {
+      await earn();
+      await postponeMessage(api.sql, (await idsOf(id)).at(-1) as WebhookMessageId, hours * HOUR_MS);
+    }
+    await changeWebhookEndpoint(api.sql, app.appId as AppId, id, OTHER, 2);
+    expect((await dueOf(id)).map(({ isDue }) => isDue)).toEqual([false, true, false, true]);
   });
 
   // @promise webhooks-out-deactivated, webhooks-out-deleted

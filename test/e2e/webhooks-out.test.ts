@@ -253,6 +253,23 @@ describe('outgoing webhooks', () => {
     await eventuallyStatus(id, 'delivered');
   });
 
+  // @promise webhooks-out-other-url
+  test('a message whose workflow waits for an attempt tomorrow is sent at once when its endpoint gets another URL', async () => {
+    const endpoint = await newEndpoint(['commission.created']);
+    receiver.status = 503;
+    const { id } = await founder.ok<Message>('POST', `${endpoint}/test`);
+    await eventually('the second attempt is stored', async () => (await attemptsOf(id)).length === 2);
+    const repaired = await startReceiver();
+    repaired.secret = receiver.secret;
+    try {
+      await founder.ok('PATCH', endpoint, { url: repaired.url });
+      await eventuallyStatus(id, 'delivered');
+      expect(repaired.received).toMatchObject([{ id, isSigned: true }]);
+    } finally {
+      await repaired.close();
+    }
+  });
+
   // @promise webhooks-out-tls
   test('a receiver whose certificate no trusted authority has signed gets nothing, and the message says why', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'tributary-test-'));

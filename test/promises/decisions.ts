@@ -756,6 +756,8 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
         'an endpoint is deactivated with a reason after three days without a success, and at once by a 410',
       'webhooks-out-begins-anew':
         'an endpoint that gets another URL, or is activated again, begins without failures',
+      'webhooks-out-other-url':
+        'messages that wait for a later attempt are sent at once when their endpoint gets another URL',
       'webhooks-out-isolated': 'an endpoint that never responds delays neither others nor exports',
       'webhooks-out-fair': 'the waiting messages of an account do not delay those of another one',
       'webhooks-out-recovered': 'a message whose workflow was lost is sent all the same',

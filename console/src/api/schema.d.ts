@@ -903,7 +903,7 @@ export interface paths {
         head?: never;
         /**
          * Changes, deactivates or activates an endpoint.
-         * @description While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later.
+         * @description While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later. With another `url`, messages that wait are sent at once.
          *
          *     Requires an account key with the permission `setup`.
          */

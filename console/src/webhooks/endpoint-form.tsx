@@ -48,6 +48,7 @@ export function EndpointForm({
         }),
       ),
     WEBHOOK_KEYS.endpoints(appId),
+    WEBHOOK_KEYS.messages(appId),
   );
   if (create.data !== undefined) {
     return (
@@ -71,7 +72,11 @@ export function EndpointForm({
       <Stack>
         <TextInput
           label="URL"
-          description="Messages are sent to it by POST."
+          description={
+            endpoint === null
+              ? 'Messages are sent to it by POST.'
+              : 'Messages are sent to it by POST. Those that wait are sent to another URL at once.'
+          }
           placeholder="https://example.com/webhooks"
           required
           withAsterisk={false}

@@ -185,7 +185,7 @@ export const webhookEndpointRoutes = [
     ids: endpointId,
     summary: 'Changes, deactivates or activates an endpoint.',
     description:
-      'While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later.',
+      'While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later. With another `url`, messages that wait are sent at once.',
     body: z
       .strictObject({
         url: url.optional(),
