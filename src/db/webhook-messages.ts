@@ -190,7 +190,8 @@ export interface ClaimedMessages {
 
 /**
  * Claims about `limit` messages, and fewer than twice as many, whose workflow is to be started: new ones, and those whose workflow
- * should have made an attempt and has not. No other process claims them for `claimMs`.
+ * should have made an attempt and has not. No other process claims them for `claimMs`, counted from the next attempt if that is
+ * later: `admin recover` makes the relay look at messages that wait.
  *
  * A claim has the same share for each account that has such messages, and within an account for each endpoint: what waits for
  * one of them delays no other. Of more than `limit` accounts it serves those after `after`, the last account of the claim
@@ -253,7 +254,7 @@ export async function claimWebhookMessages(
           where m.endpoint_id = s.id and m.completed_at is null and m.relay_at <= now()
           order by m.relay_at limit least(s.most, s.share) for update skip locked) m
     ), updated as (
-      update webhook_messages m set relay_at = now() + ${claimMs} * interval '1 millisecond'
+      update webhook_messages m set relay_at = greatest(now(), m.next_attempt_at) + ${claimMs} * interval '1 millisecond'
         from claimed c
        where m.id = c.id and m.completed_at is null
       returning m.id as message_id, m.app_id, c.is_hurried

@@ -355,6 +355,20 @@ describe('the claims of messages', () => {
     expect((await claim()).messages).toEqual([{ ...claims[0], isHurried: false }]);
   });
 
+  test('a message that is claimed while it waits for its next attempt is not claimed again before that attempt', async () => {
+    await newEndpoint(['commission.created']);
+    await earn();
+    const id = (await messagesOf())[0]?.id as WebhookMessageId;
+    await postponeMessage(api.sql, id, HOUR_MS);
+    // As `admin recover` does.
+    await api.sql`update webhook_messages set relay_at = now() where id = ${id}`;
+    expect((await claim()).messages).toEqual([{ messageId: id, appId: app.appId, isHurried: false }]);
+    const row = await api.sql.one`
+      select relay_at > next_attempt_at as is_after, next_attempt_at > now() + interval '50 minutes' as waits
+        from webhook_messages where id = ${id}`;
+    expect(row).toEqual({ isAfter: true, waits: true });
+  });
+
   // @promise webhooks-out-fair
   test('thousands of messages of one account wait while a new one of another account is in the next claim', async () => {
     for (let n = 0; n < 3; n += 1) await waitFor(await newEndpoint(['commission.created']), 1_000);
