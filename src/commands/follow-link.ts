@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { isbot } from 'isbot';
+import { recordClick } from '../db/clicks.ts';
 import type { RedirectTarget } from '../db/links.ts';
 import { platformOf } from '../domain/platform.ts';
 import { redirectLocation } from '../domain/redirect-location.ts';
-import type { ClickRecorder } from './click-recorder.ts';
 import type { CommandDeps } from './deps.ts';
 
 /** How much of a User-Agent is stored, characters. Enough to tell browsers and bots apart. */
@@ -19,8 +19,6 @@ export interface Visit {
   /** Null if it is unknown. */
   readonly clientAddress: string | null;
 }
-
-type FollowLinkDeps = Pick<CommandDeps, 'addressHasher'> & { readonly recordClick: ClickRecorder };
 
 /** Returns the destination of a visitor: that of the system of the device, if the link has one. Bots get the common one. */
 function destinationOf(target: RedirectTarget, userAgent: string): string {
@@ -40,7 +38,7 @@ function destinationOf(target: RedirectTarget, userAgent: string): string {
  * on. If the link is inactive or its affiliate removed, visitors still reach the destination, without a token.
  */
 export async function followLink(
-  deps: FollowLinkDeps,
+  deps: Pick<CommandDeps, 'sql' | 'addressHasher'>,
   target: RedirectTarget,
   visit: Visit,
 ): Promise<string> {
@@ -56,7 +54,7 @@ export async function followLink(
 
 /** Records the click of a visit. Returns false if the link was switched off meanwhile. */
 async function recordVisit(
-  { recordClick, addressHasher }: FollowLinkDeps,
+  { sql, addressHasher }: Pick<CommandDeps, 'sql' | 'addressHasher'>,
   { appId, slug, deferredWindowMinutes }: RedirectTarget,
   visit: Visit,
   claimToken: string,
@@ -65,7 +63,7 @@ async function recordVisit(
   const isBot = isbot(userAgent);
   // No hash is stored that no install could use: bots install nothing, and a window of 0 turns deferred matches off.
   const address = !isBot && deferredWindowMinutes > 0 ? visit.clientAddress : null;
-  const recorded = await recordClick({
+  const recorded = await recordClick(sql, {
     appId,
     slug,
     claimToken,

@@ -10,6 +10,7 @@ import type {
 import type { AffiliateId, AppId, AttributionId, ClickId, LinkId } from '../domain/ids.ts';
 import type { SdkKeyKind } from '../domain/keys.ts';
 import { newId } from './new-id.ts';
+import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -41,7 +42,17 @@ export interface InstallCandidates {
   readonly rememberedUsers: readonly RememberedUser[];
 }
 
+/** What an install names. */
+interface InstallTouches {
+  readonly appId: AppId;
+  readonly deviceId: string;
+  readonly claimToken: string | null;
+  readonly affiliateCode: string | null;
+}
+
 interface CandidateRow {
+  /** The place of the install among those of the statement, from 1. */
+  number: number;
   windowDays: number;
   deferredWindowMinutes: number;
   attributionId: AttributionId | null;
@@ -62,24 +73,17 @@ interface CandidateRow {
   rememberedUsers: readonly RememberedUser[];
 }
 
-/**
- * Finds the click and the code that an install names. An affiliate's id takes precedence over an equal slug. The attribution is
- * the one of the key's kind: a test key does not see those of live keys, and no users wait for it.
- */
-export async function findInstallCandidates(
+async function findCandidates(
   sql: Sql,
-  install: {
-    readonly appId: AppId;
-    readonly deviceId: string;
-    readonly claimToken: string | null;
-    readonly affiliateCode: string | null;
-  },
-  keyKind: SdkKeyKind = 'live',
-): Promise<InstallCandidates> {
+  keyKind: SdkKeyKind,
+  installs: readonly InstallTouches[],
+): Promise<InstallCandidates[]> {
   const attributions = keyKind === 'live' ? sql.fragment`attributions` : sql.fragment`test_attributions`;
-  const { appId, deviceId, claimToken, affiliateCode } = install;
-  const row = await sql.one<CandidateRow>`
-    select app.attribution_window_days as window_days, app.deferred_window_minutes,
+  const named = installs.map(({ appId, deviceId, claimToken, affiliateCode }, index) => {
+    return { number: index + 1, appId, deviceId, claimToken, affiliateCode };
+  });
+  const rows = await sql<CandidateRow>`
+    select i.number, app.attribution_window_days as window_days, app.deferred_window_minutes,
            t.id as attribution_id, t.affiliate_id as won_affiliate_id, t.link_id as won_link_id,
            t.click_id as won_click_id, t.match_method,
            c.id as click_id, c.affiliate_id as click_affiliate_id, c.link_id as click_link_id,
@@ -87,25 +91,34 @@ export async function findInstallCandidates(
            code.affiliate_id as code_affiliate_id, code.link_id as code_link_id, code.active as code_active,
            code.status as code_affiliate_status,
            coalesce((
-             select jsonb_agg(jsonb_build_object('customerUserId', i.customer_user_id,
-                                                 'identifiedAt', epoch_ms(i.identified_at)))
+             select jsonb_agg(jsonb_build_object('customerUserId', x.customer_user_id,
+                                                 'identifiedAt', epoch_ms(x.identified_at)))
                from (select * from identities x
-                      where t.id is null and ${keyKind === 'live'} and x.app_id = app.id and x.device_id = ${deviceId}
+                      where t.id is null and ${keyKind === 'live'} and x.app_id = app.id and x.device_id = i."deviceId"
                         and not exists (select from bindings b
-                                         where b.app_id = x.app_id and b.customer_user_id = x.customer_user_id)) i), '[]') as remembered_users
-      from apps app
-      left join ${attributions} t on t.app_id = app.id and t.device_id = ${deviceId}
-      left join clicks c on c.app_id = app.id and c.claim_token = ${claimToken}::uuid
+                                         where b.app_id = x.app_id and b.customer_user_id = x.customer_user_id)) x), '[]') as remembered_users
+      from jsonb_to_recordset(${sql.json(named)}) i (number integer, "appId" text, "deviceId" text, "claimToken" uuid, "affiliateCode" text)
+      join apps app on app.id = i."appId"
+      left join ${attributions} t on t.app_id = app.id and t.device_id = i."deviceId"
+      left join clicks c on c.app_id = app.id and c.claim_token = i."claimToken"
       left join affiliates ca on ca.id = c.affiliate_id
       left join lateral (
         select a.id as affiliate_id, null::text as link_id, true as active, a.status, 1 as rank
-          from affiliates a where a.app_id = app.id and a.id = ${affiliateCode}
+          from affiliates a where a.app_id = app.id and a.id = i."affiliateCode"
         union all
         select a.id, l.id, l.active, a.status, 2
           from links l join affiliates a on a.id = l.affiliate_id
-         where l.app_id = app.id and lower(l.slug) collate "C" = lower(${affiliateCode})
-         order by rank limit 1) code on true
-     where app.id = ${appId}`;
+         where l.app_id = app.id and lower(l.slug) collate "C" = lower(i."affiliateCode")
+         order by rank limit 1) code on true`;
+  const candidates = new Map(rows.map((row) => [row.number, candidatesOf(row)]));
+  return installs.map(({ appId }, index) => {
+    const found = candidates.get(index + 1);
+    if (found === undefined) throw new Error(`${appId} does not exist`);
+    return found;
+  });
+}
+
+function candidatesOf(row: CandidateRow): InstallCandidates {
   return {
     windowDays: row.windowDays,
     deferredWindowMinutes: row.deferredWindowMinutes,
@@ -141,6 +154,35 @@ export async function findInstallCandidates(
           },
     rememberedUsers: row.rememberedUsers,
   };
+}
+
+/** Finds candidates for each kind of key, together with other installs that arrive now. */
+const findTogether = {
+  live: shareCandidates('live'),
+  test: shareCandidates('test'),
+} as const;
+
+function shareCandidates(keyKind: SdkKeyKind) {
+  return shareStatements(
+    async (sql, installs: readonly InstallTouches[]) => await findCandidates(sql, keyKind, installs),
+    {
+      keyOf: ({ appId, deviceId, claimToken, affiliateCode }) =>
+        JSON.stringify([appId, deviceId, claimToken, affiliateCode]),
+      repeated: 'share',
+    },
+  );
+}
+
+/**
+ * Finds the click and the code that an install names. An affiliate's id takes precedence over an equal slug. The attribution is
+ * the one of the key's kind: a test key does not see those of live keys, and no users wait for it.
+ */
+export async function findInstallCandidates(
+  sql: Sql,
+  install: InstallTouches,
+  keyKind: SdkKeyKind = 'live',
+): Promise<InstallCandidates> {
+  return await findTogether[keyKind](sql, install);
 }
 
 /**

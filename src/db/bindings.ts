@@ -3,6 +3,7 @@ import type { AffiliateId, AppId, AttributionId, BindingId } from '../domain/ids
 import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
 import { retryAfterConflict, retryUntilVisible } from './retries.ts';
+import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -124,18 +125,45 @@ async function insertBinding(
       from (select 1) always left join (select * from stored union all select * from added) b on true`;
 }
 
+interface Device {
+  readonly appId: AppId;
+  readonly deviceId: string;
+}
+
+/** A user of a device who has no binding yet, or one that is not healed. */
+interface WaitingUser {
+  readonly customerUserId: string;
+  readonly bindingId: BindingId | null;
+}
+
+/** Returns the waiting users of attributed devices. */
+async function listWaitingUsersOfDevices(
+  sql: Sql,
+  devices: readonly Device[],
+): Promise<(readonly WaitingUser[])[]> {
+  const waiting = await sql<WaitingUser & { number: number }>`
+    select d.number::int, i.customer_user_id, b.id as binding_id
+      from unnest(${devices.map(({ appId }) => appId)}::text[], ${devices.map(({ deviceId }) => deviceId)}::text[])
+           with ordinality d (app_id, device_id, number)
+      join identities i on i.app_id = d.app_id and i.device_id = d.device_id
+      join attributions t on t.app_id = i.app_id and t.device_id = i.device_id
+      left join bindings b on b.app_id = i.app_id and b.customer_user_id = i.customer_user_id
+     where b.healed_at is null`;
+  return devices.map((_, index) => waiting.filter(({ number }) => number === index + 1));
+}
+
+const listWaitingUsers = shareStatements(listWaitingUsersOfDevices, {
+  keyOf: ({ appId, deviceId }: Device) => `${appId} ${deviceId}`,
+  repeated: 'share',
+});
+
 /**
  * Binds all remembered users of a device without a binding to the device's attribution. Call it after the attribution
  * was committed: it sees users remembered before, and users remembered later see the attribution. Returns the bindings
  * of the device's users that are not healed yet, including those of other calls.
  */
 export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: string): Promise<BindingId[]> {
-  const waiting = await sql<{ customerUserId: string; bindingId: BindingId | null }>`
-    select i.customer_user_id, b.id as binding_id
-      from identities i
-      join attributions t on t.app_id = i.app_id and t.device_id = i.device_id
-      left join bindings b on b.app_id = i.app_id and b.customer_user_id = i.customer_user_id
-     where i.app_id = ${appId} and i.device_id = ${deviceId} and b.healed_at is null`;
+  const waiting = await listWaitingUsers(sql, { appId, deviceId });
   const toHeal = new Set(waiting.flatMap(({ bindingId }) => bindingId ?? []));
   const unbound = waiting.filter(({ bindingId }) => bindingId === null);
   if (unbound.length === 0) return [...toHeal];
@@ -159,16 +187,12 @@ export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: stri
   return [...toHeal];
 }
 
-/**
- * Marks a new binding as healed if there is nothing to heal: no earlier payment of the user waits for it, and the user
- * transferred no purchases. Returns whether the binding is healed. Call it after the binding was committed, so that a
- * payment recorded meanwhile either has seen the binding or is seen here.
- */
-export async function markHealedIfNothingToHeal(sql: Sql, bindingId: BindingId): Promise<boolean> {
-  const row = await sql.one<{ healed: boolean }>`
+/** Marks the bindings among these that have nothing to heal. Returns whether each of them is healed. */
+async function markHealed(sql: Sql, bindingIds: readonly BindingId[]): Promise<boolean[]> {
+  const healed = await sql<{ id: BindingId }>`
     with marked as (
       update bindings b set healed_at = now()
-       where b.id = ${bindingId} and b.healed_at is null
+       where b.id = any(${bindingIds}::text[]) and b.healed_at is null
          and not exists (
            select from (
                select pu.payment_id from payment_users pu
@@ -185,7 +209,19 @@ export async function markHealedIfNothingToHeal(sql: Sql, bindingId: BindingId):
             where g.app_id = b.app_id and g.customer_user_id = b.customer_user_id and g.role = 'giver')
       returning id
     )
-    select exists (select from marked)
-           or exists (select from bindings where id = ${bindingId} and healed_at is not null) as healed`;
-  return row.healed;
+    select id from marked
+    union all
+    select id from bindings where id = any(${bindingIds}::text[]) and healed_at is not null`;
+  const ids = new Set(healed.map(({ id }) => id));
+  return bindingIds.map((id) => ids.has(id));
 }
+
+/**
+ * Marks a new binding as healed if there is nothing to heal: no earlier payment of the user waits for it, and the user
+ * transferred no purchases. Returns whether the binding is healed. Call it after the binding was committed, so that a
+ * payment recorded meanwhile either has seen the binding or is seen here.
+ */
+export const markHealedIfNothingToHeal = shareStatements(markHealed, {
+  keyOf: (bindingId) => bindingId,
+  repeated: 'share',
+});

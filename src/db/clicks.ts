@@ -1,6 +1,7 @@
 import type { AffiliateId, AppId, ClickId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
 import { retryUntilVisible } from './retries.ts';
+import { shareStatements } from './shared-statements.ts';
 import type { Sql } from './sql.ts';
 
 export interface ClickFact {
@@ -22,7 +23,7 @@ export interface RecordedClick {
 }
 
 /** `not_found`: the link is unknown or inactive, or its affiliate was removed. `again`: the token has just been inserted. */
-export type ClickOutcome = RecordedClick | 'not_found' | 'again';
+type ClickOutcome = RecordedClick | 'not_found' | 'again';
 
 /**
  * Records clicks with one statement and returns the outcome of each. Two clicks of a call have different tokens. For a
@@ -32,7 +33,7 @@ export type ClickOutcome = RecordedClick | 'not_found' | 'again';
  * by its index; `waiting` are the clicks that an install without a token may match. The last part names the added ones
  * instead of joining them.
  */
-export async function recordClicks(sql: Sql, clicks: readonly ClickFact[]): Promise<ClickOutcome[]> {
+async function recordClicks(sql: Sql, clicks: readonly ClickFact[]): Promise<ClickOutcome[]> {
   const rows = clicks.map(({ addressHash, ...click }) => ({
     ...click,
     // JSON in Postgres accepts no half of a surrogate pair, which remains where a text was cut off.
@@ -90,10 +91,18 @@ export async function recordClicks(sql: Sql, clicks: readonly ClickFact[]): Prom
   return rows.map(({ id }) => outcomes.get(id) ?? 'again');
 }
 
-/** Records one click. Returns undefined when the link is unknown or inactive, or its affiliate was removed. */
+const recordTogether = shareStatements(recordClicks, {
+  keyOf: ({ appId, claimToken }) => `${appId} ${claimToken.toLowerCase()}`,
+  repeated: 'wait',
+});
+
+/**
+ * Records a click, together with others that arrive now. Resolves after its commit, with undefined when the link is unknown or
+ * inactive, or its affiliate was removed.
+ */
 export async function recordClick(sql: Sql, click: ClickFact): Promise<RecordedClick | undefined> {
   const outcome = await retryUntilVisible(async () => {
-    const [recorded] = await recordClicks(sql, [click]);
+    const recorded = await recordTogether(sql, click);
     // The next attempt sees the token that another statement has just inserted.
     return recorded === 'again' ? undefined : recorded;
   });

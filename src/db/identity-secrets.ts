@@ -1,5 +1,6 @@
 import type { AppId, Id } from '../domain/ids.ts';
 import { acting } from './audit.ts';
+import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -52,6 +53,27 @@ export async function findIdentitySecrets(sql: Sql, appId: AppId): Promise<Ident
   return row === undefined ? undefined : secretsOf(row);
 }
 
+/** Returns the secrets of each app that verifies user ids: undefined for another one, null for one without a secret. */
+async function findSecretsOfVerifying(
+  sql: Sql,
+  appIds: readonly AppId[],
+): Promise<(IdentitySecrets | null | undefined)[]> {
+  const found = await sql<{ appId: AppId } & (SecretRow | { readonly ciphertext: null })>`
+    select a.id as app_id, ${columns(sql)}
+      from unnest(${appIds}::text[]) i
+      join apps a on a.id = i and a.identity_verification
+      left join identity_secrets s on s.app_id = a.id`;
+  const secrets = new Map(
+    found.map((row) => [row.appId, row.ciphertext === null ? null : secretsOf(row)] as const),
+  );
+  return appIds.map((appId) => secrets.get(appId));
+}
+
+const findSecretsIfVerifying = shareStatements(findSecretsOfVerifying, {
+  keyOf: (appId) => appId,
+  repeated: 'share',
+});
+
 /**
  * Returns the secrets that a signature of a user id may have, or null if the app does not verify user ids. An app that
  * verifies them and has no secret accepts no signature.
@@ -61,12 +83,10 @@ export async function findVerifyingSecrets(
   appId: AppId,
   now: number,
 ): Promise<readonly EncryptedSecret[] | null> {
-  const row = await sql.maybe<SecretRow | { readonly ciphertext: null }>`
-    select ${columns(sql)} from apps a left join identity_secrets s on s.app_id = a.id
-     where a.id = ${appId} and a.identity_verification`;
-  if (row === undefined) return null;
-  if (row.ciphertext === null) return [];
-  const { current, previous } = secretsOf(row);
+  const secrets = await findSecretsIfVerifying(sql, appId);
+  if (secrets === undefined) return null;
+  if (secrets === null) return [];
+  const { current, previous } = secrets;
   return previous !== null && previous.expiresAt > now ? [current, previous] : [current];
 }
 

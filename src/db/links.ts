@@ -3,6 +3,7 @@ import { acting } from './audit.ts';
 import type { Existing } from './existing.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
+import { shareStatements } from './shared-statements.ts';
 import type { Sql } from './sql.ts';
 
 export interface Link {
@@ -157,20 +158,41 @@ export interface RedirectTarget {
   readonly deferredWindowMinutes: number;
 }
 
+/** What a visitor asks for. */
+interface LinkAddress {
+  readonly subdomain: string;
+  readonly slug: string;
+}
+
+async function findRedirectTargets(
+  sql: Sql,
+  addresses: readonly LinkAddress[],
+): Promise<(RedirectTarget | undefined)[]> {
+  const found = await sql<RedirectTarget & { number: number }>`
+    select i.number::int, l.app_id, l.slug, l.destination_url, l.ios_destination_url, l.android_destination_url,
+           l.active and a.status <> 'removed' as counts, app.deferred_window_minutes
+      from unnest(${addresses.map(({ subdomain }) => subdomain)}::text[], ${addresses.map(({ slug }) => slug)}::text[])
+           with ordinality i (subdomain, slug, number)
+      join link_subdomains s on s.subdomain = i.subdomain
+      join apps app on app.id = s.app_id
+      join links l on l.app_id = app.id and lower(l.slug) collate "C" = lower(i.slug)
+      join affiliates a on a.id = l.affiliate_id`;
+  const targets = new Map(found.map(({ number, ...target }) => [number, target]));
+  return addresses.map((_, index) => targets.get(index + 1));
+}
+
+const findTarget = shareStatements(findRedirectTargets, {
+  keyOf: ({ subdomain, slug }: LinkAddress) => `${subdomain} ${slug}`,
+  repeated: 'share',
+});
+
 /** Returns the destination of a link of the app that holds or held the subdomain. The slug's case is ignored. */
 export async function findRedirectTarget(
   sql: Sql,
-  linkSubdomain: string,
+  subdomain: string,
   slug: string,
 ): Promise<RedirectTarget | undefined> {
-  return await sql.maybe<RedirectTarget>`
-    select l.app_id, l.slug, l.destination_url, l.ios_destination_url, l.android_destination_url,
-           l.active and a.status <> 'removed' as counts, app.deferred_window_minutes
-      from link_subdomains s
-      join apps app on app.id = s.app_id
-      join links l on l.app_id = app.id and lower(l.slug) collate "C" = lower(${slug})
-      join affiliates a on a.id = l.affiliate_id
-     where s.subdomain = ${linkSubdomain}`;
+  return await findTarget(sql, { subdomain, slug });
 }
 
 const listColumns = (sql: Sql) => sql.fragment`

@@ -4,6 +4,7 @@ import { acting } from './audit.ts';
 import { keySha256 } from './account-keys.ts';
 import type { KeyMaterial } from './account-keys.ts';
 import { retryAfterConflict } from './retries.ts';
+import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -13,11 +14,27 @@ export interface SdkCaller {
   readonly keyKind: SdkKeyKind;
 }
 
+interface StoredSdkKey extends SdkCaller {
+  readonly expiresAt: number | null;
+}
+
+/** Returns the keys with these hashes (hex). */
+async function findSdkKeys(sql: Sql, hashes: readonly string[]): Promise<(StoredSdkKey | undefined)[]> {
+  const found = await sql<StoredSdkKey & { hash: string }>`
+    select h as hash, k.app_id, k.kind as key_kind, k.expires_at
+      from unnest(${hashes}::text[]) h join sdk_keys k on k.key_sha256 = decode(h, 'hex')`;
+  const keys = new Map(found.map(({ hash, ...key }) => [hash, key]));
+  return hashes.map((hash) => keys.get(hash));
+}
+
+const findSdkKey = shareStatements(findSdkKeys, { keyOf: (hash) => hash, repeated: 'share' });
+
 /** Returns the app and the kind of an SDK key. Undefined for an unknown key, or one that is not valid at `now`. */
 export async function findSdkCaller(sql: Sql, key: string, now: number): Promise<SdkCaller | undefined> {
-  return await sql.maybe<SdkCaller>`
-    select app_id, kind as key_kind from sdk_keys
-     where key_sha256 = ${keySha256(key)} and (expires_at is null or expires_at > ${instant(now)})`;
+  const stored = await findSdkKey(sql, keySha256(key).toString('hex'));
+  if (stored === undefined || (stored.expiresAt !== null && stored.expiresAt <= now)) return undefined;
+  const { appId, keyKind } = stored;
+  return { appId, keyKind };
 }
 
 /** An SDK key that is about to be stored. */

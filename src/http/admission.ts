@@ -1,5 +1,3 @@
-import { createClickRecorder } from '../commands/click-recorder.ts';
-import type { ClickRecorder } from '../commands/click-recorder.ts';
 import { createSharedAssociations } from '../commands/shared-associations.ts';
 import type { SharedAssociations, SharedHostApps } from '../commands/shared-associations.ts';
 import type { Sql } from '../db/sql.ts';
@@ -107,7 +105,6 @@ export interface Intake {
   readonly sql: Sql;
   readonly webhooks: Admission;
   readonly openCalls: Admission;
-  readonly recordClick: ClickRecorder;
   readonly sharedAssociations: SharedAssociations;
 }
 
@@ -117,7 +114,6 @@ export function createIntake(sql: Sql, settings: AdmissionSettings, sharedHostAp
     sql,
     webhooks: new Admission(settings.webhooks),
     openCalls: new Admission(settings.openCalls),
-    recordClick: createClickRecorder(sql),
     sharedAssociations: createSharedAssociations(sql, sharedHostApps),
   };
 }

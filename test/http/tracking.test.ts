@@ -392,6 +392,60 @@ describe('answers to SDKs (`acceptUnattributed`)', () => {
   });
 });
 
+test('calls of many devices of two apps that arrive together each get their own answer', async () => {
+  const other = await newApp(api);
+  const sides = await Promise.all(
+    [app, other].map(async (one) => {
+      const affiliates = [await newAffiliate(api, one), await newAffiliate(api, one)];
+      // Both apps have the same slugs.
+      for (const [n, id] of affiliates.entries()) await newLink(api, one, id, { slug: `together-${n}` });
+      return { one, affiliates };
+    }),
+  );
+  const callers = Array.from({ length: 80 }, (_, n) => {
+    const { one, affiliates } = sides[n % 2] ?? { one: app, affiliates: [] };
+    const index = Math.floor(n / 2) % 2;
+    const device = { deviceId: `together-${n}`, claimToken: randomUUID(), user: `together-${n}` };
+    return { ...device, one, index, affiliateId: affiliates[index] ?? '', byCode: n % 5 === 0 };
+  });
+
+  const clicks = await Promise.all(
+    callers.map(({ one, index, claimToken }) =>
+      click({ customerAppId: one.appId, slug: `together-${index}`, claimToken }),
+    ),
+  );
+  expect(clicks.map(({ body }) => body.affiliateId)).toEqual(callers.map((caller) => caller.affiliateId));
+  const visits = await Promise.all(
+    callers.map(({ one, index }) => api.call('GET', `/l/${one.linkSubdomain}/TOGETHER-${index}`)),
+  );
+  expect(visits.map(({ status }) => status)).toEqual(callers.map(() => 302));
+  expect(new Set(visits.map(({ headers }) => headers.get('location'))).size).toBe(callers.length);
+
+  const installs = await Promise.all([
+    ...callers.map(({ one, index, deviceId, claimToken, byCode }) =>
+      install(
+        byCode ? { deviceId, affiliateCode: `together-${index}` } : { deviceId, claimToken },
+        one.sdkKey,
+      ),
+    ),
+    install({ deviceId: 'together-none', affiliateCode: 'together-9' }),
+    install({ deviceId: 'together-none', affiliateCode: 'together-0' }, `${app.sdkKey.slice(0, -4)}none`),
+  ]);
+  expect(installs.slice(-2).map(({ status }) => status)).toEqual([404, 401]);
+  expect(installs.slice(0, -2).map(({ body }) => [body.affiliateId, body.matchMethod])).toEqual(
+    callers.map((caller) => [caller.affiliateId, caller.byCode ? 'code' : 'claim_token']),
+  );
+
+  const users = await Promise.all([
+    ...callers.map(({ one, deviceId, user }) => identify(deviceId, user, one.sdkKey)),
+    identify('together-none', 'together-none'),
+  ]);
+  expect(users.map(({ status }) => status)).toEqual([...callers.map(() => 200), 404]);
+  expect(users.slice(0, -1).map(({ body }) => body.attributionId)).toEqual(
+    installs.slice(0, -2).map(({ body }) => body.attributionId),
+  );
+});
+
 describe('callers', () => {
   // @promise install-invalid-key, error-401-install, account-key-under-sdk
   test.each([['/sdk/install'], ['/sdk/identify']])(

@@ -1,6 +1,7 @@
 import { isbot } from 'isbot';
 import * as z from 'zod';
 import { USER_AGENT_LENGTH } from '../../commands/follow-link.ts';
+import { recordClick } from '../../db/clicks.ts';
 import { isInFuture } from '../../domain/attribution.ts';
 import { isId } from '../../domain/ids.ts';
 import { isSlug } from '../../domain/slugs.ts';
@@ -70,7 +71,7 @@ export const clickRoutes = [
       const clickedAt = body.clickedAt ?? now;
       if (isInFuture(clickedAt, now)) throw invalidField('clickedAt', 'Must not be in the future.');
       if (!isId('app', customerAppId) || !isSlug(slug)) throw notFound();
-      const recorded = await deps.intake.recordClick({
+      const recorded = await recordClick(deps.sql, {
         appId: customerAppId,
         slug,
         claimToken: body.claimToken,

@@ -29,8 +29,7 @@ async function redirect(
   const target = foundOrThrow(await findRedirectTarget(deps.sql, linkSubdomain, slug));
   ctx.state.appId = target.appId;
   const click = address?.isAllowed === false ? 'skip' : await clickOf(ctx, deps, target);
-  const { addressHasher, intake } = deps;
-  const location = await followLink({ addressHasher, recordClick: intake.recordClick }, target, {
+  const location = await followLink(deps, target, {
     click,
     at: now,
     userAgent: ctx.get('User-Agent'),

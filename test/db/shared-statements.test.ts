@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { findInstallCandidates } from '../../src/db/attributions.ts';
+import { bindRememberedUsers, markHealedIfNothingToHeal } from '../../src/db/bindings.ts';
+import { recordClick } from '../../src/db/clicks.ts';
+import type { ClickFact } from '../../src/db/clicks.ts';
+import { findVerifyingSecrets } from '../../src/db/identity-secrets.ts';
+import { findRedirectTarget } from '../../src/db/links.ts';
+import { newId } from '../../src/db/new-id.ts';
+import { findRollupDifferences } from '../../src/db/rollups.ts';
+import { findSdkCaller } from '../../src/db/sdk-keys.ts';
+import { shareStatements } from '../../src/db/shared-statements.ts';
+import { connect, DatabaseUnavailable } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { runOn } from '../support/postgres-admin.ts';
+import { newTenant } from '../support/rollup-tenant.ts';
+import { rounds } from '../support/rounds.ts';
+
+let database: TestDatabase;
+let sql: Sql;
+let appId: ClickFact['appId'];
+let slugs: string[];
+let statements = 0;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  sql = connect({ url: database.url, max: 4, onStatement: () => void (statements += 1) });
+  const tenant = await newTenant(sql, 2, 2);
+  appId = tenant.appId;
+  slugs = tenant.links.map((id) => id.slice(-20));
+  await runOn(
+    database.url,
+    `create function test_refuses() returns trigger language plpgsql as $$
+       begin if new.ip_hash = 'refused' then raise exception 'refused'; end if; return new; end $$;
+     create trigger test_refuses before insert on clicks for each row execute function test_refuses();`,
+  );
+});
+beforeEach(() => {
+  statements = 0;
+});
+afterAll(async () => {
+  await sql.close();
+  await database.drop();
+});
+
+describe('the calls that share a statement', () => {
+  /** Statements that were sent, with their items, and how each of them is answered. */
+  const sent: { readonly items: readonly string[]; readonly end: (error?: Error) => void }[] = [];
+  const share = (repeated: 'share' | 'wait') =>
+    shareStatements(
+      async (_: Sql, items: readonly string[]) =>
+        await new Promise<string[]>((resolve, reject) => {
+          const end = (error?: Error) =>
+            error === undefined ? resolve(items.map((item) => `${item}!`)) : reject(error);
+          sent.push({ items, end });
+        }),
+      { keyOf: (item) => item, repeated },
+    );
+  const items = () => sent.map((one) => one.items);
+  /** Lets the calls continue that a statement has answered. */
+  const settle = async () => await new Promise(setImmediate);
+  beforeEach(() => {
+    sent.length = 0;
+  });
+
+  test('a call is answered only by a statement that began after it, and equal calls by the same one', async () => {
+    const find = share('share');
+    const calls = ['a', 'a', 'a', 'b', 'a'].map(async (item) => await find(sql, item));
+    expect(items()).toEqual([['a'], ['a']]);
+    sent[0]?.end();
+    await settle();
+    expect(items()).toEqual([['a'], ['a'], ['a', 'b']]);
+    sent[1]?.end();
+    sent[2]?.end();
+    expect(await Promise.all(calls)).toEqual(['a!', 'a!', 'a!', 'b!', 'a!']);
+  });
+
+  test('calls that must not be in one statement go one after the other', async () => {
+    const find = share('wait');
+    const calls = ['a', 'b', 'c', 'c', 'd'].map(async (item) => await find(sql, item));
+    for (const expected of [['c', 'd'], ['c']]) {
+      sent.at(-1)?.end();
+      await settle();
+      expect(items().at(-1)).toEqual(expected);
+    }
+    for (const { end } of sent) end();
+    expect(await Promise.all(calls)).toEqual(['a!', 'b!', 'c!', 'c!', 'd!']);
+  });
+
+  test('a statement takes at most 100 items', async () => {
+    const find = share('share');
+    const calls = Array.from({ length: 252 }, async (_, n) => await find(sql, String(n)));
+    while (items().flat().length < 252) {
+      for (const { end } of sent) end();
+      await settle();
+    }
+    for (const { end } of sent) end();
+    await Promise.all(calls);
+    expect(items().map((one) => one.length)).toEqual([1, 1, 100, 100, 50]);
+  });
+
+  test('a database that is away fails the calls that wait, too, and the next call is sent', async () => {
+    const find = share('share');
+    const calls = ['a', 'b', 'c'].map(async (item) => await find(sql, item).catch((error: Error) => error));
+    const away = new DatabaseUnavailable('away');
+    sent[0]?.end(away);
+    expect(await calls[2]).toBe(away);
+    expect(await calls[0]).toBe(away);
+    const next = find(sql, 'd');
+    expect(items()).toEqual([['a'], ['b'], ['d']]);
+    for (const { end } of sent) end();
+    expect(await calls[1]).toBe('b!');
+    expect(await next).toBe('d!');
+  });
+
+  test('a call that is refused fails alone', async () => {
+    const find = share('share');
+    const calls = ['a', 'b', 'c', 'd'].map(
+      async (item) => await find(sql, item).catch((error: Error) => error),
+    );
+    sent[0]?.end();
+    sent[1]?.end();
+    await settle();
+    const refused = new Error('refused');
+    sent[2]?.end(refused);
+    await settle();
+    expect(items().slice(2)).toEqual([['c', 'd'], ['c'], ['d']]);
+    sent[3]?.end(refused);
+    sent[4]?.end();
+    expect(await Promise.all(calls)).toEqual(['a!', 'b!', refused, 'd!']);
+  });
+});
+
+test.each<[string, (n: number) => Promise<unknown>, unknown]>([
+  ['keys of SDKs', async (n) => await findSdkCaller(sql, `pk_live_${n}`, 0), undefined],
+  ['apps that verify user ids', async () => await findVerifyingSecrets(sql, appId, 0), null],
+  ['links', async (n) => await findRedirectTarget(sql, 'unknown', `slug-${n}`), undefined],
+  [
+    'candidates of installs',
+    async (n) => {
+      const install = { appId, deviceId: `device-${n}`, claimToken: null, affiliateCode: slugs[n % 4] ?? '' };
+      const { code } = await findInstallCandidates(sql, install);
+      return code?.linkId?.slice(-20) === slugs[n % 4];
+    },
+    true,
+  ],
+  ['users of devices', async (n) => await bindRememberedUsers(sql, appId, `device-${n}`), []],
+  ['new bindings', async () => await markHealedIfNothingToHeal(sql, newId('binding')), false],
+])('look-ups of %s that arrive together share statements', async (_, lookUp, expected) => {
+  const found = await Promise.all(Array.from({ length: 90 }, async (__, n) => await lookUp(n)));
+  expect(found).toEqual(found.map(() => expected));
+  expect(statements).toBe(3);
+});
+
+const record = async (one: ClickFact) => await recordClick(sql, one);
+const click = (fields: Partial<ClickFact> = {}): ClickFact => ({
+  appId,
+  slug: slugs[0] ?? '',
+  claimToken: randomUUID(),
+  ipHash: null,
+  userAgent: null,
+  isBot: false,
+  clickedAt: Date.UTC(2026, 2, 1),
+  addressHash: null,
+  ...fields,
+});
+
+async function storedOf(clicks: readonly ClickFact[]): Promise<{ id: string; claimToken: string }[]> {
+  return await database.sql`
+    select id, claim_token from clicks where claim_token = any(${clicks.map(({ claimToken }) => claimToken)}::text[]::uuid[])`;
+}
+
+test('clicks that arrive together share statements, and each gets its own click and link', async () => {
+  const clicks = Array.from({ length: 250 }, (_, n) => click({ slug: (slugs[n % 4] ?? '').toUpperCase() }));
+  const recorded = await Promise.all(clicks.map(record));
+  expect(statements).toBeLessThan(10);
+  expect(new Set(recorded.map((one) => one?.affiliateId)).size).toBe(2);
+  const ids = new Map((await storedOf(clicks)).map(({ id, claimToken }) => [claimToken, id]));
+  expect(recorded.map((one) => one?.clickId)).toEqual(clicks.map(({ claimToken }) => ids.get(claimToken)));
+  expect(await findRollupDifferences(database.sql)).toEqual([]);
+});
+
+test('one token in many clicks that arrive together is one click, also beside links that do not exist', async () => {
+  const same = click();
+  const clicks = [click({ slug: 'unknown' }), same, same, { ...same, slug: 'unknown' }, click(), same];
+  const [unknown, ...found] = await Promise.all(clicks.map(record));
+  expect(unknown).toBeUndefined();
+  const [first, second, third, other, last] = found.map((one) => one?.clickId);
+  expect([second, third, last]).toEqual([first, first, first]);
+  expect(other).not.toBe(first);
+  expect(await storedOf(clicks)).toHaveLength(2);
+});
+
+test('a click that Postgres refuses fails alone', async () => {
+  const clicks = Array.from({ length: 20 }, (_, n) => click({ ipHash: n === 7 ? 'refused' : 'fine' }));
+  const outcomes = await Promise.allSettled(clicks.map(record));
+  expect(outcomes.map(({ status }) => status === 'rejected')).toEqual(clicks.map((_, n) => n === 7));
+  expect(await storedOf(clicks)).toHaveLength(19);
+});
+
+test('a user agent that was cut off within a character is recorded', async () => {
+  const one = click({ userAgent: '😀'.slice(0, 1) });
+  expect(await record(one)).toMatchObject({ clickId: expect.stringMatching(/^clk_/) });
+  expect(await storedOf([one])).toHaveLength(1);
+});
+
+test('every click that was answered is stored, whatever connections die', async () => {
+  const clicks = Array.from({ length: rounds(600, 20_000) }, () => click());
+  const answered: ClickFact[] = [];
+  let next = 0;
+  const caller = async () => {
+    for (let one = clicks[next]; one !== undefined; one = clicks[next]) {
+      next += 1;
+      const recorded = await record(one).catch(() => undefined);
+      if (recorded !== undefined) answered.push(one);
+      if (next % 40 === 0)
+        await database.sql`
+          select pg_terminate_backend(pid) from pg_stat_activity
+           where datname = current_database() and pid <> pg_backend_pid() and state = 'active' limit 1`;
+    }
+  };
+  await Promise.all(Array.from({ length: 32 }, caller));
+  const stored = new Set((await storedOf(answered)).map(({ claimToken }) => claimToken));
+  expect(answered.filter(({ claimToken }) => !stored.has(claimToken))).toEqual([]);
+  expect(answered.length).toBeGreaterThan(clicks.length / 2);
+});
