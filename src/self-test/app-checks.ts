@@ -3,6 +3,7 @@ import { findCurrenciesInUse, readAppActivity } from '../db/self-tests.ts';
 import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
 import { DAY_MS } from '../domain/time.ts';
 import { PROVIDER_NAMES } from '../providers/index.ts';
+import { isLocal } from './check-address.ts';
 import type { SelfTestSession } from './session.ts';
 import { advice, failed, passed } from './steps.ts';
 import type { APP_STEPS, Step } from './steps.ts';
@@ -36,17 +37,6 @@ function checkProviders(session: SelfTestSession, count: number): AppStep {
         'No billing provider is configured, so no sale can arrive.',
         `Set the webhook secret of the provider that you use, in the console (Set-up) or with PUT /apps/${session.appId}/webhooks/PROVIDER/secret.`,
       );
-}
-
-/** Returns whether a host cannot be reached from the internet. */
-function isLocal(host: string): boolean {
-  return (
-    host === 'localhost' ||
-    host.endsWith('.localhost') ||
-    host.endsWith('.local') ||
-    /^(127|10|0|192\.168|169\.254|172\.(1[6-9]|2\d|3[01]))\./.test(host) ||
-    /^\[(::1?|f[cd].*|fe80.*)\]$/.test(host)
-  );
 }
 
 function checkPublicUrl({ deps }: SelfTestSession): AppStep {

@@ -1,6 +1,17 @@
 import type { ProviderTest, SentRequest } from './provider-test.ts';
 import { failed, passed } from './steps.ts';
 
+/** Returns whether a host cannot be reached from the internet. */
+export function isLocal(host: string): boolean {
+  return (
+    host === 'localhost' ||
+    host.endsWith('.localhost') ||
+    host.endsWith('.local') ||
+    /^(127|10|0|192\.168|169\.254|172\.(1[6-9]|2\d|3[01]))\./.test(host) ||
+    /^\[(::1?|f[cd].*|fe80.*)\]$/.test(host)
+  );
+}
+
 /** Returns where the service listens, past the public address; null where that is the same, or is not the service. */
 export async function findOwnAddress(test: ProviderTest): Promise<string | null> {
   const { publicUrl, ownUrl } = test.session.deps;

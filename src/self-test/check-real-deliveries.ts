@@ -1,6 +1,7 @@
 import { findRealDeliveries } from '../db/self-tests.ts';
 import type { RealDeliveries } from '../db/self-tests.ts';
 import { SIGNED_AT_ANOTHER_TIME } from '../providers/proof.ts';
+import { isLocal } from './check-address.ts';
 import type { ProviderStep, ProviderTest } from './provider-test.ts';
 import { advice, passed } from './steps.ts';
 
@@ -15,16 +16,25 @@ export async function checkRealDeliveries(test: ProviderTest): Promise<void> {
   if (refusedAt !== null && (acceptedAt === null || refusedAt > acceptedAt)) {
     test.add(refusedStep(test, latest, refusedAt));
   } else if (acceptedAt === null) {
-    test.add(
-      advice(
-        'real_deliveries',
-        `${test.title} has not delivered anything yet.`,
-        `Send a test event from ${test.title}, or make a purchase in its sandbox: it appears on the page Deliveries of the console, and in GET /apps/${session.appId}/diagnostics/webhooks.`,
-      ),
-    );
+    test.add(nothingStep(test));
   } else {
     test.add(acceptedStep(test, latest, acceptedAt));
   }
+}
+
+function nothingStep({ session, title }: ProviderTest): ProviderStep {
+  const { publicUrl } = session.deps;
+  return isLocal(new URL(publicUrl).hostname)
+    ? advice(
+        'real_deliveries',
+        `${title} has not delivered anything, and cannot reach ${publicUrl}.`,
+        `To try a purchase without ${title}, use the command in the last step of Set-up in the console. For deliveries of ${title}, start the service with PUBLIC_URL=https://… (the operator does this), the address at which the internet reaches this service.`,
+      )
+    : advice(
+        'real_deliveries',
+        `${title} has not delivered anything yet.`,
+        `Send a test event from ${title}, or make a purchase in its sandbox: it appears on the page Deliveries of the console, and in GET /apps/${session.appId}/diagnostics/webhooks.`,
+      );
 }
 
 function refusedStep(test: ProviderTest, latest: RealDeliveries, refusedAt: number): ProviderStep {

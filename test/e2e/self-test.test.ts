@@ -547,6 +547,37 @@ describe('a proxy in front of the service', () => {
   });
 });
 
+describe('a provider that has not delivered', () => {
+  // Without time nothing is sent, so no request leaves for the address.
+  const reportAt = async (publicUrl: string) => {
+    const { founder } = await founderOf(['stripe']);
+    const { sql, ownUrl } = service;
+    const secretBox = createSecretBox([TEST_SECRETS_KEY]);
+    const deps = { sql, secretBox, now: Date.now, publicUrl, ownUrl, timeLimitMs: 0 };
+    const report = await runSelfTest(deps, founder.app.id as AppId);
+    return stepsOf(report, 'stripe')['real_deliveries'];
+  };
+
+  test('a test event of the provider is advised at an address of the internet', async () => {
+    expect(await reportAt('https://api.example.com')).toMatchObject({
+      detail: 'Stripe has not delivered anything yet.',
+      fix: expect.stringMatching(/^Send a test event from Stripe/),
+    });
+  });
+
+  test.each(['http://127.0.0.1:3000', 'http://localhost:3000', 'http://192.168.1.5', 'http://[::1]:3000'])(
+    'at %s, which no provider reaches, the advice is the command of the set-up and a public address',
+    async (publicUrl) => {
+      expect(await reportAt(publicUrl)).toMatchObject({
+        ok: false,
+        level: 'advice',
+        detail: `Stripe has not delivered anything, and cannot reach ${publicUrl}.`,
+        fix: expect.stringMatching(/the command in the last step of Set-up .* PUBLIC_URL=https:/),
+      });
+    },
+  );
+});
+
 describe('a service that cannot process deliveries', () => {
   // @promise self-test-pending
   test.each<[string, Parameters<typeof startTestService>[0], RegExp]>([
