@@ -1,17 +1,35 @@
-/** How numbers are written, as in the English sentences around them: a comma between thousands, a point before decimals. */
-export const NUMBER_LOCALE = 'en-US';
+/**
+ * How the pages write numbers, money and times. The linter allows `Intl` only in this file, so that they are written alike: in
+ * the English of the sentences around them, whatever the language of the browser, and in its time zone.
+ */
+const LOCALE = 'en-US';
 
-const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+const dateFormat = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(LOCALE, options);
 
-/** The time zone of all times on the pages. */
-export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const dateTime = dateFormat({ dateStyle: 'medium', timeStyle: 'short' });
+const date = dateFormat({ dateStyle: 'medium' });
+const dayOfMonth = dateFormat({ day: 'numeric', month: 'short' });
+const months = {
+  short: dateFormat({ month: 'short', year: 'numeric' }),
+  long: dateFormat({ month: 'long', year: 'numeric' }),
+};
+const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: 'auto' });
 
+/** The time zone of all times on the pages: that of the browser. */
+export const { timeZone } = dateTime.resolvedOptions();
+
+/** Returns the date and the time of an instant: "Nov 23, 2026, 8:40 AM". */
 export const formatInstant = (epochMs: number): string => dateTime.format(epochMs);
 
-/** Returns the date of an instant in the time zone of the pages. */
-export const formatDate = (epochMs: number): string => day.format(epochMs);
+/** Returns the date of an instant: "Nov 23, 2026". */
+export const formatDate = (epochMs: number): string => date.format(epochMs);
+
+/** Returns the date of an instant without its year: "Nov 23". */
+export const formatDayOfMonth = (epochMs: number): string => dayOfMonth.format(epochMs);
+
+/** Returns the month of an instant: "November 2026", or "Nov 2026" if it is short. */
+export const formatMonth = (epochMs: number, style: keyof typeof months = 'long'): string =>
+  months[style].format(epochMs);
 
 const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['day', 86_400_000],
@@ -28,6 +46,15 @@ export function formatAgo(epochMs: number, now = Date.now()): string {
       ? 'in a moment'
       : 'just now'
     : relative.format(Math.round(distance / size), unit);
+}
+
+/** Returns a duration in its largest unit: "3 hours". */
+export function formatDuration(seconds: number): string {
+  const ms = seconds * 1_000;
+  const [unit, size] = UNITS.find(([, length]) => ms >= length) ?? ['second', 1_000];
+  return new Intl.NumberFormat(LOCALE, { style: 'unit', unit, unitDisplay: 'long' }).format(
+    Math.round(ms / size),
+  );
 }
 
 /** The currencies of ISO 4217 that do not have two decimals, as in `src/domain/money.ts`, by their decimals. */
@@ -60,7 +87,7 @@ function decimalText(minor: number, digits: number): `${number}` {
  */
 export function formatMoney(minor: number, currency = 'USD'): string {
   const decimals = currencyDecimals(currency);
-  return new Intl.NumberFormat(NUMBER_LOCALE, {
+  return new Intl.NumberFormat(LOCALE, {
     style: 'currency',
     currency,
     minimumFractionDigits: decimals,
@@ -90,7 +117,7 @@ export function formatBrowser(userAgent: string | null): string {
   return system === undefined ? browser : `${browser} on ${system}`;
 }
 
-const whole = new Intl.NumberFormat(NUMBER_LOCALE);
+const whole = new Intl.NumberFormat(LOCALE);
 
 export const formatCount = (count: number): string => whole.format(count);
 
@@ -101,3 +128,23 @@ export const formatCountOf = (count: number, noun: string): string =>
 /** Returns a number that may be a lower bound: "4,000 or more". */
 export const atLeast = (text: string, isLowerBound: boolean): string =>
   isLowerBound ? `${text} or more` : text;
+
+const list = new Intl.ListFormat(LOCALE);
+
+/** Returns names as part of a sentence: "Ada, Grace, and Ann". */
+export const formatNames = (names: readonly string[]): string => list.format(names);
+
+const share = new Intl.NumberFormat(LOCALE, {
+  style: 'percent',
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1,
+});
+
+/** Returns a part of 1 in percent: "12.5%". */
+export const formatShare = (part: number): string => share.format(part);
+
+const PERCENT_IN_BPS = 100;
+const rate = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 2 });
+
+/** Returns a rate in basis points as percent: "12.5 %". */
+export const formatRate = (rateBps: number): string => `${rate.format(rateBps / PERCENT_IN_BPS)} %`;

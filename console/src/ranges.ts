@@ -1,3 +1,5 @@
+import { formatDayOfMonth, formatMonth } from './format.ts';
+
 const DAYS_OF_WEEK = 7;
 
 /** Returns the local midnight that begins a day, `days` before the day of `now`, epoch ms. */
@@ -51,9 +53,6 @@ export const RANGES = {
   },
 } as const satisfies Readonly<Record<string, BarRange>>;
 
-const shortDate = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
-const monthName = new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric' });
-
 /** Returns the name of a bar: its first day, or its month. */
 export const nameOfBar = (at: number, interval: string): string =>
-  (interval === 'month' ? monthName : shortDate).format(at);
+  interval === 'month' ? formatMonth(at, 'short') : formatDayOfMonth(at);

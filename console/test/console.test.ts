@@ -364,6 +364,24 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     expect([problems(), other.problems()]).toEqual([[], []]);
   });
 
+  test('dates are in English like the sentences and numbers around them, in the time zone of the browser', async () => {
+    const first = await newPage();
+    const { accountId } = await begin(first.page, 'Dates');
+    // Its set-up would go on asking, which uses the session.
+    await first.page.goto('about:blank');
+    await service.sql`
+      update sessions set created_at = '2026-03-01 20:30Z', last_used_at = now() - interval '3 days'
+       where account_id = ${accountId}`;
+    const { page, problems } = await newPage({ locale: 'de-DE', timezoneId: 'Asia/Tokyo' });
+    await page.goto(await linkOf(accountId));
+    await button(page, 'Sign in').click();
+    await title(page, 'Set-up');
+    await page.goto(`${service.url}/console/access`);
+    await row(page, /Since Mar 2, 2026, 5:30\sAM .* 3 days ago/).waitFor();
+    await page.getByText('Times are in Asia/Tokyo.').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
   test('a deep link works after a reload, and behind a proxy that strips a prefix', async () => {
     const { page, problems } = await newPage();
     const { accountId, appId } = await begin(page, 'Prefix');

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatAgo, formatInstant, formatMoney, NUMBER_LOCALE } from '../format.ts';
+import { formatAgo, formatInstant, formatMoney, formatRate } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import type { List } from '../parts/list.tsx';
@@ -21,10 +21,6 @@ export const STATUSES: Readonly<Record<Commission['status'], string>> = {
   paid: 'Paid',
 };
 const TONES = { pending: 'wait', matured: 'good', paid: 'plain' } as const;
-
-const PERCENT_IN_BPS = 100;
-const percent = new Intl.NumberFormat(NUMBER_LOCALE, { maximumFractionDigits: 2 });
-export const formatRate = (rateBps: number): string => `${percent.format(rateBps / PERCENT_IN_BPS)} %`;
 
 export interface CommissionQuery {
   readonly affiliateId?: string;

@@ -3,7 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { read } from '../api/client.ts';
-import { formatDate, formatMoney, timeZone } from '../format.ts';
+import { formatDate, formatMoney, formatMonth, timeZone } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
@@ -13,7 +13,6 @@ import { CommissionTable } from './commission-table.tsx';
 import type { Creator } from './queries.ts';
 
 const MONTHS = 24;
-const monthName = new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric' });
 
 /** A month in the time zone of the browser. `to` is the first instant of the next one. */
 interface Month {
@@ -68,7 +67,7 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
   return (
     <>
       <PageHead
-        title={`Statement of ${monthName.format(from)}`}
+        title={`Statement of ${formatMonth(from)}`}
         aside={
           <Group gap="xs" className="no-print">
             <NativeSelect
@@ -78,7 +77,7 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
             >
               {months.map(({ key, from: first }) => (
                 <option key={key} value={key}>
-                  {monthName.format(first)}
+                  {formatMonth(first)}
                 </option>
               ))}
             </NativeSelect>

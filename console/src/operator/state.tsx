@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
-import { atLeast, formatCount, formatInstant, NUMBER_LOCALE } from '../format.ts';
+import { atLeast, formatCount, formatDuration, formatInstant } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
 import { useInstallationState } from './queries.ts';
 import { NotCurrent, NotYet, Section } from './section.tsx';
@@ -13,21 +13,6 @@ const MOST = 10_000;
 const MOST_WAITING = 1_000;
 
 const counted = (number: number, most: number) => atLeast(formatCount(number), number >= most);
-
-/** Returns a duration in words: "3 hours". */
-function formatDuration(seconds: number): string {
-  const [unit, size] =
-    (
-      [
-        ['day', 86_400],
-        ['hour', 3_600],
-        ['minute', 60],
-      ] as const
-    ).find(([, length]) => seconds >= length) ?? (['second', 1] as const);
-  return new Intl.NumberFormat(NUMBER_LOCALE, { style: 'unit', unit, unitDisplay: 'long' }).format(
-    Math.round(seconds / size),
-  );
-}
 
 /** Names that people know, by those of the service. */
 const CHECKS: Readonly<Record<string, string>> = {

@@ -6,7 +6,7 @@ import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useOverview } from '../api/queries.ts';
 import { OVERVIEW_MS } from '../api/query-client.ts';
-import { formatCount, formatMoney, NUMBER_LOCALE, timeZone } from '../format.ts';
+import { formatCount, formatMoney, formatShare, timeZone } from '../format.ts';
 import { Nothing, Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { chosen, Choice } from '../parts/choice.tsx';
@@ -22,15 +22,9 @@ const Chart = lazy(async () => await import('../chart.tsx'));
 
 type Overview = Schemas['AppOverview'];
 
-const percent = new Intl.NumberFormat(NUMBER_LOCALE, {
-  style: 'percent',
-  minimumFractionDigits: 1,
-  maximumFractionDigits: 1,
-});
-
 /** Says which part of the step before came this far, and what the previous period had. */
 function stepHint(part: number, of: number | null, step: string, before: string): string {
-  const rate = of === null || of === 0 ? '' : `${percent.format(part / of)} of ${step} · `;
+  const rate = of === null || of === 0 ? '' : `${formatShare(part / of)} of ${step} · `;
   return `${rate}${before} before`;
 }
 

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'react';
 import { Link } from 'react-router';
 import { KEYS } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
-import { formatCount, formatCountOf, formatMoney } from '../format.ts';
+import { formatCount, formatCountOf, formatMoney, formatNames } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { useCurrentSession } from '../session.ts';
@@ -143,8 +143,6 @@ function Payments({
   );
 }
 
-const names = new Intl.ListFormat('en');
-
 function Done({ outcomes }: { readonly outcomes: Outcomes }) {
   const ref = useRef<HTMLDivElement>(null);
   useEffect(() => ref.current?.focus(), []);
@@ -168,7 +166,7 @@ function Done({ outcomes }: { readonly outcomes: Outcomes }) {
       </Text>
       {unfinished.length > 0 && (
         <Text size="sm" mt={6}>
-          More is due to {names.format(unfinished)} than one payout takes: pay again until nothing remains.
+          More is due to {formatNames(unfinished)} than one payout takes: pay again until nothing remains.
         </Text>
       )}
     </Alert>
