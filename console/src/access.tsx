@@ -11,6 +11,7 @@ import { useCurrentSession, usePermission } from './session.ts';
 import { SessionBrowser } from './session-browser.tsx';
 
 type AccountKey = Schemas['AccountKey'];
+type ListedSession = Schemas['ListedSession'];
 
 const PERMISSIONS: readonly (readonly [Permission, string])[] = [
   ['read', 'See creators, links, commissions and payouts'],
@@ -311,23 +312,54 @@ function Keys() {
   );
 }
 
+/** Ends the session of another browser, or those of all others, after a question. */
+function EndSessions({
+  which,
+  canSeeAll,
+  onClose,
+}: {
+  readonly which: ListedSession | 'others';
+  readonly canSeeAll: boolean;
+  readonly onClose: () => void;
+}) {
+  const end = useChange(
+    async () =>
+      await read(
+        which === 'others'
+          ? api.POST('/sessions/end-all')
+          : api.POST('/sessions/{id}/end', { params: { path: { id: which.id } } }),
+      ),
+    KEYS.sessions,
+  );
+  const confirm = {
+    color: 'red.9',
+    change: end,
+    onConfirm: () => end.mutate(undefined, { onSuccess: onClose }),
+    onClose,
+  } as const;
+  return which === 'others' ? (
+    <Confirm action="End all others" {...confirm}>
+      {canSeeAll
+        ? 'Every other browser that is signed in to this account is signed out at once, also those of your team.'
+        : 'Every other browser that is signed in with your key is signed out at once.'}{' '}
+      To sign in again, each needs a key or a link. This browser stays signed in.
+    </Confirm>
+  ) : (
+    <Confirm action="End the session" {...confirm}>
+      {formatBrowser(which.userAgent)}, signed in with the key “{which.key.label ?? which.key.display}” since{' '}
+      {formatInstant(which.createdAt)}, is signed out at once. To sign in again, it needs a key or a link.
+    </Confirm>
+  );
+}
+
 function Sessions() {
   const canSeeAll = usePermission('setup');
   const sessions = useQuery({
     queryKey: KEYS.sessions,
     queryFn: async () => await read(api.GET('/sessions')),
   });
-  const end = useChange(
-    async (id: string) => await read(api.POST('/sessions/{id}/end', { params: { path: { id } } })),
-    KEYS.sessions,
-    KEYS.session,
-  );
-  const endOthers = useChange(async () => await read(api.POST('/sessions/end-all')), KEYS.sessions);
-  const [isAsking, setAsking] = useState(false);
-  const closeQuestion = () => {
-    endOthers.reset();
-    setAsking(false);
-  };
+  const [ending, setEnding] = useState<ListedSession | 'others' | null>(null);
+  const close = () => setEnding(null);
   const rows = sessions.data?.sessions ?? [];
   return (
     <section aria-labelledby="sessions">
@@ -344,14 +376,13 @@ function Sessions() {
           </Text>
         </div>
         {rows.length > 1 && (
-          <Button variant="default" onClick={() => setAsking(true)}>
+          <Button variant="default" onClick={() => setEnding('others')}>
             End all others …
           </Button>
         )}
       </Group>
       <div className="surface">
         {sessions.error !== null && <ErrorBox error={sessions.error} retry={() => void sessions.refetch()} />}
-        {end.error !== null && <ErrorBox error={end.error} />}
         {sessions.data === undefined && sessions.error === null && <Waiting what="sessions" />}
         {sessions.data !== undefined && (
           <table className="rows">
@@ -379,7 +410,7 @@ function Sessions() {
                         variant="default"
                         size="compact-sm"
                         aria-label={`End the session of ${formatBrowser(row.userAgent)} since ${formatInstant(row.createdAt)}`}
-                        onClick={() => end.mutate(row.id)}
+                        onClick={() => setEnding(row)}
                       >
                         End
                       </Button>
@@ -391,19 +422,12 @@ function Sessions() {
           </table>
         )}
       </div>
-      <Dialog isOpen={isAsking} onClose={closeQuestion} title="End all other sessions?">
-        <Confirm
-          action="End all others"
-          color="red.9"
-          change={endOthers}
-          onConfirm={() => endOthers.mutate(undefined, { onSuccess: closeQuestion })}
-          onClose={closeQuestion}
-        >
-          {canSeeAll
-            ? 'Every other browser that is signed in to this account is signed out at once, also those of your team.'
-            : 'Every other browser that is signed in with your key is signed out at once.'}{' '}
-          To sign in again, each needs a key or a link. This browser stays signed in.
-        </Confirm>
+      <Dialog
+        isOpen={ending !== null}
+        onClose={close}
+        title={ending === null ? '' : ending === 'others' ? 'End all other sessions?' : 'End the session?'}
+      >
+        {ending !== null && <EndSessions which={ending} canSeeAll={canSeeAll} onClose={close} />}
       </Dialog>
     </section>
   );

@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { createAccountKey } from '../../src/db/account-keys.ts';
+import { createAccountKey, generateAccountKey } from '../../src/db/account-keys.ts';
 import { createSignInLink } from '../../src/db/sessions.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import type { Permission } from '../../src/domain/keys.ts';
@@ -362,6 +362,40 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await other.page.reload();
     await title(other.page, 'Sign in');
     expect([problems(), other.problems()]).toEqual([[], []]);
+  });
+
+  test('“End” signs one other browser out once it is confirmed, and not before', async () => {
+    const { page, problems } = await newPage();
+    const { accountId } = await begin(page, 'One session');
+    const [other, third] = [await newPage(), await newPage()];
+    for (const [guarded, name] of [
+      [other, 'Ann'],
+      [third, 'Grace'],
+    ] as const) {
+      const made = await generateAccountKey(service.sql, accountId, ['read', 'setup'], name);
+      await signInWith(guarded.page, made?.key ?? '');
+      await title(guarded.page, 'Set-up');
+    }
+    await page.goto(`${service.url}/console/access`);
+    // The present session is ended by “Sign out”, not here.
+    await page.getByText('this one').waitFor();
+    expect(await button(page, /^End the session of/).count()).toBe(2);
+    const end = page.getByRole('row', { name: /Ann/ }).getByRole('button', { name: /^End the session of/ });
+    await end.click();
+    await page.getByText(/signed in with the key “Ann” since .*, is signed out at once/).waitFor();
+    await button(page, 'Cancel').click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await other.page.reload();
+    await title(other.page, 'Set-up');
+    await end.click();
+    await button(page, 'End the session').last().click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await end.waitFor({ state: 'detached' });
+    await other.page.reload();
+    await title(other.page, 'Sign in');
+    await third.page.reload();
+    await title(third.page, 'Set-up');
+    expect([problems(), third.problems(), other.problems(/status of 401/)]).toEqual([[], [], []]);
   });
 
   test('dates are in English like the sentences and numbers around them, in the time zone of the browser', async () => {

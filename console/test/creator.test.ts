@@ -190,7 +190,16 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     await mine.page.getByRole('dialog').waitFor({ state: 'hidden' });
     await other.page.reload();
     await title(other.page, 'Your earnings');
+    // A single one is asked about, too.
     await button(mine.page, /^Sign out Chrome/).click();
+    await mine.page.getByText(/^Chrome on Linux, signed in since .*, is signed out at once/).waitFor();
+    await button(mine.page, 'Cancel').click();
+    await mine.page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await other.page.reload();
+    await title(other.page, 'Your earnings');
+    await button(mine.page, /^Sign out Chrome/).click();
+    await button(mine.page, 'Sign it out').click();
+    await mine.page.getByRole('dialog').waitFor({ state: 'hidden' });
     await mine.page.getByRole('row', { name: /this one/ }).waitFor();
     await button(mine.page, /^Sign out Chrome/).waitFor({ state: 'detached' });
     await goTo(other.page, 'Links');

@@ -2,6 +2,7 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/query-client.ts';
 import { Confirm, Dialog } from '../dialog.tsx';
 import { formatAgo, formatBrowser, formatInstant } from '../format.ts';
@@ -10,21 +11,51 @@ import { api } from './api.ts';
 import { KEYS } from './queries.ts';
 import { SessionBrowser } from '../session-browser.tsx';
 
+type ListedSession = Schemas['ListedCreatorSession'];
+
+/** Signs another browser out, or all others, after a question. */
+function SignOut({
+  which,
+  onClose,
+}: {
+  readonly which: ListedSession | 'others';
+  readonly onClose: () => void;
+}) {
+  const end = useChange(
+    async () =>
+      await read(
+        which === 'others'
+          ? api.POST('/creator/sessions/end-all')
+          : api.POST('/creator/sessions/{id}/end', { params: { path: { id: which.id } } }),
+      ),
+    KEYS.sessions,
+  );
+  const confirm = {
+    color: 'red.9',
+    change: end,
+    onConfirm: () => end.mutate(undefined, { onSuccess: onClose }),
+    onClose,
+  } as const;
+  return which === 'others' ? (
+    <Confirm action="Sign all others out" {...confirm}>
+      Every other browser that is signed in to your page is signed out at once. To sign in again, each needs
+      your link. This one stays signed in.
+    </Confirm>
+  ) : (
+    <Confirm action="Sign it out" {...confirm}>
+      {formatBrowser(which.userAgent)}, signed in since {formatInstant(which.createdAt)}, is signed out at
+      once. To sign in again, it needs your link.
+    </Confirm>
+  );
+}
+
 export default function SessionsPage() {
   const sessions = useQuery({
     queryKey: KEYS.sessions,
     queryFn: async () => await read(api.GET('/creator/sessions')),
   });
-  const end = useChange(
-    async (id: string) => await read(api.POST('/creator/sessions/{id}/end', { params: { path: { id } } })),
-    KEYS.sessions,
-  );
-  const endOthers = useChange(async () => await read(api.POST('/creator/sessions/end-all')), KEYS.sessions);
-  const [isAsking, setAsking] = useState(false);
-  const closeQuestion = () => {
-    endOthers.reset();
-    setAsking(false);
-  };
+  const [ending, setEnding] = useState<ListedSession | 'others' | null>(null);
+  const close = () => setEnding(null);
   const rows = sessions.data?.sessions ?? [];
   return (
     <>
@@ -32,7 +63,7 @@ export default function SessionsPage() {
         title="Devices"
         aside={
           rows.length > 1 && (
-            <Button variant="default" onClick={() => setAsking(true)}>
+            <Button variant="default" onClick={() => setEnding('others')}>
               Sign all others out …
             </Button>
           )
@@ -41,7 +72,6 @@ export default function SessionsPage() {
         Browsers that are signed in to your page. Sign out what you do not know. A browser is signed out after
         90 days without use.
       </PageHead>
-      {end.error !== null && <ErrorBox error={end.error} />}
       <div className="surface">
         {sessions.error !== null && <ErrorBox error={sessions.error} retry={() => void sessions.refetch()} />}
         {sessions.data === undefined && sessions.error === null && <Waiting what="your devices" />}
@@ -69,7 +99,7 @@ export default function SessionsPage() {
                         variant="default"
                         size="compact-sm"
                         aria-label={`Sign out ${formatBrowser(row.userAgent)} since ${formatInstant(row.createdAt)}`}
-                        onClick={() => end.mutate(row.id)}
+                        onClick={() => setEnding(row)}
                       >
                         Sign out
                       </Button>
@@ -81,17 +111,12 @@ export default function SessionsPage() {
           </table>
         )}
       </div>
-      <Dialog isOpen={isAsking} onClose={closeQuestion} title="Sign all others out?">
-        <Confirm
-          action="Sign all others out"
-          color="red.9"
-          change={endOthers}
-          onConfirm={() => endOthers.mutate(undefined, { onSuccess: closeQuestion })}
-          onClose={closeQuestion}
-        >
-          Every other browser that is signed in to your page is signed out at once. To sign in again, each
-          needs your link. This one stays signed in.
-        </Confirm>
+      <Dialog
+        isOpen={ending !== null}
+        onClose={close}
+        title={ending === null ? '' : ending === 'others' ? 'Sign all others out?' : 'Sign the browser out?'}
+      >
+        {ending !== null && <SignOut which={ending} onClose={close} />}
       </Dialog>
     </>
   );
