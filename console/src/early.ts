@@ -10,9 +10,14 @@ declare global {
   var earlyAnswers: EarlyAnswers | undefined;
 }
 
-/** What a page of an app shows first, by its path. */
-const READS_OF_PAGES: Readonly<Record<string, readonly string[]>> = {
-  overview: ['overview', 'diagnostics/unattributed/summary', 'diagnostics/webhooks/summary'],
+/** What a page of an app shows first, by its path, and the permission that each part needs. */
+const READS_OF_PAGES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  overview: {
+    overview: 'read',
+    'diagnostics/unattributed/summary': 'read',
+    'diagnostics/webhooks/summary': 'read',
+    'webhook-endpoints': 'setup',
+  },
 };
 
 const answers: EarlyAnswers = new Map();
@@ -40,7 +45,8 @@ async function askForPage(): Promise<void> {
   if (path === '' && canRead) await askForStart(apps);
   const [first, appId = '', page = ''] = path.split('/');
   if (first !== 'apps' || !canRead) return;
-  for (const part of READS_OF_PAGES[page] ?? []) void ask(`apps/${appId}/${part}`);
+  for (const [part, permission] of Object.entries(READS_OF_PAGES[page] ?? {}))
+    if (session.permissions.includes(permission)) void ask(`apps/${appId}/${part}`);
 }
 
 /** Asks for what decides whether the first app opens with its set-up or its overview. */

@@ -157,7 +157,14 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
     page.on('request', (request) => {
       if (request.resourceType() === 'fetch') asked.push(request.url());
     });
-    const first = ['/session', '/apps', '/overview', '/unattributed/summary', '/webhooks/summary'];
+    const first = [
+      '/session',
+      '/apps',
+      '/overview',
+      '/unattributed/summary',
+      '/webhooks/summary',
+      '/webhook-endpoints',
+    ];
     const isAsked = Promise.all(
       first.map(
         async (end) =>

@@ -11,6 +11,14 @@ import { describeInBrowserWith } from './suite.ts';
 
 const DAY_MS = 86_400_000;
 
+/** Notes whether the list of what is to do was shown when the balances below it were: later, it would move them. */
+const SHOWN_WITH_TO_DO = `
+  new MutationObserver(() => {
+    if (document.querySelector('#balances') !== null)
+      globalThis.shownWithToDo ??= document.querySelector('#to-do') !== null;
+  }).observe(document, { childList: true, subtree: true });
+`;
+
 const settings = { webhookTargets: 'any', webhookRetryMs: [DAY_MS] } as const;
 
 describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service, signedIn }) => {
@@ -134,6 +142,74 @@ describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service
     expect(problems()).toEqual([]);
   });
 
+  test('the overview names an endpoint that fails or that the service deactivated, and does not move for it', async () => {
+    const own = await setUpApp(founder, { name: 'To do' });
+    const path = `/apps/${own.app.id}/webhook-endpoints`;
+    interface State {
+      readonly id: string;
+      readonly url: string;
+      readonly active: boolean;
+      readonly failingSince: number | null;
+    }
+    const create = async (url: string) =>
+      await own.ok<State>('POST', path, { url, eventTypes: ['payout.created'] });
+    /** Sends a test event that gets this status, and waits for what it does to the endpoint. */
+    const fail = async ({ id }: State, status: number, isDone: (state: State) => boolean) => {
+      receiver.status = status;
+      await own.ok('POST', `${path}/${id}/test`);
+      await eventually(`the endpoint has failed with ${status}`, async () =>
+        isDone(await own.ok<State>('GET', `${path}/${id}`)),
+      );
+    };
+    const { page, problems } = await signedIn(founder.key, { viewport: { width: 360, height: 900 } });
+    const open = async () => await page.goto(`${service.url}/console/apps/${own.app.id}/overview`);
+    const first = await create(`${receiver.url}/${'crm'.repeat(50)}`);
+    await fail(first, 503, ({ failingSince }) => failingSince !== null);
+
+    // The answer about endpoints comes last.
+    await page.addInitScript(SHOWN_WITH_TO_DO);
+    const others = [/\/overview$/, /unattributed\/summary$/, /webhooks\/summary$/];
+    await page.route('**/webhook-endpoints', async (route) => {
+      await answered;
+      await page.waitForTimeout(300);
+      await route.continue();
+    });
+    const answered = Promise.all(
+      others.map(
+        async (end) =>
+          await page.waitForResponse(
+            (response) => response.request().resourceType() === 'fetch' && end.test(response.url()),
+          ),
+      ),
+    );
+    await open();
+    await page.getByText('An endpoint of your webhooks fails').waitFor();
+    await page.getByText(`${first.url}: No attempt succeeded since`).waitFor();
+    expect(await page.evaluate('shownWithToDo')).toBe(true);
+    await page.unroute('**/webhook-endpoints');
+    await checkPage(page, 'overview-endpoint');
+
+    await fail(first, 410, ({ active }) => !active);
+    const second = await create(receiver.url);
+    await fail(second, 503, ({ failingSince }) => failingSince !== null);
+    await open();
+    await page.getByText('2 endpoints of your webhooks need attention').waitFor();
+    await page
+      .getByText(/It responded with 410 Gone, so the service deactivated it\. .* And 1 other\./)
+      .waitFor();
+    // What a person deactivated is nothing to do.
+    await own.ok('PATCH', `${path}/${second.id}`, { active: false });
+    await open();
+    await page.getByText('An endpoint of your webhooks was deactivated').waitFor();
+    await page.getByRole('link', { name: 'See the endpoints' }).click();
+    await row(page, /crm.*Not active.*410 Gone/).waitFor();
+    await own.ok('DELETE', `${path}/${first.id}`);
+    await open();
+    await page.getByText('Owed to creators now').waitFor();
+    expect(await page.getByRole('heading', { name: 'To do' }).count()).toBe(0);
+    expect(problems()).toEqual([]);
+  });
+
   test('a create and a rotation whose answers are lost are sent again and happen once', async () => {
     const own = await setUpApp(founder, { name: 'Lost answers' });
     const { page, problems } = await signedIn(founder.key);
@@ -191,6 +267,9 @@ describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service
     await page.getByText('No messages yet').waitFor();
     await page.getByText('needs the permission “setup”').waitFor();
     expect(await button(page, 'New endpoint').isDisabled()).toBe(true);
+    // The overview does not ask for the endpoints either, which would be refused.
+    await page.goto(`${service.url}/console/apps/${own.app.id}/overview`);
+    await page.getByText('Owed to creators now').waitFor();
     expect(problems()).toEqual([]);
   });
 

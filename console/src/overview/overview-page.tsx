@@ -221,7 +221,7 @@ export function OverviewPage() {
             Nothing was counted yet. <Link to={`/apps/${appId}/setup`}>Go on with the set-up</Link>
           </Text>
         )}
-        <ToDo appId={appId} due={due} causes={toDo.causes} providers={toDo.providers} error={toDo.error} />
+        <ToDo appId={appId} due={due} found={toDo} />
         <Section id="balances" title="Owed to creators now">
           <Balances appId={appId} overview={overview.data} />
         </Section>

@@ -5,9 +5,13 @@ import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { atLeast, formatAgo, formatCount, formatCountOf, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
+import { usePermission } from '../session.ts';
+import { useEndpoints } from '../webhooks/queries.ts';
+import { stateText } from '../webhooks/words.ts';
+import type { Endpoint } from '../webhooks/words.ts';
 import { CAUSES } from '../words.ts';
 
-/** How often the causes and the deliveries are read again while the page is shown, ms. */
+/** How often the causes, the deliveries and the endpoints are read again while the page is shown, ms. */
 const TO_DO_MS = 60_000;
 /** A delivery without an outcome for this long needs somebody, ms. */
 const STUCK_AFTER_MS = 10 * 60_000;
@@ -78,6 +82,25 @@ function deliveryTask(providers: readonly Schemas['ProviderHealth'][]): Task | n
   };
 }
 
+/** Names an endpoint of outgoing webhooks that fails, or that the service deactivated. */
+function endpointTask(endpoints: readonly Endpoint[]): Task | null {
+  const bad = endpoints.filter(({ active, failingSince, deactivatedReason }) =>
+    active ? failingSince !== null : deactivatedReason !== 'by_request',
+  );
+  const [first] = bad;
+  if (first === undefined) return null;
+  const others = bad.length - 1;
+  return {
+    title:
+      others > 0
+        ? `${formatCount(bad.length)} endpoints of your webhooks need attention`
+        : `An endpoint of your webhooks ${first.active ? 'fails' : 'was deactivated'}`,
+    text: `${first.url}: ${stateText(first)}${others > 0 ? ` And ${formatCountOf(others, 'other')}.` : ''}`,
+    action: 'See the endpoints',
+    to: 'webhooks',
+  };
+}
+
 /** Reads what there may be to do, besides payouts. `isPending` until the first answers: cards that come later move the page. */
 export function useToDo(appId: string, enabled: boolean) {
   const path = { path: { appId } };
@@ -94,11 +117,15 @@ export function useToDo(appId: string, enabled: boolean) {
     enabled,
     refetchInterval: TO_DO_MS,
   });
+  const canSetUp = usePermission('setup');
+  const endpoints = useEndpoints(appId, enabled && canSetUp, TO_DO_MS);
   return {
-    isPending: causes.isPending || health.isPending,
+    // Without the permission the endpoints are not read.
+    isPending: causes.isPending || health.isPending || (canSetUp && endpoints.isPending),
     causes: causes.data?.causes ?? [],
     providers: health.data?.providers ?? [],
-    error: causes.error ?? health.error,
+    endpoints: endpoints.data?.items ?? [],
+    error: causes.error ?? health.error ?? endpoints.error,
   };
 }
 
@@ -106,18 +133,15 @@ export function useToDo(appId: string, enabled: boolean) {
 export function ToDo({
   appId,
   due,
-  causes,
-  providers,
-  error,
+  found: { causes, providers, endpoints, error },
 }: {
   readonly appId: string;
   readonly due: Schemas['AppOverview']['due'];
-  readonly causes: readonly Schemas['UnattributedCause'][];
-  readonly providers: readonly Schemas['ProviderHealth'][];
-  /** Why some of it could not be read. */
-  readonly error: Error | null;
+  readonly found: ReturnType<typeof useToDo>;
 }) {
-  const tasks = [payTask(due), causeTask(causes), deliveryTask(providers)].filter((task) => task !== null);
+  const tasks = [payTask(due), causeTask(causes), deliveryTask(providers), endpointTask(endpoints)].filter(
+    (task) => task !== null,
+  );
   if (tasks.length === 0 && error === null) return null;
   return (
     <Section id="to-do" title="To do">
@@ -132,7 +156,7 @@ export function ToDo({
             <Text size="sm" fw={600}>
               {task.title}
             </Text>
-            <Text size="sm" className="quiet">
+            <Text size="sm" className="quiet" style={{ overflowWrap: 'anywhere' }}>
               {task.text}
             </Text>
             <Text size="sm">

@@ -1,27 +1,17 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import { useIdempotencyKey } from '../api/idempotency.ts';
-import { LIVE_MS, useChange } from '../api/queries.ts';
+import { useChange } from '../api/queries.ts';
 import { Confirm, Dialog } from '../dialog.tsx';
-import { formatAgo, formatInstant } from '../format.ts';
+import { formatInstant } from '../format.ts';
 import { ErrorBox, Secret, Waiting } from '../parts.tsx';
 import { Nothing, Section } from '../lists.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { EndpointForm } from './endpoint-form.tsx';
-import { REASONS, WEBHOOK_KEYS } from './words.ts';
+import { useEndpoints } from './queries.ts';
+import { stateText, WEBHOOK_KEYS } from './words.ts';
 import type { Endpoint } from './words.ts';
-
-/** Returns the endpoints of an app. Their state changes with each attempt. */
-export const useEndpoints = (appId: string, enabled: boolean) =>
-  useQuery({
-    queryKey: WEBHOOK_KEYS.endpoints(appId),
-    queryFn: async () =>
-      await read(api.GET('/apps/{appId}/webhook-endpoints', { params: { path: { appId } } })),
-    refetchInterval: LIVE_MS,
-    enabled,
-  });
 
 /** Replaces the secret of an endpoint, after a question. */
 function RotateSecret({
@@ -124,27 +114,23 @@ const TITLES: Readonly<Record<OpenDialog['kind'], string>> = {
 
 /** The state of an endpoint, with what to do. */
 function EndpointState({ endpoint }: { readonly endpoint: Endpoint }) {
-  const { active, deactivatedAt, deactivatedReason, failingSince, previousSecretExpiresAt } = endpoint;
-  if (!active) {
-    return (
-      <>
-        <Tag tone={deactivatedReason === 'by_request' ? 'plain' : 'bad'}>Not active</Tag>
-        <Text size="xs" className="quiet" mt={2}>
-          {deactivatedReason === null ? '' : REASONS[deactivatedReason]}
-          {deactivatedAt === null ? '' : ` That was ${formatAgo(deactivatedAt)}.`}
-        </Text>
-      </>
-    );
-  }
+  const { active, deactivatedReason, failingSince, previousSecretExpiresAt } = endpoint;
+  const text = stateText(endpoint);
   return (
     <>
-      {failingSince === null ? <Tag tone="good">Active</Tag> : <Tag tone="wait">Failing</Tag>}
-      {failingSince !== null && (
+      {!active ? (
+        <Tag tone={deactivatedReason === 'by_request' ? 'plain' : 'bad'}>Not active</Tag>
+      ) : failingSince === null ? (
+        <Tag tone="good">Active</Tag>
+      ) : (
+        <Tag tone="wait">Failing</Tag>
+      )}
+      {text !== null && (
         <Text size="xs" className="quiet" mt={2}>
-          No attempt succeeded since {formatInstant(failingSince)}. After three days it is deactivated.
+          {text}
         </Text>
       )}
-      {previousSecretExpiresAt !== null && (
+      {active && previousSecretExpiresAt !== null && (
         <Text size="xs" className="quiet" mt={2}>
           Two secrets sign until {formatInstant(previousSecretExpiresAt)}.
         </Text>

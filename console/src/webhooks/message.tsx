@@ -6,7 +6,7 @@ import { formatAgo, formatInstant } from '../format.ts';
 import { CodeBlock, CopyLine, ErrorBox, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { ListEnd } from '../parts/list.tsx';
-import { useEndpoints } from './endpoints.tsx';
+import { useEndpoints } from './queries.ts';
 import { MESSAGE_STATUSES, MESSAGE_TONES, WEBHOOK_KEYS } from './words.ts';
 
 /** How many attempts are shown. Only a message that was sent again often has more. */

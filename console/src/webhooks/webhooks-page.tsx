@@ -9,8 +9,9 @@ import { Tag } from '../parts/badges.tsx';
 import { FilterBar, oneOf, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
-import { Endpoints, useEndpoints } from './endpoints.tsx';
+import { Endpoints } from './endpoints.tsx';
 import { MessageDetails } from './message.tsx';
+import { useEndpoints } from './queries.ts';
 import { MESSAGE_STATUSES, MESSAGE_TONES, MESSAGE_TYPES, WEBHOOK_KEYS } from './words.ts';
 import type { Message } from './words.ts';
 

@@ -1,4 +1,5 @@
 import type { Schemas } from '../api/client.ts';
+import { formatAgo, formatInstant } from '../format.ts';
 
 export type Endpoint = Schemas['WebhookEndpoint'];
 export type Message = Schemas['WebhookMessage'];
@@ -35,13 +36,21 @@ export const MESSAGE_TONES: Readonly<Record<Message['status'], 'good' | 'bad' | 
   failed: 'bad',
 };
 
-/** Why an endpoint is not active, in words. */
-export const REASONS: Readonly<Record<NonNullable<Endpoint['deactivatedReason']>, string>> = {
+const REASONS: Readonly<Record<NonNullable<Endpoint['deactivatedReason']>, string>> = {
   by_request: 'Somebody deactivated it.',
   failing: 'Every attempt failed for three days, so the service deactivated it.',
   gone: 'It responded with 410 Gone, so the service deactivated it.',
   deleted: 'Somebody deleted it.',
 };
+
+/** Returns why an endpoint is not active, or since when it fails. Null if it is active and does not fail. */
+export function stateText({ deactivatedAt, deactivatedReason, failingSince }: Endpoint): string | null {
+  if (deactivatedAt !== null && deactivatedReason !== null)
+    return `${REASONS[deactivatedReason]} That was ${formatAgo(deactivatedAt)}.`;
+  return failingSince === null
+    ? null
+    : `No attempt succeeded since ${formatInstant(failingSince)}. After three days it is deactivated.`;
+}
 
 /** The names under which the answers of this page are kept. */
 export const WEBHOOK_KEYS = {
