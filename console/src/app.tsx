@@ -232,6 +232,8 @@ export function App() {
     );
   }
   const { session, hasAccounts } = current.data;
+  // A first link creates the first account, so a browser that is signed in does not need it.
+  if (session !== null && link?.isNew === true) closeLink();
   if (session === null || link !== null) {
     return (
       <SignInPage

@@ -9,11 +9,9 @@ import type { SignInLink } from './sign-in-link.ts';
 function FounderLinkForm({
   token,
   isNew,
-  hasAccounts,
   hasSession,
   onClosed,
 }: SignInLink & {
-  readonly hasAccounts: boolean;
   readonly hasSession: boolean;
   readonly onClosed: () => void;
 }) {
@@ -23,9 +21,7 @@ function FounderLinkForm({
     <LinkForm
       terms={
         isNew
-          ? hasAccounts
-            ? 'This link creates an account and signs this browser in, unless it was used before. It works once.'
-            : 'This link creates your account and signs this browser in. Nothing else is needed.'
+          ? 'This link creates your account and signs this browser in. Nothing else is needed.'
           : 'This link signs this browser in. It works once.'
       }
       button={isNew ? 'Create the account' : 'Sign in'}
@@ -96,21 +92,23 @@ export function SignInPage({
   readonly link: SignInLink | null;
   readonly onLinkClosed: () => void;
 }) {
-  if (link !== null) {
+  // A first link creates the first account. Where there is one, it would create another.
+  const isLate = link?.isNew === true && hasAccounts;
+  if (link !== null && !isLate) {
     return (
-      <SignInFrame title={link.isNew && !hasAccounts ? 'Welcome' : 'Sign in'} tab="Sign in">
-        <FounderLinkForm
-          key={link.token}
-          {...link}
-          hasAccounts={hasAccounts}
-          hasSession={hasSession}
-          onClosed={onLinkClosed}
-        />
+      <SignInFrame title={link.isNew ? 'Welcome' : 'Sign in'} tab="Sign in">
+        <FounderLinkForm key={link.token} {...link} hasSession={hasSession} onClosed={onLinkClosed} />
       </SignInFrame>
     );
   }
   return (
     <SignInFrame title={hasAccounts ? 'Sign in' : 'No account yet'} tab="Sign in">
+      {isLate && (
+        <Text size="sm">
+          The link that you opened creates the first account, and there already is one: the link was probably
+          used. Sign in with a key, or with a new link.
+        </Text>
+      )}
       {hasAccounts && (
         <>
           <KeyForm />

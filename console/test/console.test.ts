@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { createAccountKey, generateAccountKey } from '../../src/db/account-keys.ts';
+import { createAccount } from '../../src/db/accounts.ts';
 import { createSignInLink } from '../../src/db/sessions.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import type { Permission } from '../../src/domain/keys.ts';
@@ -26,20 +27,22 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     return `${service.url}/console/#token=${token}${isNew ? '&new=1' : ''}`;
   };
 
-  /** Creates an account with its first link and an app, all in the browser. */
-  const begin = async (page: Page, company: string): Promise<{ accountId: AccountId; appId: string }> => {
-    await page.goto(await linkOf(null));
-    await page.getByLabel('Company name').fill(company);
-    await button(page, 'Create the account').click();
+  /** Creates the first app of the account that has just signed in. */
+  const createApp = async (page: Page): Promise<string> => {
     await title(page, 'Create your first app');
     await page.getByLabel('Name', { exact: true }).fill('Lantern Notes');
     await page.getByLabel('Hold period').fill('0');
     await button(page, 'Create the app').click();
     await title(page, 'Set-up');
-    const appId = /apps\/(app_\w+)\/setup/.exec(page.url())?.[1] ?? '';
-    const { accountId } = await service.sql.one<{ accountId: AccountId }>`
-      select account_id from apps where id = ${appId}`;
-    return { accountId, appId };
+    return /apps\/(app_\w+)\/setup/.exec(page.url())?.[1] ?? '';
+  };
+
+  /** Signs in to a new account with a link, and creates its first app in the browser. */
+  const begin = async (page: Page, company: string): Promise<{ accountId: AccountId; appId: string }> => {
+    const { id: accountId } = await createAccount(service.sql, company);
+    await page.goto(await linkOf(accountId));
+    await button(page, 'Sign in').click();
+    return { accountId, appId: await createApp(page) };
   };
 
   const signInWith = async (page: Page, key: string): Promise<void> => {
@@ -60,7 +63,11 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
 
   test('the set-up page alone leads from the first link to the first attributed purchase', async () => {
     const { page, problems } = await newPage();
-    const { appId } = await begin(page, 'Lantern Ltd');
+    await page.goto(await linkOf(null));
+    await page.getByLabel('Company name').fill('Lantern Ltd');
+    await button(page, 'Create the account').click();
+    const appId = await createApp(page);
+    await button(page, /^Lantern Ltd/).waitFor();
     // The token is neither in the address bar nor in the history.
     expect(page.url()).not.toContain('token');
 
@@ -150,8 +157,10 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     const late = await newPage();
     // A first link promises no account where there is one: it was probably used.
     await late.page.goto(await linkOf(null));
-    await late.page.getByText('unless it was used before').waitFor();
+    await late.page.getByText('the link was probably used').waitFor();
     await title(late.page, 'Sign in');
+    await late.page.getByLabel('Account key').waitFor();
+    expect(await late.page.getByLabel('Company name').count()).toBe(0);
     await late.page.goto('about:blank');
     await late.page.goto(link);
     await button(late.page, 'Sign in').click();
@@ -305,6 +314,11 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await button(page, 'Sign in').click();
     await button(page, 'Stay signed in').click();
     await title(page, 'Set-up');
+    // A first link is refused without a question, since there is an account.
+    await page.goto('about:blank');
+    await page.goto(await linkOf(null));
+    await title(page, 'Set-up');
+    expect(page.url()).not.toContain('token');
     expect(other.problems()).toEqual([]);
     expect(problems(/status of 401/)).toEqual([]);
   });
@@ -490,9 +504,19 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
       const { page, problems } = guarded;
       const check = async (state: string) =>
         await checkPage(page, `${state.replaceAll(/\W+/g, '-')}-${colorScheme}-${width}`);
+      // The first link of an installation, before and after its account was created.
+      await page.route('**/session', async (route) => {
+        await route.fulfill({ json: { session: null, hasAccounts: false } });
+      });
       await page.goto(await linkOf(null));
       await page.getByLabel('Company name').waitFor();
       await check('welcome');
+      await page.unroute('**/session');
+      await createAccount(service.sql, 'Before');
+      await page.goto('about:blank');
+      await page.goto(await linkOf(null));
+      await page.getByText('the link was probably used').waitFor();
+      await check('first link, used');
       const { accountId, appId } = await begin(page, `Axe ${colorScheme} ${width}`);
       await check('set-up, empty');
       for (const provider of ['Stripe', 'Paddle']) {
