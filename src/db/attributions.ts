@@ -73,6 +73,7 @@ interface CandidateRow {
   rememberedUsers: readonly RememberedUser[];
 }
 
+/** Reads the candidates of installs. Each part is a look-up by all columns of its key, however large the app is. */
 async function findCandidates(
   sql: Sql,
   keyKind: SdkKeyKind,
@@ -94,21 +95,24 @@ async function findCandidates(
              select jsonb_agg(jsonb_build_object('customerUserId', x.customer_user_id,
                                                  'identifiedAt', epoch_ms(x.identified_at)))
                from (select * from identities x
-                      where t.id is null and ${keyKind === 'live'} and x.app_id = app.id and x.device_id = i."deviceId"
-                        and not exists (select from bindings b
-                                         where b.app_id = x.app_id and b.customer_user_id = x.customer_user_id)) x), '[]') as remembered_users
+                      where t.id is null and ${keyKind === 'live'} and x.app_id = i."appId" and x.device_id = i."deviceId" offset 0) x
+              where not exists (select from bindings b
+                                 where b.app_id = i."appId" and b.customer_user_id = x.customer_user_id)), '[]') as remembered_users
       from jsonb_to_recordset(${sql.json(named)}) i (number integer, "appId" text, "deviceId" text, "claimToken" uuid, "affiliateCode" text)
-      join apps app on app.id = i."appId"
-      left join ${attributions} t on t.app_id = app.id and t.device_id = i."deviceId"
-      left join clicks c on c.app_id = app.id and c.claim_token = i."claimToken"
-      left join affiliates ca on ca.id = c.affiliate_id
+     cross join lateral (select * from apps x where x.id = i."appId" offset 0) app
+      left join lateral (
+        select * from ${attributions} x where x.app_id = i."appId" and x.device_id = i."deviceId" offset 0) t on true
+      left join lateral (
+        select * from clicks x where x.app_id = i."appId" and x.claim_token = i."claimToken" offset 0) c on true
+      left join lateral (select status from affiliates x where x.id = c.affiliate_id offset 0) ca on true
       left join lateral (
         select a.id as affiliate_id, null::text as link_id, true as active, a.status, 1 as rank
-          from affiliates a where a.app_id = app.id and a.id = i."affiliateCode"
+          from (select * from affiliates x where x.id = i."affiliateCode" offset 0) a
+         where a.app_id = i."appId"
         union all
-        select a.id, l.id, l.active, a.status, 2
-          from links l join affiliates a on a.id = l.affiliate_id
-         where l.app_id = app.id and lower(l.slug) collate "C" = lower(i."affiliateCode")
+        select l.affiliate_id, l.id, l.active, (select a.status from affiliates a where a.id = l.affiliate_id), 2
+          from (select * from links x
+                 where x.app_id = i."appId" and lower(x.slug) collate "C" = lower(i."affiliateCode") offset 0) l
          order by rank limit 1) code on true`;
   const candidates = new Map(rows.map((row) => [row.number, candidatesOf(row)]));
   return installs.map(({ appId }, index) => {

@@ -145,9 +145,13 @@ async function listWaitingUsersOfDevices(
     select d.number::int, i.customer_user_id, b.id as binding_id
       from unnest(${devices.map(({ appId }) => appId)}::text[], ${devices.map(({ deviceId }) => deviceId)}::text[])
            with ordinality d (app_id, device_id, number)
-      join identities i on i.app_id = d.app_id and i.device_id = d.device_id
-      join attributions t on t.app_id = i.app_id and t.device_id = i.device_id
-      left join bindings b on b.app_id = i.app_id and b.customer_user_id = i.customer_user_id
+     cross join lateral (
+       select id from attributions x where x.app_id = d.app_id and x.device_id = d.device_id offset 0) t
+     cross join lateral (
+       select customer_user_id from identities x where x.app_id = d.app_id and x.device_id = d.device_id offset 0) i
+      left join lateral (
+        select id, healed_at from bindings x
+         where x.app_id = d.app_id and x.customer_user_id = i.customer_user_id offset 0) b on true
      where b.healed_at is null`;
   return devices.map((_, index) => waiting.filter(({ number }) => number === index + 1));
 }
@@ -187,12 +191,20 @@ export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: stri
   return [...toHeal];
 }
 
-/** Marks the bindings among these that have nothing to heal. Returns whether each of them is healed. */
+/**
+ * Marks the bindings among these that have nothing to heal. Returns whether each of them is healed. One that another statement has
+ * locked is left to its heal, so that it delays none of the others.
+ */
 async function markHealed(sql: Sql, bindingIds: readonly BindingId[]): Promise<boolean[]> {
   const healed = await sql<{ id: BindingId }>`
-    with marked as (
-      update bindings b set healed_at = now()
-       where b.id = any(${bindingIds}::text[]) and b.healed_at is null
+    with locked as materialized (
+      select b.id, b.app_id, b.customer_user_id, b.healed_at
+        from unnest(${bindingIds}::text[]) i
+       cross join lateral (select * from bindings x where x.id = i offset 0 for no key update skip locked) b
+    ), marked as (
+      update bindings m set healed_at = now()
+        from locked b
+       where m.id = b.id and b.healed_at is null
          and not exists (
            select from (
                select pu.payment_id from payment_users pu
@@ -207,11 +219,11 @@ async function markHealed(sql: Sql, bindingIds: readonly BindingId[]): Promise<b
          and not exists (
            select from user_transfers g
             where g.app_id = b.app_id and g.customer_user_id = b.customer_user_id and g.role = 'giver')
-      returning id
+      returning m.id
     )
     select id from marked
     union all
-    select id from bindings where id = any(${bindingIds}::text[]) and healed_at is not null`;
+    select id from locked where healed_at is not null`;
   const ids = new Set(healed.map(({ id }) => id));
   return bindingIds.map((id) => ids.has(id));
 }

@@ -61,8 +61,9 @@ async function findSecretsOfVerifying(
   const found = await sql<{ appId: AppId } & (SecretRow | { readonly ciphertext: null })>`
     select a.id as app_id, ${columns(sql)}
       from unnest(${appIds}::text[]) i
-      join apps a on a.id = i and a.identity_verification
-      left join identity_secrets s on s.app_id = a.id`;
+     cross join lateral (select id, identity_verification from apps x where x.id = i offset 0) a
+      left join lateral (select * from identity_secrets x where x.app_id = i offset 0) s on true
+     where a.identity_verification`;
   const secrets = new Map(
     found.map((row) => [row.appId, row.ciphertext === null ? null : secretsOf(row)] as const),
   );

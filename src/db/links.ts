@@ -173,10 +173,11 @@ async function findRedirectTargets(
            l.active and a.status <> 'removed' as counts, app.deferred_window_minutes
       from unnest(${addresses.map(({ subdomain }) => subdomain)}::text[], ${addresses.map(({ slug }) => slug)}::text[])
            with ordinality i (subdomain, slug, number)
-      join link_subdomains s on s.subdomain = i.subdomain
-      join apps app on app.id = s.app_id
-      join links l on l.app_id = app.id and lower(l.slug) collate "C" = lower(i.slug)
-      join affiliates a on a.id = l.affiliate_id`;
+     cross join lateral (select app_id from link_subdomains x where x.subdomain = i.subdomain offset 0) s
+     cross join lateral (
+       select * from links x where x.app_id = s.app_id and lower(x.slug) collate "C" = lower(i.slug) offset 0) l
+     cross join lateral (select deferred_window_minutes from apps x where x.id = s.app_id offset 0) app
+     cross join lateral (select status from affiliates x where x.id = l.affiliate_id offset 0) a`;
   const targets = new Map(found.map(({ number, ...target }) => [number, target]));
   return addresses.map((_, index) => targets.get(index + 1));
 }

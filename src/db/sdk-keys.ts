@@ -22,7 +22,8 @@ interface StoredSdkKey extends SdkCaller {
 async function findSdkKeys(sql: Sql, hashes: readonly string[]): Promise<(StoredSdkKey | undefined)[]> {
   const found = await sql<StoredSdkKey & { hash: string }>`
     select h as hash, k.app_id, k.kind as key_kind, k.expires_at
-      from unnest(${hashes}::text[]) h join sdk_keys k on k.key_sha256 = decode(h, 'hex')`;
+      from unnest(${hashes}::text[]) h
+     cross join lateral (select * from sdk_keys x where x.key_sha256 = decode(h, 'hex') offset 0) k`;
   const keys = new Map(found.map(({ hash, ...key }) => [hash, key]));
   return hashes.map((hash) => keys.get(hash));
 }

@@ -1,8 +1,10 @@
-import { isConnectionFailure } from './sql.ts';
+import { DatabaseUnavailable, isConnectionFailure } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** Items that one statement takes at most. */
 const MOST_ITEMS = 100;
+/** Calls that wait at most. Another one fails at once: it would wait for longer than its caller. */
+const MOST_WAITING = 2_000;
 /** Statements in flight at one time: the next one is prepared while another waits for its commit. */
 const IN_FLIGHT = 2;
 
@@ -37,7 +39,7 @@ class Queue<Item, Result> {
   readonly #sql: Sql;
   readonly #statement: Statement<Item, Result>;
   readonly #sharing: Sharing<Item>;
-  readonly #waiting: Waiter<Item, Result>[] = [];
+  #waiting: Waiter<Item, Result>[] = [];
   #inFlight = 0;
 
   constructor(sql: Sql, statement: Statement<Item, Result>, sharing: Sharing<Item>) {
@@ -47,6 +49,8 @@ class Queue<Item, Result> {
   }
 
   async run(item: Item): Promise<Result> {
+    if (this.#waiting.length >= MOST_WAITING)
+      throw new DatabaseUnavailable('too many calls wait for a statement');
     return await new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
       this.#flush();
@@ -68,14 +72,14 @@ class Queue<Item, Result> {
     const { keyOf, repeated } = this.#sharing;
     const batch = new Map<string, Entry<Item, Result>>();
     const left: Waiter<Item, Result>[] = [];
-    for (const waiter of this.#waiting.splice(0)) {
+    for (const waiter of this.#waiting) {
       const key = keyOf(waiter.item);
       const entry = batch.get(key);
       if (entry !== undefined && repeated === 'share') entry.waiters.push(waiter);
       else if (entry !== undefined || batch.size === MOST_ITEMS) left.push(waiter);
       else batch.set(key, { item: waiter.item, waiters: [waiter] });
     }
-    this.#waiting.push(...left);
+    this.#waiting = left;
     return [...batch.values()];
   }
 
@@ -96,7 +100,7 @@ class Queue<Item, Result> {
     }
   }
 
-  /** Fails the batch, and the calls that wait: they have waited as long for a database that is away. */
+  /** Fails the batch, and the calls that wait. Otherwise they would wait for a database that is away, batch after batch. */
   #fail(batch: readonly Entry<Item, Result>[], error: unknown): void {
     rejectAll(batch, error);
     for (const waiter of this.#waiting.splice(0)) waiter.reject(error);
@@ -111,9 +115,10 @@ function rejectAll(
 }
 
 /**
- * Makes calls of one process share statements: those that arrive while a statement runs wait, and the next one takes them
- * together. So a call waits for at most two statements, and a lone one for none. Its statement begins after the call, and so
- * sees all that was committed before it. An item that Postgres refuses fails alone. A database that is away fails all.
+ * Makes calls of one process share statements: those that arrive while two statements run wait, and the next one takes up to a
+ * hundred of them. A lone call waits for none. Its statement begins after the call, and so sees all that was committed before it.
+ * An item that Postgres refuses fails alone. A database that is away fails all that wait. `statement` looks up each item by all
+ * columns of an index, in a `lateral (… offset 0)`: a plain join may read all rows of an app (docs/database.md, "Plans").
  */
 export function shareStatements<Item, Result>(
   statement: Statement<Item, Result>,

@@ -79,6 +79,32 @@ const growth = (appId: string, from: number, to: number): string[] => {
   ];
 };
 
+/**
+ * Apps with one row in each table. The average app then has a few rows, and reading all rows of an app seems almost as cheap as a
+ * look-up by all columns of an index.
+ */
+const smallApps = (like: TestApp, count: number): string[] => {
+  const n = `generate_series(1, ${count}) n`;
+  // Numbers that the rows of the large app do not reach.
+  const row = (kind: IdKind) => id(kind, '5000000 + n');
+  const app = row('app');
+  return [
+    `insert into apps select (jsonb_populate_record(a, jsonb_build_object('id', ${app}, 'link_subdomain', 'small-' || n))).*
+       from apps a, ${n} where a.id = '${like.appId}'`,
+    `insert into link_subdomains (subdomain, app_id, position) select 'small-' || n, ${app}, 1 from ${n}`,
+    `insert into affiliates (id, app_id, name) select ${row('affiliate')}, ${app}, 'Creator' from ${n}`,
+    `insert into links (id, app_id, affiliate_id, slug, destination_url)
+     select ${row('link')}, ${app}, ${row('affiliate')}, 'growing', 'https://example.com' from ${n}`,
+    `insert into clicks (id, app_id, affiliate_id, link_id, claim_token, is_bot, clicked_at)
+     select ${row('click')}, ${app}, ${row('affiliate')}, ${row('link')}, md5('small' || n)::uuid, false, now() from ${n}`,
+    `insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at)
+     select ${row('attribution')}, ${app}, 'd', ${row('affiliate')}, ${row('link')}, ${row('click')}, 'claim_token', now(), now() from ${n}`,
+    `insert into identities (app_id, device_id, customer_user_id, position, identified_at) select ${app}, 'd', 'u', 1, now() from ${n}`,
+    `insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, healed_at)
+     select ${row('binding')}, ${app}, 'u', ${row('attribution')}, now(), now() from ${n}`,
+  ];
+};
+
 /** Returns the rows and index entries that were read in each table since the database was created. */
 async function readsOf(api: TestApi): Promise<Map<string, number>> {
   await api.sql`select pg_stat_force_next_flush()`;
@@ -108,6 +134,7 @@ async function work(api: TestApi, app: TestApp, slug: string): Promise<void> {
     return response.body.commissionId;
   };
   await send('/clicks', { customerAppId: app.appId, slug, claimToken }, null);
+  expect((await api.call('GET', `/l/${app.linkSubdomain}/${slug}`)).status).toBe(302);
   await send('/sdk/install', { deviceId, claimToken, firstOpenAt: api.clock.now });
   await send('/sdk/identify', { deviceId, customerUserId, identifiedAt: api.clock.now });
   const invoiceId = `in_${randomUUID()}`;
@@ -182,6 +209,13 @@ describe.each(isLong ? BEGINNINGS : BEGINNINGS.slice(1))('a connection that bega
       await admin.query('analyze');
       await work(api, app, slug);
       expect(await readTooMuch(api, app, slug)).toEqual([]);
+      for (const statement of smallApps(app, size * 0.3)) await admin.query(statement);
+      await admin.query('analyze');
+      await work(api, app, slug);
+      expect({ smallApps: true, tooMuch: await readTooMuch(api, app, slug) }).toEqual({
+        smallApps: true,
+        tooMuch: [],
+      });
     } finally {
       await admin.end();
       await api.close();

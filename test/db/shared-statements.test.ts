@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { findInstallCandidates } from '../../src/db/attributions.ts';
 import { bindRememberedUsers, markHealedIfNothingToHeal } from '../../src/db/bindings.ts';
@@ -101,6 +102,18 @@ describe('the calls that share a statement', () => {
     expect(items().map((one) => one.length)).toEqual([1, 1, 100, 100, 50]);
   });
 
+  test('when two thousand calls wait, the next one fails at once', async () => {
+    const find = share('wait');
+    const calls = Array.from({ length: 2_003 }, async (_, n) => await find(sql, String(n)).catch(String));
+    expect(await calls[2_002]).toMatch('too many calls wait');
+    while (items().flat().length < 2_002) {
+      for (const { end } of sent) end();
+      await settle();
+    }
+    for (const { end } of sent) end();
+    expect((await Promise.all(calls)).filter((answer) => answer.endsWith('!'))).toHaveLength(2_002);
+  });
+
   test('a database that is away fails the calls that wait, too, and the next call is sent', async () => {
     const find = share('share');
     const calls = ['a', 'b', 'c'].map(async (item) => await find(sql, item).catch((error: Error) => error));
@@ -131,6 +144,88 @@ describe('the calls that share a statement', () => {
     sent[4]?.end();
     expect(await Promise.all(calls)).toEqual(['a!', 'b!', refused, 'd!']);
   });
+});
+
+test('of apps with the same devices and users, each call gets the users, heals and secrets of its own app', async () => {
+  const tenants = [await newTenant(sql, 2, 1), await newTenant(sql, 2, 1)];
+  const [one, two] = tenants.map((tenant) => tenant.appId);
+  const attributions = tenants.flatMap(({ appId: app, affiliates, links }) =>
+    Array.from({ length: 20 }, (_, n) => ({
+      id: newId('attribution'),
+      app,
+      n,
+      affiliate: affiliates[n % 2],
+      link: links[n % 2],
+      // Each user was identified in one of the apps only.
+      isIdentified: (app === one) === (n % 2 === 0),
+    })),
+  );
+  await runOn(
+    database.url,
+    `create temporary table made on commit drop as
+       select * from jsonb_to_recordset('${JSON.stringify(attributions)}')
+         m (id text, app text, n integer, affiliate text, link text, "isIdentified" boolean);
+     insert into attributions (id, app_id, device_id, affiliate_id, link_id, match_method, touched_at, first_open_at)
+       select id, app, 'd-' || n, affiliate, link, 'code', now(), now() from made;
+     insert into identities (app_id, device_id, customer_user_id, position, identified_at)
+       select app, 'd-' || n, 'u-' || n, 1, now() from made where "isIdentified";
+     -- Without triggers and foreign keys: the transfers need no events.
+     set session_replication_role = replica;
+     insert into user_transfers (app_id, event_id, role, customer_user_id)
+       select '${one}', '${newId('event')}', 'giver', 'u-' || n from generate_series(0, 9) n;
+     update apps set identity_verification = true where id in ('${one}', '${two}');
+     insert into identity_secrets (app_id, secret_id, ciphertext, encryption_key_id)
+       values ('${one}', '${newId('secret')}', 'one', 'key'), ('${two}', '${newId('secret')}', 'two', 'key')`,
+  );
+
+  const secrets = await Promise.all(
+    Array.from({ length: 30 }, async (_, n) => {
+      const found = await findVerifyingSecrets(sql, [one, two, appId][n % 3] as typeof appId, 0);
+      return found?.map(({ ciphertext }) => Buffer.from(ciphertext).toString());
+    }),
+  );
+  expect(secrets).toEqual(secrets.map((_, n) => [['one'], ['two'], undefined][n % 3]));
+
+  const bound = await Promise.all(
+    attributions.map(async ({ app, n }) => await bindRememberedUsers(sql, app, `d-${n}`)),
+  );
+  expect(bound.map((ids) => ids.length)).toEqual(
+    attributions.map(({ isIdentified }) => Number(isIdentified)),
+  );
+  const users = await database.sql<{ id: string; appId: string; customerUserId: string }>`
+    select id, app_id, customer_user_id from bindings where id = any(${bound.flat()}::text[])`;
+  const healed = await Promise.all(bound.flat().map(async (id) => await markHealedIfNothingToHeal(sql, id)));
+  const mustHeal = bound.flat().map((id) => {
+    const user = users.find((row) => row.id === id);
+    return user?.appId === one && Number(user?.customerUserId.slice(2)) < 10;
+  });
+  expect(mustHeal.filter(Boolean)).toHaveLength(5);
+  expect(healed).toEqual(mustHeal.map((heal) => !heal));
+});
+
+test('a binding that another statement has locked is left to its heal and delays no other', async () => {
+  const { appId: app, affiliates, links } = await newTenant(sql, 1, 1);
+  const ids = [newId('binding'), newId('binding')] as const;
+  const attribution = newId('attribution');
+  await sql`
+    insert into attributions (id, app_id, device_id, affiliate_id, link_id, match_method, touched_at, first_open_at)
+    values (${attribution}, ${app}, 'd', ${affiliates[0] ?? ''}, ${links[0] ?? ''}, 'code', now(), now())`;
+  await sql`
+    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+    select id, ${app}, 'u-' || id, ${attribution}, now() from unnest(${ids}::text[]) id`;
+  const blocker = new pg.Client(database.url);
+  await blocker.connect();
+  await blocker.query('begin');
+  await blocker.query('select from bindings where id = $1 for no key update', [ids[0]]);
+  try {
+    expect(await Promise.all(ids.map(async (id) => await markHealedIfNothingToHeal(sql, id)))).toEqual([
+      false,
+      true,
+    ]);
+  } finally {
+    await blocker.end();
+  }
+  expect(await markHealedIfNothingToHeal(sql, ids[0])).toBe(true);
 });
 
 test.each<[string, (n: number) => Promise<unknown>, unknown]>([
