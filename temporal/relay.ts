@@ -126,7 +126,7 @@ export interface Relay extends BackgroundLoop {
 /**
  * Starts the outbox relay. It starts the workflows of accepted deliveries and other stored work without an outcome,
  * whatever happened to Temporal: the work is in Postgres, so a wiped Temporal server loses nothing. A workflow that
- * still runs is left alone, unless its message became due meanwhile. As soon as one of its deliveries or heals has ended, the relay starts the next.
+ * still runs is left alone, unless its message is due. As soon as one of its deliveries or heals has ended, the relay starts the next.
  */
 export function startRelay({
   sql,

@@ -333,20 +333,19 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   }
 
   /**
-   * Starts the workflow of a message to an endpoint. If one runs, ends its wait for a later attempt where the message became due
-   * meanwhile. Never throws: the relay repeats it.
+   * Starts the workflow of a message to an endpoint. If one runs and the message is due, ends its wait for a later attempt. Never
+   * throws: the relay claims a message that is due again.
    */
-  async runWebhook({ messageId, appId, isHurried }: ClaimedMessage): Promise<RelayedStart> {
+  async runWebhook({ messageId, appId, due }: ClaimedMessage): Promise<RelayedStart> {
     try {
       const started = await this.#start('webhook', { messageId }, { labels: { AppId: appId } });
       if (started === undefined) return 'refused';
       if (started.isNew) return 'started';
-      const { handle } = started;
-      if (isHurried) {
-        await handle.client.withDeadline(Date.now() + CALL_DEADLINE_MS, () => handle.signal(SEND_NOW));
-      }
+      if (due !== 'later') await this.#endWait(started.handle, due === 'earlier');
       return 'running';
     } catch (error) {
+      // It has ended since the start.
+      if (error instanceof WorkflowNotFoundError) return 'running';
       this.#deps.logger.warn({
         messageId,
         err: error,
@@ -354,6 +353,20 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
       });
       return 'refused';
     }
+  }
+
+  /**
+   * Ends the wait of a message's workflow. A repetition leaves a workflow alone that has a step before it, because the step reads
+   * the message anyway: signals would fill its history while workers are away.
+   */
+  async #endWait(handle: WorkflowHandle, isRepeated: boolean): Promise<void> {
+    await handle.client.withDeadline(Date.now() + CALL_DEADLINE_MS, async () => {
+      if (isRepeated) {
+        const { pendingWorkflowTask, pendingActivities } = (await handle.describe()).raw;
+        if (pendingWorkflowTask != null || (pendingActivities ?? []).length > 0) return;
+      }
+      await handle.signal(SEND_NOW);
+    });
   }
 
   sendWebhookNow({ messageId, appId }: WebhookMessageKeys): void {

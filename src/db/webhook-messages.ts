@@ -175,8 +175,11 @@ export const OPEN_PER_ENDPOINT = 200;
 
 /** A message whose workflow is to be started. */
 export interface ClaimedMessage extends WebhookMessageKeys {
-  /** Whether it became due now, and not by the time that its workflow waits for, if one runs. Also true for a new message. */
-  readonly isHurried: boolean;
+  /**
+   * When its attempt is due: `now` for a new message, and for one that has become due before the time that its workflow may wait
+   * for; `earlier` if it was due at a claim before, so that the end of such a wait may have been lost.
+   */
+  readonly due: 'now' | 'earlier' | 'later';
 }
 
 /** What a claim took. */
@@ -246,8 +249,9 @@ export async function claimWebhookMessages(
                                                            * (select count(distinct account_id) from served))) as share
         from served s
     ), claimed as materialized (
-      -- A message that waits for an attempt has a later time for the relay than for the attempt.
-      select m.id, s.id as endpoint_id, m.relay_at = m.next_attempt_at as is_hurried
+      -- A message that waits for an attempt, or was claimed, has a later time for the relay than for the attempt.
+      select m.id, s.id as endpoint_id,
+             case when m.next_attempt_at > now() then 'later' when m.relay_at = m.next_attempt_at then 'now' else 'earlier' end as due
         from shares s
        cross join lateral (
          select m.id, m.relay_at, m.next_attempt_at from webhook_messages m
@@ -257,15 +261,15 @@ export async function claimWebhookMessages(
       update webhook_messages m set relay_at = greatest(now(), m.next_attempt_at) + ${claimMs} * interval '1 millisecond'
         from claimed c
        where m.id = c.id and m.completed_at is null
-      returning m.id as message_id, m.app_id, c.is_hurried
+      returning m.id as message_id, m.app_id, c.due
     )
-    select u.message_id, u.app_id, u.is_hurried, (select account_id from served order by position desc limit 1) as last_account_id,
+    select u.message_id, u.app_id, u.due, (select account_id from served order by position desc limit 1) as last_account_id,
            (select count(*) from served) = ${limit}
            or exists (select from shares s
                        where s.share < s.most and s.share = (select count(*) from claimed c where c.endpoint_id = s.id)) as has_more
       from (select) one left join updated u on true`;
   const messages = rows.flatMap((row) =>
-    row.messageId === null ? [] : [{ messageId: row.messageId, appId: row.appId, isHurried: row.isHurried }],
+    row.messageId === null ? [] : [{ messageId: row.messageId, appId: row.appId, due: row.due }],
   );
   return { messages, lastAccountId: rows[0]?.lastAccountId ?? null, hasMore: rows[0]?.hasMore ?? false };
 }

@@ -348,11 +348,11 @@ describe('the claims of messages', () => {
     await newEndpoint(['commission.created']);
     await earn();
     const claims = (await Promise.all([claim(), claim(), claim()])).flatMap(({ messages }) => messages);
-    expect(claims).toMatchObject([{ isHurried: true }]);
+    expect(claims).toMatchObject([{ due: 'now' }]);
     expect(await claim()).toEqual({ messages: [], lastAccountId: null, hasMore: false });
     await api.sql`update webhook_messages set relay_at = now() where app_id = ${app.appId}`;
-    // Its workflow waits for no later time.
-    expect((await claim()).messages).toEqual([{ ...claims[0], isHurried: false }]);
+    // What ends a wait of its workflow may have been lost.
+    expect((await claim()).messages).toEqual([{ ...claims[0], due: 'earlier' }]);
   });
 
   test('a message that is claimed while it waits for its next attempt is not claimed again before that attempt', async () => {
@@ -362,7 +362,7 @@ describe('the claims of messages', () => {
     await postponeMessage(api.sql, id, HOUR_MS);
     // As `admin recover` does.
     await api.sql`update webhook_messages set relay_at = now() where id = ${id}`;
-    expect((await claim()).messages).toEqual([{ messageId: id, appId: app.appId, isHurried: false }]);
+    expect((await claim()).messages).toEqual([{ messageId: id, appId: app.appId, due: 'later' }]);
     const row = await api.sql.one`
       select relay_at > next_attempt_at as is_after, next_attempt_at > now() + interval '50 minutes' as waits
         from webhook_messages where id = ${id}`;
@@ -662,7 +662,7 @@ describe('an endpoint that changes', () => {
     (await messagesOf()).filter(({ endpointId }) => endpointId === id).map((message) => message.id);
   const claimHurried = async () => {
     const { messages } = await claimWebhookMessages(api.sql, { claimMs: 30_000, limit: 1_000, after: null });
-    return messages.filter(({ appId, isHurried }) => appId === app.appId && isHurried).length;
+    return messages.filter(({ appId, due }) => appId === app.appId && due === 'now').length;
   };
   const OTHER = { url: 'https://example.com/other' };
 

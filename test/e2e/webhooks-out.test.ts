@@ -2,9 +2,12 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pino from 'pino';
+import { newId } from '../../src/db/new-id.ts';
 import { WEBHOOK_TYPES } from '../../src/domain/outgoing-webhooks.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { SEND_NOW } from '../../src/domain/workflow-contracts.ts';
+import { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { createAuthority, createCertificate } from '../support/certificates.ts';
 import { startChildService } from '../support/child-service.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -267,6 +270,47 @@ describe('outgoing webhooks', () => {
       expect(repaired.received).toMatchObject([{ id, isSigned: true }]);
     } finally {
       await repaired.close();
+    }
+  });
+
+  // @promise webhooks-out-other-url
+  test('a message that became due is sent by a later claim when the end of the wait of its workflow was lost', async () => {
+    const endpoint = await newEndpoint(['commission.created']);
+    receiver.status = 503;
+    const { id } = await founder.ok<Message>('POST', `${endpoint}/test`);
+    await eventually('its workflow waits for the third attempt', async () => {
+      if ((await attemptsOf(id)).length < 2) return false;
+      const { raw } = await service.temporal.workflow.getHandle(`webhook:${id}`).describe();
+      return raw.pendingWorkflowTask == null && (raw.pendingActivities ?? []).length === 0;
+    });
+    receiver.status = 200;
+    // As a claim leaves it whose process ends before the signal.
+    await service.sql`
+      with endpoint as (update webhook_endpoints set next_probe_at = now() where app_id = ${founder.app.id})
+      update webhook_messages set next_attempt_at = now() - interval '30 seconds', relay_at = now() where id = ${id}`;
+    await eventuallyStatus(id, 'delivered');
+  });
+
+  // @promise webhooks-out-other-url
+  test('claims of a due message add no signals to its workflow while workers are away', async () => {
+    const starter = new TemporalWorkflowStarter({
+      client: () => service.temporal,
+      taskQueue: 'workers-are-away',
+      hasWorker: false,
+      logger: pino({ level: 'silent' }),
+    });
+    const message = { messageId: newId('webhookMessage'), appId: newId('app') };
+    expect(await starter.runWebhook({ ...message, due: 'now' })).toBe('started');
+    const handle = service.temporal.workflow.getHandle(`webhook:${message.messageId}`);
+    try {
+      for (const due of ['now', 'earlier', 'earlier', 'earlier'] as const) {
+        expect(await starter.runWebhook({ ...message, due })).toBe('running');
+      }
+      const { events } = await handle.fetchHistory();
+      const signals = events?.filter(({ workflowExecutionSignaledEventAttributes: one }) => one != null);
+      expect(signals).toHaveLength(1);
+    } finally {
+      await handle.terminate('ended by the test');
     }
   });
 

@@ -55,7 +55,11 @@ function recordingStarter(
     workflow: {
       start,
       signalWithStart: start,
-      getHandle: (id: string) => ({ client, cancel: async () => void cancelled.push(id) }),
+      getHandle: (id: string) => ({
+        client,
+        cancel: async () => void cancelled.push(id),
+        signal: () => Promise.reject(new WorkflowNotFoundError('ended', id, undefined)),
+      }),
     },
   };
   const starter = new TemporalWorkflowStarter({
@@ -237,6 +241,13 @@ test('the relay waits for the end of a heal that it starts, and a stop ends the 
   expect(getEventListeners(stopping.signal, 'abort')).toEqual([]);
   expect(await recordingStarter({}, { isRunning: true }).starter.runHeal(id, APP)).toBe('running');
   expect(await recordingStarter({ client: () => null }).starter.runHeal(id, APP)).toBe('refused');
+});
+
+// @promise webhooks-out-other-url
+test('a message whose workflow ends before its wait does is claimed again and does not stop the messages that follow', async () => {
+  const message = { messageId: newId('webhookMessage'), appId: APP, due: 'now' } as const;
+  expect(await recordingStarter({}, { isRunning: true }).starter.runWebhook(message)).toBe('running');
+  expect(await recordingStarter({ client: () => null }).starter.runWebhook(message)).toBe('refused');
 });
 
 // @promise bounded-shutdown
