@@ -9,7 +9,7 @@ import {
   postponeMessage,
   recordWebhookAttempt,
 } from '../src/db/webhook-messages.ts';
-import type { MessageToSend } from '../src/db/webhook-messages.ts';
+import type { MessageToSend, Postponement } from '../src/db/webhook-messages.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { AccountId, WebhookEndpointId } from '../src/domain/ids.ts';
 import { RETRY_DELAYS_MS, retryDelayMs } from '../src/domain/outgoing-webhooks.ts';
@@ -69,11 +69,11 @@ export function createWebhookActivities({
   /** The attempts in flight, and the messages that were turned away since there was none, of endpoints and of accounts. */
   const busy = new Map<WebhookEndpointId | AccountId, { inFlight: number; turnedAway: number }>();
 
-  /** Runs `attempt` if the endpoint and its account have room for it. Returns the wait otherwise, ms. */
+  /** Runs `attempt` if the endpoint and its account have room for it. Returns the wait otherwise. */
   async function withRoom<T>(
     { endpointId, accountId }: MessageToSend,
     attempt: () => Promise<T>,
-  ): Promise<T | { readonly busyMs: number }> {
+  ): Promise<T | Postponement> {
     const shares = [
       { id: endpointId, most: PER_ENDPOINT },
       { id: accountId, most: PER_ACCOUNT },
@@ -82,7 +82,7 @@ export function createWebhookActivities({
     if (full !== undefined) {
       full.turnedAway += 1;
       const spread = Math.min(BUSY_MS.most, BUSY_MS.least * (1 + full.turnedAway / TURNED_AWAY));
-      return { busyMs: Math.round(BUSY_MS.least + spread * Math.random()) };
+      return { waitMs: Math.round(BUSY_MS.least + spread * Math.random()), until: 'room' };
     }
     for (const { id, load } of shares) {
       load.inFlight += 1;
@@ -98,13 +98,13 @@ export function createWebhookActivities({
     }
   }
 
-  /** Returns the wait of a message whose endpoint fails, ms. Null if it makes the next attempt. */
-  async function probeWaitMs({ endpointId, isFailing }: MessageToSend): Promise<number | null> {
+  /** Returns the wait of a message whose endpoint fails. Null if it makes the next attempt. */
+  async function probeWait({ endpointId, isFailing }: MessageToSend): Promise<Postponement | null> {
     if (!isFailing) return null;
     const { isAllowed, waitMs, failingMs } = await claimProbe(sql, endpointId, PROBE_MS);
     if (isAllowed) return null;
     const spreadMs = Math.min(SPREAD_MS.most, Math.max(SPREAD_MS.least, failingMs));
-    return Math.ceil(waitMs + 1 + spreadMs * Math.random());
+    return { waitMs: Math.ceil(waitMs + 1 + spreadMs * Math.random()), until: 'probe' };
   }
 
   /** The secrets that sign, the current one first. */
@@ -179,13 +179,13 @@ export function createWebhookActivities({
         return { state: 'failed', attempts, problem: inactive, waitMs: 0 };
       }
       if (dueInMs > 0) return { state: 'later', attempts, problem, waitMs: dueInMs };
-      const result = await withRoom(message, async () => {
-        const busyMs = await probeWaitMs(message);
-        return busyMs === null ? await attemptOnce(message) : { busyMs };
-      });
+      const result = await withRoom(
+        message,
+        async () => (await probeWait(message)) ?? (await attemptOnce(message)),
+      );
       if ('state' in result) return result;
-      await postponeMessage(sql, messageId, result.busyMs);
-      return { state: 'later', attempts, problem, waitMs: result.busyMs };
+      await postponeMessage(sql, messageId, result);
+      return { state: 'later', attempts, problem, waitMs: result.waitMs };
     },
   };
 }

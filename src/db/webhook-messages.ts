@@ -314,16 +314,32 @@ export async function loadMessageToSend(sql: Sql, id: WebhookMessageId): Promise
      where m.id = ${id}`;
 }
 
+/** How long a message waits whose attempt could not be made, and for what: room at its endpoint, or the next probe of it. */
+export interface Postponement {
+  readonly waitMs: number;
+  readonly until: 'room' | 'probe';
+}
+
 /**
  * Moves the next attempt at an open message. Its workflow waits as long; the relay starts it again if it was lost. Changes nothing
- * while another statement changes the message, such as one that ends its endpoint.
+ * while another statement changes the message, such as one that ends its endpoint, and for a probe that need not be waited for any
+ * more: another URL, or a person who sent a message again, made it due now. The relay then ends the wait.
  */
-export async function postponeMessage(sql: Sql, id: WebhookMessageId, waitMs: number): Promise<void> {
+export async function postponeMessage(
+  sql: Sql,
+  id: WebhookMessageId,
+  { waitMs, until }: Postponement,
+): Promise<void> {
   await sql`
     update webhook_messages
        set next_attempt_at = now() + ${waitMs} * interval '1 millisecond',
            relay_at = now() + ${waitMs} * interval '1 millisecond' + interval '1 minute'
-     where id = (select id from webhook_messages where id = ${id} and completed_at is null for update skip locked)`;
+     where id = (select m.id from webhook_messages m
+                  where m.id = ${id} and m.completed_at is null
+                    and (${until}::text = 'room'
+                         or exists (select from webhook_endpoints e
+                                     where e.id = m.endpoint_id and e.failing_since is not null and e.next_probe_at > now()))
+                    for update skip locked)`;
 }
 
 /** What a message may do whose endpoint fails. */

@@ -100,6 +100,8 @@ const earn = async (amountCents = 1_999) =>
 const NO_FILTER = { endpointId: null, status: null, type: null };
 const messagesOf = async (appId = app.appId) =>
   (await listWebhookMessages(api.sql, appId as AppId, NO_FILTER, null, 100)).rows.toReversed();
+const postpone = async (id: WebhookMessageId, waitMs: number) =>
+  await postponeMessage(api.sql, id, { waitMs, until: 'room' });
 const attempt = (number: number, over: object = {}) => ({
   number,
   startedAt: Date.now(),
@@ -359,7 +361,7 @@ describe('the claims of messages', () => {
     await newEndpoint(['commission.created']);
     await earn();
     const id = (await messagesOf())[0]?.id as WebhookMessageId;
-    await postponeMessage(api.sql, id, HOUR_MS);
+    await postpone(id, HOUR_MS);
     // As `admin recover` does.
     await api.sql`update webhook_messages set relay_at = now() where id = ${id}`;
     expect((await claim()).messages).toEqual([{ messageId: id, appId: app.appId, due: 'later' }]);
@@ -683,7 +685,7 @@ describe('an endpoint that changes', () => {
     }
     const success = attempt(1, { problem: null, statusCode: 200, nextInMs: null });
     await recordWebhookAttempt(api.sql, delivered, success);
-    for (const one of [putOff, ...(await idsOf(other))]) await postponeMessage(api.sql, one, HOUR_MS);
+    for (const one of [putOff, ...(await idsOf(other))]) await postpone(one, HOUR_MS);
     await change(id, { url: 'https://example.com/hook', description: 'CRM', isActive: true });
     expect(await dueOf(id)).toEqual([
       { status: 'pending', isDue: false, counted: 3 },
@@ -722,7 +724,7 @@ describe('an endpoint that changes', () => {
     const waits = [2, 20, 5, 9];
     for (const hours of waits) {
       await earn();
-      await postponeMessage(api.sql, (await idsOf(id)).at(-1) as WebhookMessageId, hours * HOUR_MS);
+      await postpone((await idsOf(id)).at(-1) as WebhookMessageId, hours * HOUR_MS);
     }
     await changeWebhookEndpoint(api.sql, app.appId as AppId, id, OTHER, 2);
     expect((await dueOf(id)).map(({ isDue }) => isDue)).toEqual([false, true, false, true]);
@@ -778,6 +780,9 @@ describe('the attempts of a process', () => {
     for (const other of rest) {
       expect(await sendMessage(other)).toMatchObject({ state: 'later', attempts: 0 });
     }
+    const waiting =
+      await api.sql`select from webhook_messages where endpoint_id = ${id} and next_attempt_at > now()`;
+    expect(waiting).toHaveLength(5);
     const due = async () =>
       await api.sql`
         with endpoint as (update webhook_endpoints set next_probe_at = now() where id = ${id})
@@ -811,6 +816,38 @@ describe('the attempts of a process', () => {
       await client.end();
       await hasty.close();
     }
+  });
+
+  // @promise webhooks-out-other-url, webhooks-out-send-again
+  test.each([
+    ['its endpoint gets another URL', { failing_since: null, next_probe_at: null }],
+    ['a person sends it again', { next_probe_at: new Date() }],
+  ])('a message that is put off until the next probe stays due if meanwhile %s', async (_, values) => {
+    const endpointId = await newEndpoint(['commission.created'], REFUSES);
+    await earn();
+    const id = (await messagesOf())[0]?.id ?? '';
+    await api.sql`
+      update webhook_endpoints set failing_since = now() - interval '1 hour', next_probe_at = now() + interval '1 hour'
+       where id = ${endpointId}`;
+    const client = new pg.Client(api.database.url);
+    await client.connect();
+    try {
+      await client.query('begin');
+      // Stops the statement that puts the message off, and not those that read before it.
+      await client.query('lock table webhook_messages in exclusive mode');
+      const sent = activities().sendMessage(id);
+      await untilWaiting(api.sql, 'Lock');
+      for (const [column, value] of Object.entries(values)) {
+        await client.query(`update webhook_endpoints set ${column} = $1 where id = $2`, [value, endpointId]);
+      }
+      await client.query('commit');
+      expect(await sent).toMatchObject({ state: 'later', attempts: 0 });
+    } finally {
+      await client.end();
+    }
+    const row = await api.sql
+      .one`select next_attempt_at <= now() as is_due from webhook_messages where id = ${id}`;
+    expect(row).toEqual({ isDue: true });
   });
 
   // @promise webhooks-out-isolated
