@@ -114,7 +114,7 @@ export interface WebhookEndpointChange {
 /**
  * Changes an endpoint. Returns undefined for an unknown one. Another URL, and activating it again, forget its failures. With another URL,
  * messages that wait for a later attempt become due now, as if a person sent each again, and the relay passes them on as it does new ones:
- * at most `mostHurried` of them, those that would wait longest.
+ * at most `mostHurried` of them, those that the relay would look at last.
  */
 export async function changeWebhookEndpoint(
   sql: Sql,
@@ -156,7 +156,9 @@ export async function changeWebhookEndpoint(
         from changed c
        cross join lateral (
          select m.id from webhook_messages m
-          where m.endpoint_id = c.id and c.has_other_url and m.completed_at is null and m.relay_at > now()
+          where m.endpoint_id = c.id and c.has_other_url and m.completed_at is null
+            -- The relay may be about to look at a message that waits, after an admin recover.
+            and (m.relay_at > now() or m.next_attempt_at > now())
           order by m.relay_at desc limit ${mostHurried}) m
     ), hurried as (
       update webhook_messages m

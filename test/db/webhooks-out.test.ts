@@ -13,6 +13,7 @@ import { matureCommission, matureOverdue } from '../../src/db/ledger.ts';
 import { COLUMNS } from '../../src/db/payout-csv.ts';
 import { recordPayout } from '../../src/db/payout-records.ts';
 import { newId } from '../../src/db/new-id.ts';
+import { makeOverdue } from '../../src/db/recovery.ts';
 import { connect } from '../../src/db/sql.ts';
 import {
   changeWebhookEndpoint,
@@ -716,6 +717,17 @@ describe('an endpoint that changes', () => {
     expect(await recordWebhookAttempt(api.sql, message, attempt(2, { nextInMs: null }))).toBeNull();
     expect(await dueOf(id)).toEqual([{ status: 'pending', isDue: true, counted: 1 }]);
     expect(await claimHurried()).toBe(1);
+  });
+
+  // @promise webhooks-out-other-url
+  test('another URL also makes due a waiting message that admin recover has passed to the relay', async () => {
+    const id = await newEndpoint(['commission.created']);
+    await earn();
+    const [message] = (await idsOf(id)) as [WebhookMessageId];
+    await recordWebhookAttempt(api.sql, message, attempt(1, { nextInMs: 20 * HOUR_MS }));
+    await makeOverdue(api.sql, 30_000);
+    await change(id, OTHER);
+    expect(await dueOf(id)).toEqual([{ status: 'pending', isDue: true, counted: 0 }]);
   });
 
   // @promise webhooks-out-other-url
