@@ -120,7 +120,7 @@ export const ERRORS = {
   endpoint_not_active: [
     409,
     'The endpoint is not active',
-    'Nothing was sent. Activate the endpoint (`active: true`), then send again.',
+    'Nothing was sent. Activate the endpoint (`active: true`), then send again, with a new `Idempotency-Key` if you use one.',
   ],
   reprocess_run_in_progress: [
     409,

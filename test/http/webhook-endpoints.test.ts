@@ -295,7 +295,8 @@ describe('messages to endpoints', () => {
         status: 409,
         body: {
           code: 'endpoint_not_active',
-          detail: 'Nothing was sent. Activate the endpoint (`active: true`), then send again.',
+          detail:
+            'Nothing was sent. Activate the endpoint (`active: true`), then send again, with a new `Idempotency-Key` if you use one.',
         },
       });
     }
@@ -303,5 +304,19 @@ describe('messages to endpoints', () => {
     expect(hurried).not.toContain(message.id);
     await call('PATCH', endpoint, { active: true }, owner);
     for (const path of sends) expect((await call('POST', path, undefined, owner)).status).toBeLessThan(300);
+  });
+
+  // @promise webhooks-out-not-active
+  test('a call that was refused because the endpoint was not active is refused again with its idempotency key, as its 409 says, and not with a new one', async () => {
+    const owner = await newApp(api);
+    const endpoint = `/webhook-endpoints/${(await create(owner)).id}`;
+    const send = async (key: string) =>
+      await call('POST', `${endpoint}/test`, undefined, owner, { 'Idempotency-Key': key });
+    await call('PATCH', endpoint, { active: false }, owner);
+    const refused = await send('first');
+    expect(refused.body).toMatchObject({ detail: expect.stringContaining('a new `Idempotency-Key`') });
+    await call('PATCH', endpoint, { active: true }, owner);
+    expect(await send('first')).toMatchObject({ status: 409, body: refused.body });
+    expect((await send('second')).status).toBeLessThan(300);
   });
 });

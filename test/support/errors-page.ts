@@ -50,6 +50,8 @@ An error response has the content type \`application/problem+json\` (RFC 9457):
   as \`rows.3.slug\`.
 - \`requestId\` identifies the request in the log. It equals the \`X-Request-Id\` header, which every response has.
 - The \`Retry-After\` header of a 429 or 503 states how many seconds to wait.
+- A call with an \`Idempotency-Key\` that got a 404 or a 409 gets it again for a day. When you have removed the cause, send the
+  call with a new key.
 
 [The OpenAPI document](contract.md#the-description-of-the-api) lists the errors of each operation.
 
