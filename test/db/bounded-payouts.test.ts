@@ -247,7 +247,7 @@ test('repeated exports pay hundreds of commissions once each while webhooks of t
   await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install });
   const identify = { deviceId: userId, customerUserId: userId, identifiedAt: Date.now() };
   await api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify });
-  await insertDueCommissions(api.sql, { appId: app.appId, customerUserId: userId }, 300);
+  await insertDueCommissions(api.sql, { appId: app.appId, customerUserId: userId, status: 'pending' }, 300);
 
   const progress = { isPaid: false };
   const answers: string[] = [];

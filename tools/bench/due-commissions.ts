@@ -7,17 +7,23 @@ const ROWS_PER_STATEMENT = 10_000;
 /** The amount of the due commission number `n`, cents. */
 export const dueCents = (n: number) => 1 + (n % 997);
 
+export interface DueCommissions {
+  readonly appId: string;
+  readonly customerUserId: string;
+  readonly status: 'pending' | 'matured';
+}
+
 /**
  * Inserts due commissions of the creator whom a user is attributed to, with the deliveries, events, payments and revenue
- * that they follow from, as the service would have written them forty days ago. Their numbers begin after `after`.
+ * that they follow from, as the service would have written them forty days ago. Their numbers begin after `after`. A service that
+ * runs matures pending ones meanwhile.
  */
 export async function insertDueCommissions(
   sql: Sql,
-  user: { readonly appId: string; readonly customerUserId: string },
+  { appId, customerUserId, status }: DueCommissions,
   count: number,
   after = 0,
 ): Promise<void> {
-  const { appId, customerUserId } = user;
   const firstAt = instant(Date.now() - 40 * DAY_MS);
   for (let from = after + 1; from <= after + count; from += ROWS_PER_STATEMENT) {
     const to = Math.min(after + count, from + ROWS_PER_STATEMENT - 1);
@@ -56,9 +62,10 @@ export async function insertDueCommissions(
     await sql`
       with ${rows}, added as (
         insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, kind, rate_bps,
-                                 rate_source, base_cents, amount_cents, source, customer_user_id, match_method, occurred_at, due_at)
+                                 rate_source, base_cents, amount_cents, source, customer_user_id, match_method, occurred_at, due_at, status, matured_at)
         select 'com' || suffix, app_id, affiliate_id, link_id, 'evt' || suffix, 'pmt' || suffix, binding_id, 'earning', 2000,
-               'app', cents * 5, cents, 'stripe', customer_user_id, match_method, at, at + interval '30 days'
+               'app', cents * 5, cents, 'stripe', customer_user_id, match_method, at, at + interval '30 days',
+               ${status}::text, case ${status}::text when 'matured' then at + interval '30 days' end
           from due
       )
       insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, amount_cents, occurred_at)

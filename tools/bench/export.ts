@@ -77,7 +77,7 @@ async function createCreator(round: number) {
      values ($1, $2, $3, $4, now(), now())`,
     [newId('binding'), appId, customerUserId, attributionId],
   );
-  await insertDueCommissions(owner, { appId, customerUserId }, ROWS, round * ROWS);
+  await insertDueCommissions(owner, { appId, customerUserId, status: 'pending' }, ROWS, round * ROWS);
   await client.query('insert into plain.commissions select * from commissions where affiliate_id = $1', [
     affiliateId,
   ]);

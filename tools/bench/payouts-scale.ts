@@ -33,7 +33,7 @@ const { affiliateId } = await sql.one<{ affiliateId: string }>`
   select id as affiliate_id from affiliates where app_id = ${appId}`;
 
 const insertedAt = performance.now();
-await insertDueCommissions(sql, { appId, customerUserId: users[0] ?? '' }, ROWS);
+await insertDueCommissions(sql, { appId, customerUserId: users[0] ?? '', status: 'matured' }, ROWS);
 await sql`create schema plain`;
 await sql`create table plain.commissions (like public.commissions including defaults including indexes)`;
 await sql`insert into plain.commissions select * from commissions order by id limit ${ROWS_ALONE}`;

@@ -59,7 +59,7 @@ async function grow(
   }
   const perUser = Math.ceil(commissions / users.length);
   for (const [n, customerUserId] of users.entries()) {
-    await insertDueCommissions(sql, { appId, customerUserId }, perUser, n * perUser);
+    await insertDueCommissions(sql, { appId, customerUserId, status: 'matured' }, perUser, n * perUser);
   }
   const share = commissions / 100;
   await sql`
@@ -89,7 +89,7 @@ function readsOf({ base, appId }: TributarySubject, affiliateId: string): Readon
     creators: `${app}/affiliates`,
     links: `${app}/links`,
     commissions: `${app}/commissions`,
-    "a creator's commissions": `${app}/commissions?affiliateId=${affiliateId}&status=pending`,
+    "a creator's commissions": `${app}/commissions?affiliateId=${affiliateId}&status=matured`,
     'totals of 60 days': `${app}/commissions/totals?${days(60)}`,
     payouts: `${app}/payouts`,
     'preview of payouts': `${app}/payouts/preview`,
