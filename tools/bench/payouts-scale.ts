@@ -1,4 +1,5 @@
 import { checkLedger } from '../../src/db/ledger-checks.ts';
+import { matureOverdue } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { AppId } from '../../src/domain/ids.ts';
@@ -13,6 +14,7 @@ import { ratio, report } from './report.ts';
  */
 const ROWS_ALONE = Number(process.env['SCALE_ROWS'] ?? 200_000);
 const ROWS = ROWS_ALONE * 1.25;
+const SWEEP_PAGE = 1_000;
 const WEBHOOKS_IN_FLIGHT = Number(process.env['SCALE_IN_FLIGHT'] ?? 4);
 const USERS = 40;
 
@@ -33,7 +35,9 @@ const { affiliateId } = await sql.one<{ affiliateId: string }>`
   select id as affiliate_id from affiliates where app_id = ${appId}`;
 
 const insertedAt = performance.now();
-await insertDueCommissions(sql, { appId, customerUserId: users[0] ?? '', status: 'matured' }, ROWS);
+await insertDueCommissions(sql, { appId, customerUserId: users[0] ?? '', status: 'pending' }, ROWS);
+// As the sweep of the service, which runs beside: otherwise it would mature them beside the exports.
+for (let last = SWEEP_PAGE; last === SWEEP_PAGE;) last = await matureOverdue(sql, SWEEP_PAGE);
 await sql`create schema plain`;
 await sql`create table plain.commissions (like public.commissions including defaults including indexes)`;
 await sql`insert into plain.commissions select * from commissions order by id limit ${ROWS_ALONE}`;
