@@ -86,7 +86,7 @@ export default function NewAppPage() {
           />
           <NumberInput
             label="Hold period"
-            description="Days from the purchase until its commission is due, so that refunds come first."
+            description="Days from the purchase until its commission is due, so that refunds come first. 0 in an app that is only for a trial: then you can try the payout at once."
             required
             withAsterisk={false}
             min={0}
