@@ -117,6 +117,8 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await page.getByText('1 user id is on both sides.').waitFor();
     await page.getByText('They match').waitFor();
     await page.getByText('6 of 6 done').waitFor();
+    // For another purchase, such as one of another user.
+    expect(await page.locator('pre', { hasText: '/webhooks/' }).innerText()).toBe(purchase);
     // From then on, the console opens with the overview.
     await page.goto(`${service.url}/console/`);
     await title(page, 'Overview');

@@ -55,8 +55,8 @@ function TestPurchase({ setup }: { readonly setup: Setup }) {
       </Text>
       <CodeBlock code={command(provider.url)} what={`the purchase of ${provider.title}`} />
       <Text size="sm" className="quiet">
-        It counts like a purchase with real money: it creates a commission, which cannot be deleted, and ends
-        the set-up. So send it only to an app that you created for tests.
+        It counts like a purchase with real money: it creates a commission, which cannot be deleted. So send
+        it only to an app that you created for tests.
       </Text>
     </>
   );
@@ -93,15 +93,16 @@ function DeliveryStep({ setup }: { readonly setup: Setup }) {
           The first attributed purchase was made on {formatInstant(setup.firstSaleAt)}. The set-up is
           complete.
         </Text>
-      ) : isPublic ? (
-        <Text size="sm">
-          The last step is a purchase with real money: open the link on a phone, install the app, sign in, and
-          buy. A sandbox purchase shows on the page Events that everything works; it never earns, so it does
-          not end the set-up.
-        </Text>
       ) : (
-        <TestPurchase setup={setup} />
+        isPublic && (
+          <Text size="sm">
+            The last step is a purchase with real money: open the link on a phone, install the app, sign in,
+            and buy. A sandbox purchase shows on the page Events that everything works; it never earns, so it
+            does not end the set-up.
+          </Text>
+        )
       )}
+      {!isPublic && <TestPurchase setup={setup} />}
     </Stack>
   );
 }
