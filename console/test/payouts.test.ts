@@ -342,6 +342,8 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
     await button(page, 'Pay $10.00').click();
     await page.getByLabel('Key that may pay').fill(founder.ownKey);
+    const access = dialog(page).getByRole('link', { name: 'Access' });
+    expect(await access.getAttribute('href')).toBe('/console/access');
     await button(page, 'Continue').click();
     await page.getByText('This is no valid key of this account with the permission "payout".').waitFor();
     expect(await payoutsOf(founder)).toEqual([]);

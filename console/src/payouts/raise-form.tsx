@@ -1,5 +1,6 @@
-import { Button, Group, PasswordInput, Stack, Text } from '@mantine/core';
+import { Anchor, Button, Group, PasswordInput, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
+import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Session } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
@@ -34,8 +35,15 @@ export function RaiseForm({
     >
       <Stack>
         <Text size="sm">
-          Enter an account key with the permission “payout”. This browser may then pay for 15 minutes, and
-          payouts name that key.
+          Even a browser that is signed in needs an account key with the permission “payout” for this. It may
+          then pay for 15 minutes, and payouts name that key.
+        </Text>
+        <Text size="sm">
+          No such key yet? Create one on the page{' '}
+          <Anchor component={Link} to="/access" size="sm">
+            Access
+          </Anchor>
+          .
         </Text>
         <PasswordInput
           label="Key that may pay"
