@@ -129,7 +129,14 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     const { page, problems } = await newPage();
     const { appId } = await begin(page, 'Stripe Ltd');
     const secret = 'whsec_plainly_fake_0123456789';
+    const promise = page.getByText('the last step has a command that sends a purchase');
+    await promise.waitFor();
+    // There is no command for this provider.
+    await page.getByRole('tab', { name: 'Paddle' }).click();
+    await page.getByText('use RevenueCat or Stripe in an app of its own').waitFor();
+    expect(await promise.count()).toBe(0);
     await page.getByRole('tab', { name: 'Stripe' }).click();
+    await promise.waitFor();
     await page.getByLabel('Signing secret of Stripe').fill(secret);
     await button(page, 'Store the secret').click();
     await button(page, /^Receive the first purchase/).click();

@@ -6,6 +6,7 @@ import type { Setup } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { formatAgo } from '../format.ts';
 import { CopyLine, ErrorBox, Secret } from '../parts.tsx';
+import { TEST_PURCHASES } from './snippets.ts';
 
 type Provider = Setup['providers'][number];
 type Environment = NonNullable<Provider['environment']>;
@@ -41,6 +42,8 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
       ),
     KEYS.setup(appId),
   );
+  const isPublic = provider.url.startsWith('https:');
+  const hasTestPurchase = name in TEST_PURCHASES;
   const action = generatesSecret ? 'Store the secret' : 'Create a secret';
   return (
     <Stack gap="md" pt="md">
@@ -50,11 +53,13 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
           Webhook URL
         </Text>
         <CopyLine text={provider.url} what={`the webhook URL of ${title}`} />
-        {!provider.url.startsWith('https:') && (
+        {!isPublic && (
           <Text size="sm" className="quiet" mt={4}>
             {title} can post only to a public https address: start the service with PUBLIC_URL=https://… (the
-            operator does this). To try everything before that, this URL is enough: the last step has a
-            command that sends a purchase.
+            operator does this).{' '}
+            {hasTestPurchase
+              ? 'To try everything before that, this URL is enough: the last step has a command that sends a purchase.'
+              : 'To try everything on this computer, use RevenueCat or Stripe in an app of its own: the last step then has a command that sends a purchase.'}
           </Text>
         )}
       </div>
@@ -111,7 +116,7 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
       </form>
       {store.data?.secret !== undefined && (
         <Secret text={store.data.secret} what="the secret">
-          {provider.url.startsWith('https:')
+          {isPublic || !hasTestPurchase
             ? `Paste it at ${title} as the step above says.`
             : 'Keep it for the command of the last step.'}{' '}
           Lost it? Create a new one.

@@ -41,8 +41,8 @@ function TestPurchase({ setup }: { readonly setup: Setup }) {
   if (provider === undefined || command === undefined) {
     return (
       <Text size="sm">
-        Billing providers cannot reach this address. To try a purchase on your own computer, create a secret
-        for RevenueCat in the first step: then a command is shown here.
+        Billing providers cannot reach this address. To try a purchase on your own computer, connect
+        RevenueCat or Stripe in the first step: then a command is shown here.
       </Text>
     );
   }
