@@ -128,7 +128,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
   test('the command for Stripe on the set-up page is a signed purchase that the service accepts', async () => {
     const { page, problems } = await newPage();
     const { appId } = await begin(page, 'Stripe Ltd');
-    const secret = 'whsec_plainly_fake_0123456789';
+    const secret = 'whsec_plainly_fake';
     const promise = page.getByText('the last step has a command that sends a purchase');
     await promise.waitFor();
     // There is no command for this provider.
@@ -137,6 +137,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     expect(await promise.count()).toBe(0);
     await page.getByRole('tab', { name: 'Stripe' }).click();
     await promise.waitFor();
+    await page.getByText(`make one up, such as ${secret}.`).waitFor();
     await page.getByLabel('Signing secret of Stripe').fill(secret);
     await button(page, 'Store the secret').click();
     await button(page, /^Receive the first purchase/).click();

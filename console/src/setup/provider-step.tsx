@@ -84,7 +84,7 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
           {generatesSecret && (
             <PasswordInput
               label={`Signing secret of ${title}`}
-              description="Stored encrypted, and never shown again."
+              description={`Stored encrypted, and never shown again.${name === 'stripe' && !isPublic ? ' For a trial on this computer, make one up, such as whsec_plainly_fake.' : ''}`}
               autoComplete="off"
               required
               withAsterisk={false}
