@@ -23,6 +23,8 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     const own = await setUpApp(founder, { name: 'Before' });
     const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/settings`);
+    expect(await page.locator('code').first().innerText()).toBe(own.app.id);
+    await button(page, 'Copy the id of the app').waitFor();
     await field(page, 'Commission').fill('25');
     await field(page, 'Name').fill('After');
     await field(page, 'iOS apps').fill('ABCDE12345.com.example.app');

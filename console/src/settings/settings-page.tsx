@@ -6,7 +6,7 @@ import { Link, useParams } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
-import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { changesOf, draftOf, isComplete } from './draft.ts';
 import type { Draft } from './draft.ts';
@@ -90,6 +90,12 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             withAsterisk={false}
             {...text('name')}
           />
+          <div>
+            <Text size="sm" fw={500} mb={4}>
+              Id
+            </Text>
+            <CopyLine text={appId} what="the id of the app" />
+          </div>
         </Section>
         <Section title="Commissions">
           <NumberInput
