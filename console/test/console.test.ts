@@ -113,7 +113,9 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     const purchase = await page.locator('pre', { hasText: '/webhooks/' }).innerText();
     expect(purchase).toContain(appId);
     await runPage(purchase, { SECRET: secret, USER: 'user-1' });
-    await page.getByText('The set-up is complete.').waitFor();
+    const complete = page.getByText('The set-up is complete.');
+    await complete.getByRole('link', { name: 'Commissions' }).waitFor();
+    await complete.getByRole('link', { name: 'Payouts' }).waitFor();
     await page.getByText('1 user id is on both sides.').waitFor();
     await page.getByText('They match').waitFor();
     await page.getByText('6 of 6 done').waitFor();

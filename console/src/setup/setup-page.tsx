@@ -2,7 +2,7 @@ import { Group, Progress, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { ReactNode } from 'react';
-import { useParams, useSearchParams } from 'react-router';
+import { Link, useParams, useSearchParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Setup } from '../api/client.ts';
 import { KEYS, LIVE_MS } from '../api/queries.ts';
@@ -62,7 +62,7 @@ function TestPurchase({ setup }: { readonly setup: Setup }) {
   );
 }
 
-function DeliveryStep({ setup }: { readonly setup: Setup }) {
+function DeliveryStep({ appId, setup }: { readonly appId: string; readonly setup: Setup }) {
   const accepted = lastAccepted(setup);
   const refused = setup.providers.filter(({ lastDelivery }) => lastDelivery?.signatureValid === false);
   const isPublic = setup.providers.every(({ url }) => url.startsWith('https:'));
@@ -91,7 +91,9 @@ function DeliveryStep({ setup }: { readonly setup: Setup }) {
       {setup.firstSaleAt !== null ? (
         <Text size="sm">
           The first attributed purchase was made on {formatInstant(setup.firstSaleAt)}. The set-up is
-          complete.
+          complete. Next, see what it earned on the page{' '}
+          <Link to={`/apps/${appId}/commissions`}>Commissions</Link>, and pay it on the page{' '}
+          <Link to={`/apps/${appId}/payouts`}>Payouts</Link> when its hold period is over.
         </Text>
       ) : (
         isPublic && (
@@ -154,7 +156,7 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
       title: 'Receive the first purchase',
       summary: setup.firstSaleAt !== null ? 'Received' : accepted !== null ? 'Webhooks arrive' : '',
       isDone: setup.firstSaleAt !== null,
-      body: <DeliveryStep setup={setup} />,
+      body: <DeliveryStep appId={appId} setup={setup} />,
     },
   ];
   const next = steps.find(({ isDone }) => !isDone)?.id;
