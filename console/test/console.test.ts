@@ -84,8 +84,9 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     // What a later step asks for is not a finding of the self-test.
     expect(await page.getByText('There is no active link.').count()).toBe(0);
 
+    await page.getByText('For a trial, https://example.com is enough.').waitFor();
     await page.getByLabel('Name of the creator').fill('Ada');
-    await page.getByLabel('Where the link leads').fill('https://example.com/get');
+    await page.getByLabel('Where the link leads').fill('https://example.com');
     await page.getByLabel('Code', { exact: true }).fill('ada');
     await button(page, 'Create the creator and the link').click();
     const link = await page.locator('code', { hasText: '/l/' }).innerText();

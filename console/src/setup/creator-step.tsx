@@ -68,7 +68,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
         <TextInput
           label="Where the link leads"
           placeholder="https://apps.apple.com/app/…"
-          description="Your page in a store, or a page of your own. Begins with https://."
+          description={`Your page in a store, or a page of your own: its whole address.${isLoopback(location.href) ? ' For a trial, https://example.com is enough.' : ''}`}
           type="url"
           required
           withAsterisk={false}
