@@ -108,8 +108,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
       .innerText();
     await runPage(sdkCommands, { DEVICE: 'device-1', TOKEN: token, USER: 'user-1' });
     await page.getByText('Waiting for billing to report a user').waitFor({ timeout: 30_000 });
-
-    await button(page, /^Receive the first purchase/).click();
+    // Only the purchase of the last step finishes this one, so both are open.
     await page.getByText('Billing providers cannot reach this address.').waitFor();
     const purchase = await page.locator('pre', { hasText: '/webhooks/' }).innerText();
     expect(purchase).toContain(appId);

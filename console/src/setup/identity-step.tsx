@@ -32,6 +32,13 @@ function Samples({ title, ids }: { readonly title: string; readonly ids: readonl
   );
 }
 
+/** Whether the app has reported users, and only the first purchase can show whether billing names the same ones. */
+export const waitsForPurchase = ({
+  verdict,
+  attributionOnlySamples,
+}: Pick<Schemas['IdentityDiagnosis'], 'verdict' | 'attributionOnlySamples'>): boolean =>
+  verdict === 'no_data' && attributionOnlySamples.length > 0;
+
 const VERDICTS: Readonly<Record<Schemas['IdentityDiagnosis']['verdict'], string>> = {
   ok: 'The app and billing report the same user ids. Purchases can be attributed.',
   no_overlap:
@@ -45,11 +52,10 @@ export function IdentityStep({ identity }: { readonly identity: ReturnType<typeo
     return <ErrorBox error={identity.error} retry={() => void identity.refetch()} />;
   if (identity.data === undefined) return <Waiting what="user ids" />;
   const { verdict, overlapCount, billingOnlySamples, attributionOnlySamples } = identity.data;
-  const isOnlyIdentified = verdict === 'no_data' && attributionOnlySamples.length > 0;
   return (
     <Stack gap="sm">
       <Text size="sm">
-        {isOnlyIdentified
+        {waitsForPurchase(identity.data)
           ? 'Waiting for billing to report a user. The first purchase in the next step does so.'
           : VERDICTS[verdict]}
       </Text>

@@ -10,7 +10,7 @@ import { formatAgo, formatCountOf, formatInstant } from '../format.ts';
 import { CodeBlock, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { CreatorStep } from './creator-step.tsx';
-import { IdentityStep, useIdentity } from './identity-step.tsx';
+import { IdentityStep, useIdentity, waitsForPurchase } from './identity-step.tsx';
 import { ProviderStep } from './provider-step.tsx';
 import { SdkStep } from './sdk-step.tsx';
 import { SelfTestStep, useSelfTest } from './self-test-step.tsx';
@@ -160,14 +160,17 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
     },
   ];
   const next = steps.find(({ isDone }) => !isDone)?.id;
+  // Only the purchase of the last step finishes the check of user ids, so both are open then.
+  const isWaiting = next === 'identity' && identity.data !== undefined && waitsForPurchase(identity.data);
+  const opening = isWaiting ? ['identity', 'delivery'] : [next];
   // Until somebody opens or closes it, a step is open from when it is the next one, or if the address names it. It stays open while its result is read.
   const [toggled, setToggled] = useState<Readonly<Record<string, boolean>>>({});
   const [query] = useSearchParams();
-  const [lastNext, setLastNext] = useState(next);
-  const [shown, setShown] = useState([query.has('provider') ? 'provider' : next]);
-  if (next !== lastNext) {
-    setLastNext(next);
-    setShown([...shown, next]);
+  const [lastOpening, setLastOpening] = useState(opening.join());
+  const [shown, setShown] = useState(query.has('provider') ? ['provider'] : opening);
+  if (opening.join() !== lastOpening) {
+    setLastOpening(opening.join());
+    setShown([...shown, ...opening]);
   }
   const isOpen = (id: string) => toggled[id] ?? shown.includes(id);
   const done = steps.filter(({ isDone }) => isDone).length;
