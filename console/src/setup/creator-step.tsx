@@ -128,7 +128,7 @@ export function CreatorStep({ appId }: { readonly appId: string }) {
             : 'Open the link on a phone to count the first click, then install the app there.'}
         </Text>
       </Stack>
-      <QrCode url={link.url} name={link.slug} />
+      {!isLoopback(link.url) && <QrCode url={link.url} name={link.slug} />}
     </Group>
   );
 }
