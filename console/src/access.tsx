@@ -49,7 +49,7 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
     return (
       <Stack>
         <Secret text={create.data.key} what="the key">
-          Give it to {create.data.label}. With it, they sign in here or call the API.
+          With it, “{create.data.label}” can sign in here or call the API.
         </Secret>
         <Button onClick={onClose}>Done</Button>
       </Stack>

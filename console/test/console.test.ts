@@ -344,6 +344,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await page.getByLabel('Who uses it').fill('Ann');
     await page.getByLabel('write').uncheck();
     await button(page, 'Create the key').click();
+    await page.getByText('With it, “Ann” can sign in here or call the API.').waitFor();
     const key = await page.getByRole('status').locator('code').innerText();
     await button(page, 'Done').click();
 

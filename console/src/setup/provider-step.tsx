@@ -136,8 +136,8 @@ export function ProviderStep({ appId, setup }: { readonly appId: string; readonl
   return (
     <Stack gap={4}>
       <Text size="sm" className="quiet">
-        Choose where your subscriptions are billed. Two providers that report the same store pay once, but
-        connect only one of them for a store.
+        Choose where your subscriptions are billed. Connect one provider per store. If two report the same
+        purchase, it still earns only once.
       </Text>
       <Tabs defaultValue={shown?.provider ?? null} keepMounted={false} mt="xs">
         <Tabs.List>
