@@ -339,6 +339,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await earn(founder, 'Ada', 1000);
     const { page, problems } = await signIn(founder);
     await confirm(page, founder, 'Ada');
+    await dialog(page).getByText('1 commission', { exact: true }).waitFor();
     await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
     await button(page, 'Pay $10.00').click();
     await page.getByLabel('Key that may pay').fill(founder.ownKey);

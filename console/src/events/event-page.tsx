@@ -5,7 +5,7 @@ import { Link, useParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { LIVE_MS } from '../api/queries.ts';
-import { formatInstant, formatMoney } from '../format.ts';
+import { formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { CopyButton, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { usePermission } from '../session.ts';
@@ -186,7 +186,7 @@ function factsOf(step: Step, appId: string): ReactNode {
                 'Attribution window',
                 step.facts.attributionWindowDays === undefined
                   ? null
-                  : `${step.facts.attributionWindowDays} days`,
+                  : formatCountOf(step.facts.attributionWindowDays, 'day'),
               ],
             ]}
           />

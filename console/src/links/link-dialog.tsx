@@ -4,7 +4,7 @@ import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
-import { formatCount } from '../format.ts';
+import { formatCountOf } from '../format.ts';
 import { CopyLine, ErrorBox } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { QrCode } from '../setup/qr.tsx';
@@ -115,7 +115,7 @@ function Details({ appId, link }: { readonly appId: string; readonly link: Liste
   return (
     <Stack gap="md">
       <Text size="sm" className="quiet">
-        Of {link.affiliateName}, {formatCount(link.clicks)} clicks.
+        Of {link.affiliateName}, {formatCountOf(link.clicks, 'click')}.
       </Text>
       <Group align="flex-start" gap="xl">
         <Stack gap="xs" style={{ flex: '1 1 300px' }}>

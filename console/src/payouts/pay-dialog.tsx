@@ -108,7 +108,11 @@ function Confirm({
         <dt>Creator</dt>
         <dd>{payment.affiliateName}</dd>
         <dt>Rows</dt>
-        <dd>{formatCount(payment.count)} commissions, reversals and corrections</dd>
+        <dd>
+          {payment.count === 1
+            ? '1 commission'
+            : `${formatCount(payment.count)} commissions, reversals and corrections`}
+        </dd>
         <dt>Total</dt>
         <dd>
           <b>{total}</b>

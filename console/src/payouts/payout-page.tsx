@@ -6,7 +6,7 @@ import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
-import { formatCount, formatInstant, formatMoney } from '../format.ts';
+import { formatCount, formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { CommissionTable, useCommissions } from '../commissions/commission-table.tsx';
 import { Section } from '../lists.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
@@ -107,7 +107,7 @@ function Facts({
         </dd>
         <dt>Total</dt>
         <dd>
-          <b>{formatMoney(payout.totalCents)}</b> in {formatCount(payout.itemCount)} rows
+          <b>{formatMoney(payout.totalCents)}</b> in {formatCountOf(payout.itemCount, 'row')}
         </dd>
         <dt>Paid</dt>
         <dd>
