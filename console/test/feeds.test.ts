@@ -47,6 +47,14 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await page.reload();
     await row(page, /a stranger/).waitFor();
     expect(await page.getByRole('row').count()).toBe(2);
+    await row(page, /a stranger/)
+      .getByRole('link', { name: 'Purchase' })
+      .click();
+    // Two steps have the same reason, which is written once.
+    await page.getByText('For the same reason as in the step before.').waitFor();
+    expect(await page.getByText('No device has reported this user.').count()).toBe(1);
+    await page.goBack();
+    await row(page, /a stranger/).waitFor();
     await page.getByLabel('User id').fill('nobody');
     await page.getByText('Enter ↵').waitFor();
     await page.keyboard.press('Enter');

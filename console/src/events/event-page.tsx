@@ -223,14 +223,16 @@ function factsOf(step: Step, appId: string): ReactNode {
 function Timeline({ steps, appId }: { readonly steps: readonly Step[]; readonly appId: string }) {
   return (
     <ol className="timeline surface">
-      {steps.map((step) => (
+      {steps.map((step, index) => (
         <li key={step.step}>
           <Group gap="sm">
             <Text fw={600}>{STEPS[step.step]}</Text>
             <Tag tone={TONES[step.decision] ?? 'plain'}>{DECISIONS[step.decision] ?? step.decision}</Tag>
           </Group>
           <Text size="sm" mt={4} mb="xs">
-            {step.explanation}
+            {step.explanation === steps[index - 1]?.explanation
+              ? 'For the same reason as in the step before.'
+              : step.explanation}
           </Text>
           {factsOf(step, appId)}
         </li>
