@@ -119,7 +119,11 @@ async function checkExchangeRates({ deps, appId }: SelfTestSession): Promise<App
   const step = 'exchange_rates';
   const inUse = await findCurrenciesInUse(deps.sql, appId);
   if (inUse.length === 0) {
-    return passed(step, 'No exchange rates are needed: the latest sales state US dollars.', 'advice');
+    return passed(
+      step,
+      'No exchange rates are needed: no recent sale states its price only in another currency than US dollars.',
+      'advice',
+    );
   }
   const oldest = deps.now() - (RATE_MAX_AGE_DAYS + 1) * DAY_MS;
   const stale = inUse.filter(({ rateAt }) => rateAt === null || rateAt <= oldest);

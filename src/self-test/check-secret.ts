@@ -28,9 +28,12 @@ export function checkSecret(test: ProviderTest, [newest]: readonly WebhookSecret
     return null;
   }
   const problem = providers[provider].secretProblem(secret);
+  // Webhooks of other providers state their environment themselves.
+  const environment =
+    providers[provider].environmentFrom === 'secret' ? `, for the ${newest.environment} environment` : '';
   const isFine = test.add(
     problem === null
-      ? passed('secret', `A secret of the expected form is set, for the ${newest.environment} environment.`)
+      ? passed('secret', `A secret of the expected form is set${environment}.`)
       : failed(
           'secret',
           `The stored secret cannot be correct. ${problem}`,

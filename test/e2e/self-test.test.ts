@@ -111,7 +111,11 @@ describe('a correctly configured app', () => {
       expect(Object.keys(stepsOf(report, name)).toSorted()).toEqual(ALL_STEPS_EXCEPT_TIME);
       const wrong = Object.values(stepsOf(report, name)).filter(({ ok }) => !ok);
       expect(wrong).toEqual([expect.objectContaining({ step: 'real_deliveries', level: 'advice' })]);
+      // Only webhooks of Paddle do not state their environment.
+      const { detail } = stepsOf(report, name)['secret'] ?? {};
+      expect(detail?.includes('environment')).toBe(name === 'paddle');
     }
+    expect(appStep(report, 'exchange_rates')?.detail).toContain('no recent sale');
     expect(report.ok).toBe(true);
     expect(report.app.filter(({ ok }) => !ok).map(({ step, level }) => `${step}: ${level}`)).toEqual([
       'public_url: advice',
