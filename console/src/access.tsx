@@ -8,7 +8,7 @@ import { Confirm, Dialog } from './dialog.tsx';
 import { formatAgo, formatBrowser, formatInstant } from './format.ts';
 import { ErrorBox, NoPermission, PageHead, PermissionBadges, Secret, Waiting } from './parts.tsx';
 import { useCurrentSession, usePermission } from './session.ts';
-import { SessionBrowser } from './session-browser.tsx';
+import { ConfirmEnd, SessionBrowser } from './session-browser.tsx';
 
 type AccountKey = Schemas['AccountKey'];
 type ListedSession = Schemas['ListedSession'];
@@ -312,46 +312,6 @@ function Keys() {
   );
 }
 
-/** Ends the session of another browser, or those of all others, after a question. */
-function EndSessions({
-  which,
-  canSeeAll,
-  onClose,
-}: {
-  readonly which: ListedSession | 'others';
-  readonly canSeeAll: boolean;
-  readonly onClose: () => void;
-}) {
-  const end = useChange(
-    async () =>
-      await read(
-        which === 'others'
-          ? api.POST('/sessions/end-all')
-          : api.POST('/sessions/{id}/end', { params: { path: { id: which.id } } }),
-      ),
-    KEYS.sessions,
-  );
-  const confirm = {
-    color: 'red.9',
-    change: end,
-    onConfirm: () => end.mutate(undefined, { onSuccess: onClose }),
-    onClose,
-  } as const;
-  return which === 'others' ? (
-    <Confirm action="End all others" {...confirm}>
-      {canSeeAll
-        ? 'Every other browser that is signed in to this account is signed out at once, also those of your team.'
-        : 'Every other browser that is signed in with your key is signed out at once.'}{' '}
-      To sign in again, each needs a key or a link. This browser stays signed in.
-    </Confirm>
-  ) : (
-    <Confirm action="End the session" {...confirm}>
-      {formatBrowser(which.userAgent)}, signed in with the key “{which.key.label ?? which.key.display}” since{' '}
-      {formatInstant(which.createdAt)}, is signed out at once. To sign in again, it needs a key or a link.
-    </Confirm>
-  );
-}
-
 function Sessions() {
   const canSeeAll = usePermission('setup');
   const sessions = useQuery({
@@ -427,7 +387,33 @@ function Sessions() {
         onClose={close}
         title={ending === null ? '' : ending === 'others' ? 'End all other sessions?' : 'End the session?'}
       >
-        {ending !== null && <EndSessions which={ending} canSeeAll={canSeeAll} onClose={close} />}
+        {ending === 'others' && (
+          <ConfirmEnd
+            action="End all others"
+            end={async () => await read(api.POST('/sessions/end-all'))}
+            listKey={KEYS.sessions}
+            onClose={close}
+          >
+            {canSeeAll
+              ? 'Every other browser that is signed in to this account is signed out at once, also those of your team.'
+              : 'Every other browser that is signed in with your key is signed out at once.'}{' '}
+            To sign in again, each needs a key or a link. This browser stays signed in.
+          </ConfirmEnd>
+        )}
+        {ending !== null && ending !== 'others' && (
+          <ConfirmEnd
+            action="End the session"
+            end={async () =>
+              await read(api.POST('/sessions/{id}/end', { params: { path: { id: ending.id } } }))
+            }
+            listKey={KEYS.sessions}
+            onClose={close}
+          >
+            {formatBrowser(ending.userAgent)}, signed in with the key “
+            {ending.key.label ?? ending.key.display}” since {formatInstant(ending.createdAt)}, is signed out
+            at once. To sign in again, it needs a key or a link.
+          </ConfirmEnd>
+        )}
       </Dialog>
     </section>
   );

@@ -3,51 +3,14 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { useChange } from '../api/query-client.ts';
-import { Confirm, Dialog } from '../dialog.tsx';
+import { Dialog } from '../dialog.tsx';
 import { formatAgo, formatBrowser, formatInstant } from '../format.ts';
 import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
 import { api } from './api.ts';
 import { KEYS } from './queries.ts';
-import { SessionBrowser } from '../session-browser.tsx';
+import { ConfirmEnd, SessionBrowser } from '../session-browser.tsx';
 
 type ListedSession = Schemas['ListedCreatorSession'];
-
-/** Signs another browser out, or all others, after a question. */
-function SignOut({
-  which,
-  onClose,
-}: {
-  readonly which: ListedSession | 'others';
-  readonly onClose: () => void;
-}) {
-  const end = useChange(
-    async () =>
-      await read(
-        which === 'others'
-          ? api.POST('/creator/sessions/end-all')
-          : api.POST('/creator/sessions/{id}/end', { params: { path: { id: which.id } } }),
-      ),
-    KEYS.sessions,
-  );
-  const confirm = {
-    color: 'red.9',
-    change: end,
-    onConfirm: () => end.mutate(undefined, { onSuccess: onClose }),
-    onClose,
-  } as const;
-  return which === 'others' ? (
-    <Confirm action="Sign all others out" {...confirm}>
-      Every other browser that is signed in to your page is signed out at once. To sign in again, each needs
-      your link. This one stays signed in.
-    </Confirm>
-  ) : (
-    <Confirm action="Sign it out" {...confirm}>
-      {formatBrowser(which.userAgent)}, signed in since {formatInstant(which.createdAt)}, is signed out at
-      once. To sign in again, it needs your link.
-    </Confirm>
-  );
-}
 
 export default function SessionsPage() {
   const sessions = useQuery({
@@ -116,7 +79,30 @@ export default function SessionsPage() {
         onClose={close}
         title={ending === null ? '' : ending === 'others' ? 'Sign all others out?' : 'Sign the browser out?'}
       >
-        {ending !== null && <SignOut which={ending} onClose={close} />}
+        {ending === 'others' && (
+          <ConfirmEnd
+            action="Sign all others out"
+            end={async () => await read(api.POST('/creator/sessions/end-all'))}
+            listKey={KEYS.sessions}
+            onClose={close}
+          >
+            Every other browser that is signed in to your page is signed out at once. To sign in again, each
+            needs your link. This one stays signed in.
+          </ConfirmEnd>
+        )}
+        {ending !== null && ending !== 'others' && (
+          <ConfirmEnd
+            action="Sign it out"
+            end={async () =>
+              await read(api.POST('/creator/sessions/{id}/end', { params: { path: { id: ending.id } } }))
+            }
+            listKey={KEYS.sessions}
+            onClose={close}
+          >
+            {formatBrowser(ending.userAgent)}, signed in since {formatInstant(ending.createdAt)}, is signed
+            out at once. To sign in again, it needs your link.
+          </ConfirmEnd>
+        )}
       </Dialog>
     </>
   );
