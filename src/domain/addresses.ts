@@ -9,6 +9,11 @@ function withoutPort(text: string): string {
   return inBrackets ?? beforePort ?? text;
 }
 
+/** Returns the host of a URL, an IPv6 address without its brackets. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1');
+}
+
 function groupsOf(part: string): number[] {
   return part === '' ? [] : part.split(':').map((group) => parseInt(group, 16));
 }

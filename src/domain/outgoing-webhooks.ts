@@ -1,4 +1,4 @@
-import { ipv4Of, ipv6Groups } from './addresses.ts';
+import { hostOf, ipv4Of, ipv6Groups } from './addresses.ts';
 import type { AppId, WebhookMessageId } from './ids.ts';
 import { isPublicAddress } from './public-addresses.ts';
 import { HOUR_MS, MINUTE_MS } from './time.ts';
@@ -88,13 +88,14 @@ export function retryDelayMs(
  */
 export function webhookUrlProblem(text: string, targets: WebhookTargets): string | null {
   if (!URL.canParse(text)) return 'Must be an address such as https://example.com/webhooks.';
-  const { protocol, username, password, hash, hostname } = new URL(text);
+  const url = new URL(text);
+  const { protocol, username, password, hash } = url;
   if (protocol !== 'https:' && !(protocol === 'http:' && targets === 'any')) {
     return 'Must begin with https://.';
   }
   if (username !== '' || password !== '') return 'Must have no user name and no password.';
   if (hash !== '') return 'Must have no part after #.';
-  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const host = hostOf(url);
   const isAddress = ipv4Of(host) !== null || ipv6Groups(host) !== null;
   if (targets === 'public' && isAddress && !isPublicAddress(host)) {
     return 'Must have a public host: the service does not connect to private or reserved addresses.';

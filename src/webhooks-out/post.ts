@@ -6,6 +6,7 @@ import { isIP } from 'node:net';
 import type { LookupFunction } from 'node:net';
 import { webhookUrlProblem } from '../domain/outgoing-webhooks.ts';
 import type { WebhookTargets } from '../domain/outgoing-webhooks.ts';
+import { hostOf } from '../domain/addresses.ts';
 import { isPublicAddress } from '../domain/public-addresses.ts';
 
 /** How long an attempt may take. Standard Webhooks recommends 15 to 30 seconds. */
@@ -216,7 +217,7 @@ export async function postWebhook({
   if (urlProblem !== null) return failed(`The URL is not allowed. ${urlProblem}`);
   const target = new URL(url);
   const isOpen = targets === 'any';
-  const host = target.hostname.replace(/^\[(.*)\]$/, '$1');
+  const host = hostOf(target);
   const options: RequestOptions = {
     method: 'POST',
     // A connection of its own: no shared agent, whose settings could name a proxy, and no connection that was checked before.
