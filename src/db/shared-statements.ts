@@ -24,7 +24,7 @@ export interface Sharing<Item> {
 
 interface Waiter<Item, Result> {
   readonly item: Item;
-  readonly resolve: (result: Result | Promise<Result>) => void;
+  readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
 
