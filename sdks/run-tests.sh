@@ -25,7 +25,7 @@ has_web() { has_node && [[ -x $chromium ]]; }
 has_nextjs() { has_web; }
 has_kotlin() { has_node && command -v mvn >/dev/null && command -v javac >/dev/null; }
 dart_parser=$HOME/.cache/tributary/dart-parser/bin/python
-has_flutter() { [[ -x $dart_parser ]] && "$dart_parser" -c 'import tree_sitter_dart' 2>/dev/null; }
+has_flutter() { has_node && [[ -x $dart_parser ]] && "$dart_parser" -c 'import tree_sitter_dart' 2>/dev/null; }
 has_swift() { has_node && swift/with-swift.sh --check; }
 
 # An SDK outside the npm workspace has functions of its own.
@@ -48,7 +48,7 @@ e2e_node() {
 }
 test_nextjs() { (cd examples/nextjs && npm ci --no-audit --no-fund); }
 e2e_nextjs() { (cd examples/nextjs && npm test); }
-test_flutter() { "$dart_parser" flutter/test/check.py; }
+test_flutter() { "$dart_parser" flutter/test/check.py && node --test flutter/test/*.test.mjs; }
 e2e_flutter() { echo "Left out: there is no Flutter here."; }
 run() {
   if declare -F "$1_$2" >/dev/null; then "$1_$2"; else (cd js && npm run -s "$3:$2"); fi
@@ -67,6 +67,7 @@ for name in ${left_out[@]+"${left_out[@]}"}; do
 done
 
 if ((${#names[@]} > 0)); then
+  (cd js/test/tools && npm ci --no-audit --no-fund)
   (cd js && npm ci --no-audit --no-fund && npm run -s check && npm run -s build && node --test test/*.test.mjs)
 fi
 for name in ${names[@]+"${names[@]}"}; do
@@ -91,7 +92,7 @@ fi
 checked=()
 for name in ${names[@]+"${names[@]}"}; do
   case $name in
-    flutter) checked+=("flutter (Dart files parsed, not run)") ;;
+    flutter) checked+=("flutter (Dart files parsed, not run; the files of a release)") ;;
     nextjs) if [[ $quick == true ]]; then checked+=("nextjs (packages installed, no test ran)"); else checked+=("nextjs (end to end)"); fi ;;
     *) if [[ $quick == true ]]; then checked+=("$name"); else checked+=("$name (also end to end)"); fi ;;
   esac

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { ABILITIES, createDriver } from '../js/node/test/driver.mjs';
+import { ABILITIES, APP_ABILITIES, createDriver } from '../js/node/test/driver.mjs';
 import { isPlayable, play, readScenarios } from './play.mjs';
 import { startServer } from './server.mjs';
 
@@ -26,8 +26,8 @@ const MUTANTS = [
     1,
     'a new touch is not stored',
     'client.ts',
-    'slice(-MAX_WAITING);\n    save(state);',
-    'slice(-MAX_WAITING);',
+    '    ].slice(-MAX_WAITING);\n    save(state);',
+    '    ].slice(-MAX_WAITING);',
   ],
   [
     1,
@@ -78,8 +78,8 @@ const MUTANTS = [
     1,
     'a failed write is not caught',
     'client.ts',
-    'saved.then(write).catch(giveUpStorage)',
-    'saved.then(write)',
+    'saved.then(() => inTime(platform, write())).catch(giveUpStorage)',
+    'saved.then(() => inTime(platform, write()))',
   ],
   [
     2,
@@ -99,8 +99,8 @@ const MUTANTS = [
     3,
     'the first open is renewed at each start',
     'client.ts',
-    'if (state.enabled) save(state);',
-    'state.firstOpenAt = platform.now();\n      if (state.enabled) save(state);',
+    'if (state.enabled || isReplaced) save(state);',
+    'state.firstOpenAt = platform.now();\n      if (state.enabled || isReplaced) save(state);',
   ],
   [
     3,
@@ -109,7 +109,7 @@ const MUTANTS = [
     'const { deviceId, firstOpenAt } = latest;',
     'const { deviceId } = latest;\n    const firstOpenAt = platform.now();',
   ],
-  [3, 'the device is not stored at start', 'client.ts', 'if (state.enabled) save(state);', ''],
+  [3, 'the device is not stored at start', 'client.ts', 'if (state.enabled || isReplaced) save(state);', ''],
   [4, 'a missing key is not noticed', 'options.ts', 'if (!apiKey)', 'if (apiKey === null)'],
   [
     4,
@@ -143,6 +143,7 @@ const MUTANTS = [
     "decodeURIComponent(value.join('=').replace(/\\+/g, ' '))",
     "(decodeURIComponent(value.join('=')), value.join('='))",
   ],
+  [5, 'an empty parameter hides the next', 'referral.ts', 'values[name] ||=', 'values[name] ??='],
   [5, 'spaces around a code stay', 'referral.ts', 'text.trim()', 'text'],
   [5, 'a code of any length is sent', 'referral.ts', '{1,200}', '{1,2000}'],
   [6, 'the deferred match does not wait', 'client.ts', 'DEFERRED_DELAY_MS = 2_000', 'DEFERRED_DELAY_MS = 0'],
@@ -206,19 +207,13 @@ const MUTANTS = [
     'if (!isRunning && !isHeld) void run();',
     'if (!isHeld) void run();',
   ],
-  [
-    7,
-    'six touches are kept',
-    'client.ts',
-    'at: platform.now() }].slice(-MAX_WAITING)',
-    'at: platform.now() }].slice(-6)',
-  ],
+  [7, 'six touches are kept', 'client.ts', '    ].slice(-MAX_WAITING);', '    ].slice(-6);'],
   [
     7,
     'the newest touch is dropped',
     'client.ts',
-    'at: platform.now() }].slice(-MAX_WAITING)',
-    'at: platform.now() }].slice(0, MAX_WAITING)',
+    '    ].slice(-MAX_WAITING);',
+    '    ].slice(0, MAX_WAITING);',
   ],
   [7, 'six users are kept', 'client.ts', 'user].slice(-MAX_WAITING)', 'user].slice(-6)'],
   [
@@ -281,8 +276,8 @@ const MUTANTS = [
     8,
     'a bound user is sent again',
     'client.ts',
-    "if (!state.enabled) return false;\n      if (known?.status === 'bound') return true;",
-    "if (!state.enabled) return false;\n      if (known) known.status = 'pending';",
+    "if (isRefused(state)) return false;\n      if (known?.status === 'bound') return true;",
+    "if (isRefused(state)) return false;\n      if (known) known.status = 'pending';",
   ],
   [
     8,
@@ -354,17 +349,17 @@ const MUTANTS = [
   [9, 'our 404 is a wrong host', 'send.ts', '(status === 404 && UNATTRIBUTED.includes(code)) ||', ''],
   [
     9,
-    'a wrong host is retried',
+    'a wrong path is retried',
     'send.ts',
-    'if ([401, 403, 404].includes(status)) return',
-    'if ([401, 403].includes(status)) return',
+    '[401, 403, 404].includes(status as number)',
+    '[401, 403].includes(status as number)',
   ],
   [
     9,
     'a wrong key is retried',
     'send.ts',
-    'if ([401, 403, 404].includes(status)) return',
-    'if ([404].includes(status)) return',
+    '[401, 403, 404].includes(status as number)',
+    '[404].includes(status as number)',
   ],
   [
     9,
@@ -388,6 +383,15 @@ const MUTANTS = [
     '([401, 403].includes(status) && BAD_SIGNATURE.includes(code))',
     'false',
   ],
+  [
+    9,
+    'a 404 of a proxy is a wrong key or path',
+    'send.ts',
+    "isStrange(status) && typeof code === 'string' && code ?",
+    'isStrange(status) ?',
+  ],
+  [9, 'a 404 of a proxy is not logged', 'client.ts', 'isStrange(answer.status) &&', 'false &&'],
+  [9, 'a 404 of a proxy is logged each time', 'client.ts', '        halt.isReported = true;\n', ''],
   [9, '400 is retried', 'send.ts', '[400, 409, 413, 422]', '[409, 413, 422]'],
   [9, '409 is retried', 'send.ts', '[400, 409, 413, 422]', '[400, 413, 422]'],
   [9, '413 is retried', 'send.ts', '[400, 409, 413, 422]', '[400, 409, 422]'],
@@ -397,16 +401,12 @@ const MUTANTS = [
   [9, '429 is final', 'send.ts', '[400, 409,', '[400, 429, 409,'],
   [9, '500 is final', 'send.ts', '[400, 409,', '[400, 500, 409,'],
   [10, 'the wait does not grow', 'client.ts', '2 ** failures * 1000', '2000'],
-  [10, 'the wait is not varied', 'client.ts', '(0.5 + platform.random() / 2)', '0.5'],
+  [10, 'the wait never becomes long', 'client.ts', ' : LONG_WAIT_MS', ' : 60_000'],
+  [10, 'the long wait is half as long', 'client.ts', 'LONG_WAIT_MS = 600_000', 'LONG_WAIT_MS = 300_000'],
+  [10, 'the wait is not varied', 'client.ts', 'wait * (factor - 0.5)', 'wait * 0.5'],
+  [10, 'the wait of a Retry-After is not varied', 'client.ts', 'answer.afterMs * factor', 'answer.afterMs'],
   [10, 'seven tries', 'client.ts', 'TRIES = 6', 'TRIES = 7'],
   [10, 'five tries', 'client.ts', 'TRIES = 6', 'TRIES = 5'],
-  [
-    10,
-    'a call after the last try does not try',
-    'client.ts',
-    'if (isNew || !cancelRetry) flush();',
-    'if (isNew) flush();',
-  ],
   [10, 'every call tries at once', 'client.ts', 'if (isNew || !cancelRetry) flush();', 'flush();'],
   [10, 'a new call waits', 'client.ts', 'if (isNew || !cancelRetry) flush();', 'if (!cancelRetry) flush();'],
   [
@@ -416,6 +416,28 @@ const MUTANTS = [
     '    failures = 0;\n    const isAttributed',
     '    const isAttributed',
   ],
+  [
+    10,
+    'a start and the foreground try at once after a failure',
+    'client.ts',
+    'if (failures > 0 && wait > 0 &&',
+    'if (false &&',
+  ],
+  [
+    10,
+    'a start waits ten seconds after a failure',
+    'client.ts',
+    'EVENT_DELAY_MS = 5_000',
+    'EVENT_DELAY_MS = 10_000',
+  ],
+  [
+    10,
+    'a start begins the count of failures anew',
+    'client.ts',
+    '      } else flush();\n    },',
+    '      } else {\n        failures = 0;\n        flush();\n      }\n    },',
+  ],
+  [10, 'Retry-After as a date counts from the clock of the device', 'send.ts', 'date || now', 'now'],
   [10, 'a start does not try', 'client.ts', '      client.retry();\n', ''],
   [10, 'Retry-After is ignored', 'send.ts', 'if (value === null) return 0;', 'return 0;'],
   [10, 'Retry-After is not stored', 'client.ts', 'state.notBefore = halt.notBefore =', 'halt.notBefore ='],
@@ -456,10 +478,35 @@ const MUTANTS = [
     11,
     'the time of an identify is not corrected',
     'client.ts',
-    "const clockErrorMs = clockErrorOf(answer, 'identifiedAt');",
-    'const clockErrorMs = 0;',
+    "if (isCorrected(user, answer, 'identifiedAt')) return;",
+    '',
   ],
-  [11, 'the time of an identify is corrected again and again', 'client.ts', ' && !user.isCorrected', ''],
+  [11, 'the time of an identify is corrected again and again', 'client.ts', ' || item.isCorrected', ''],
+  [
+    11,
+    'the time of a code is not corrected',
+    'client.ts',
+    "if (!isCorrected(touch, answer, 'codeEnteredAt'))",
+    'if (true)',
+  ],
+  [11, 'the time of a code is not sent', 'client.ts', 'touch.isEntered ? touch.at : undefined', 'undefined'],
+  [
+    11,
+    'the time of a code is sent for links',
+    'client.ts',
+    'touch.isEntered ? touch.at : undefined',
+    'touch.at',
+  ],
+  [
+    11,
+    'the time of a code is that of the request',
+    'client.ts',
+    'touch.isEntered ? touch.at : undefined',
+    'touch.isEntered ? platform.now() : undefined',
+  ],
+  [11, 'a time of 1970 is sent', 'state.ts', '(at >= EARLIEST_MS || now < EARLIEST_MS)', 'true'],
+  [11, 'a time in the future is sent', 'state.ts', 'at <= now && (at', '(at'],
+  [11, 'a corrected time is that of the device', 'state.ts', 'if (isCorrected || (', 'if (('],
   [
     11,
     'an unknown time of the service is a number',
@@ -527,30 +574,30 @@ const MUTANTS = [
     13,
     'reset keeps what is stored',
     'client.ts',
-    'store(enabled && !options.deferredMatch ? null : JSON.stringify(latest));',
+    'if (enabled && !options.deferredMatch) store(null);\n    else save(latest);',
     'if (!enabled) save(latest);',
   ],
-  [13, 'reset does nothing', 'client.ts', 'replaceState(read().enabled, true);', ''],
+  [13, 'reset does nothing', 'client.ts', 'replaceState(enabled, true, isUndecided);', ''],
   [
     13,
     'reset leaves the deferred match to the next start',
     'client.ts',
-    'replaceState(read().enabled, true);',
-    'replaceState(read().enabled, false);',
+    'replaceState(enabled, true, isUndecided);',
+    'replaceState(enabled, false, isUndecided);',
   ],
   [
     13,
     'reset stores nothing about the deferred match',
     'client.ts',
-    'store(enabled && !options.deferredMatch ? null',
-    'store(enabled ? null',
+    'if (enabled && !options.deferredMatch) store(null);',
+    'if (enabled) store(null);',
   ],
   [
     13,
     'reset during an opt-out does nothing',
     'client.ts',
-    'replaceState(read().enabled, true);',
-    'if (read().enabled) replaceState(true, true);',
+    'replaceState(enabled, true, isUndecided);',
+    'if (enabled) replaceState(true, true);',
   ],
   [
     13,
@@ -571,51 +618,57 @@ const MUTANTS = [
     14,
     'an opt-in asks for an answered deferred match again',
     'client.ts',
-    'replaceState(enabled, state.isDeferredAnswered)',
-    'replaceState(enabled, false)',
+    '        replaceState(enabled, state.isDeferredAnswered);',
+    '        replaceState(enabled, false);',
   ],
   [
     14,
     'a start forgets whether an opt-out had an answered deferred match',
     'client.ts',
-    'emptyState(false, state.isDeferredAnswered)',
-    'emptyState(false)',
+    'emptyState(false, stored.isDeferredAnswered,',
+    'emptyState(false, false,',
   ],
-  [13, 'reset is an opt-in', 'client.ts', 'replaceState(read().enabled, true);', 'replaceState(true, true);'],
+  [
+    13,
+    'reset is an opt-in',
+    'client.ts',
+    'replaceState(enabled, true, isUndecided);',
+    'replaceState(true, true);',
+  ],
   [
     14,
     'an opt-out is not stored',
     'client.ts',
-    'store(enabled && !options.deferredMatch ? null : JSON.stringify(latest));',
+    'if (enabled && !options.deferredMatch) store(null);\n    else save(latest);',
     'store(null);',
   ],
   [
     14,
     'an opt-out does nothing',
     'client.ts',
-    'if (state.enabled !== enabled) replaceState(',
-    'if (false) replaceState(',
+    '        replaceState(enabled, state.isDeferredAnswered);',
+    '        if (enabled) replaceState(enabled, state.isDeferredAnswered);',
   ],
   [
     14,
     'an opt-out still takes calls',
     'client.ts',
-    "if (!state.enabled) return false;\n      if (known?.status === 'bound') return true;",
+    "if (isRefused(state)) return false;\n      if (known?.status === 'bound') return true;",
     "if (known?.status === 'bound') return true;",
   ],
   [
     14,
     'an opt-out keeps the device id',
     'client.ts',
-    "const id = enabled ? (options.deviceId ?? platform.newId()) : '';",
+    "const id = enabled || isUndecided ? (options.deviceId ?? platform.newId()) : '';",
     'const id = options.deviceId ?? platform.newId();',
   ],
   [
     14,
     'an opt-in deletes what it finds',
     'client.ts',
-    'if (state.enabled !== enabled) replaceState(',
-    'replaceState(',
+    'else if (state.enabled !== enabled || state.isUndecided)',
+    'else',
   ],
   [
     14,
@@ -624,8 +677,208 @@ const MUTANTS = [
     'if (state.enabled === false) return state;',
     'if (state.enabled === false && state.host === host) return state;',
   ],
+  [
+    14,
+    'an opt-out before the start is a refusal',
+    'client.ts',
+    'isHeld && !enabled && (isFresh || state.isUndecided)',
+    'false',
+  ],
+  [
+    14,
+    'an opt-out after the start is no refusal',
+    'client.ts',
+    'isHeld && !enabled && (isFresh || state.isUndecided)',
+    '!enabled && (isFresh || state.isUndecided)',
+  ],
+  [
+    14,
+    'an opt-out before the start of an installation with the consent is no refusal',
+    'client.ts',
+    'isHeld && !enabled && (isFresh || state.isUndecided)',
+    'isHeld && !enabled',
+  ],
+  [
+    14,
+    'an undecided consent is a refusal in the next process',
+    'client.ts',
+    'stored.isUndecided === true);',
+    'false);',
+  ],
+  [
+    14,
+    'what waits for the consent is stored',
+    'client.ts',
+    "{ ...state, deviceId: '', touches: [], users: [] }",
+    'state',
+  ],
+  [
+    14,
+    'what waits for the consent is dropped',
+    'client.ts',
+    '        state.enabled = true;\n',
+    '        state.touches = [];\n        state.enabled = true;\n',
+  ],
+  [
+    14,
+    'a consent sends nothing',
+    'client.ts',
+    '        save(state);\n        flush();',
+    '        save(state);',
+  ],
+  [
+    14,
+    'a reset is a refusal while the consent is undecided',
+    'client.ts',
+    'replaceState(enabled, true, isUndecided);',
+    'replaceState(enabled, true);',
+  ],
+  [
+    14,
+    'an undecided consent forgets the first open',
+    'client.ts',
+    'state.firstOpenAt = stored.firstOpenAt;',
+    ';',
+  ],
+  [
+    14,
+    'what is not false is a consent',
+    'client.ts',
+    'const enabled = given === true;',
+    'const enabled = given !== false;',
+  ],
+  [
+    14,
+    'what is truthy is a consent',
+    'client.ts',
+    'const enabled = given === true;',
+    'const enabled = Boolean(given);',
+  ],
+  [
+    14,
+    'an opt-out before the start is counted',
+    'react-native/src/tributary.ts',
+    '      else consent = [run];',
+    '      else await call(run, undefined);',
+  ],
+  [
+    13,
+    'a reset before the start is counted',
+    'react-native/src/tributary.ts',
+    '      if (!opening) calls = [];\n',
+    '',
+  ],
+  [
+    13,
+    'nothing is deleted after a write failed',
+    'client.ts',
+    'if (!isStorageUsable && !isReplaced) return;',
+    'if (!isStorageUsable) return;',
+  ],
+  [
+    14,
+    'an opt-out that could not be stored is forgotten by the next start',
+    'client.ts',
+    'if (state.enabled || isReplaced) save(state);',
+    'if (state.enabled) save(state);',
+  ],
+  [1, 'a write may take for ever', 'client.ts', 'inTime(platform, write())', 'write()'],
+  [1, 'an affiliate that is no text is stored', 'client.ts', "typeof affiliateId !== 'string' || ", ''],
   [15, 'the SDK is not named', 'client.ts', '      sdk: platform.sdk,\n', ''],
   [15, 'an organic install is an error', 'client.ts', '      acceptUnattributed: true,\n', ''],
+  [9, 'a code that is no text is a code', 'send.ts', "typeof code === 'string' && code ?", 'code ?'],
+  [
+    9,
+    'an attribution that is no text is one',
+    'send.ts',
+    "(typeof attributionId === 'string' ||",
+    "(typeof attributionId !== 'undefined' ||",
+  ],
+  [
+    9,
+    'what follows a refusal waits',
+    'client.ts',
+    '    save(state);\n    return true;\n  }\n\n  function applyToTouch',
+    '    save(state);\n    return answer.outcome === OK;\n  }\n\n  function applyToTouch',
+  ],
+  [
+    9,
+    'a reset tries a wrong key again',
+    'client.ts',
+    '    failures = 0;\n    latest =',
+    '    failures = 0;\n    halt.isMisconfigured = false;\n    latest =',
+  ],
+  [
+    10,
+    'a Retry-After beside an answer delays what follows',
+    'client.ts',
+    '    failures = 0;\n    const isAttributed',
+    '    failures = 0;\n    state.notBefore = platform.now() + answer.afterMs;\n    const isAttributed',
+  ],
+  [
+    10,
+    'the foreground ends a Retry-After',
+    'client.ts',
+    '      } else flush();\n    },',
+    '      } else {\n        halt.notBefore = latest.notBefore = 0;\n        flush();\n      }\n    },',
+  ],
+  [
+    10,
+    'a Retry-After grows with the failures',
+    'client.ts',
+    'answer.afterMs * factor',
+    'answer.afterMs * factor * failures',
+  ],
+  [10, 'a reset keeps the count of failures', 'client.ts', '    failures = 0;\n    latest =', '    latest ='],
+  [
+    8,
+    'a user with another signature is not sent again',
+    'client.ts',
+    'const isNew = !known || known.signature !== signature;',
+    'const isNew = !known;',
+  ],
+  [
+    8,
+    'the second call for a user does not wait',
+    'client.ts',
+    '      deliver(isNew);\n',
+    '      deliver(isNew);\n      if (!isNew) return false;\n',
+  ],
+  [
+    7,
+    'the second call with a code does not wait',
+    'client.ts',
+    '    deliver(addTouch(state, referral, isEntered));',
+    '    if (!addTouch(state, referral, isEntered)) return false;\n    deliver(true);',
+  ],
+  [
+    7,
+    'a user who failed is sent before a new touch',
+    'client.ts',
+    '    if (touch) return { touch };',
+    '    if (user && failures > 0) return { user };\n    if (touch) return { touch };',
+  ],
+  [
+    6,
+    'a deferred match that failed is given up',
+    'client.ts',
+    '      failedAt = platform.now();',
+    '      failedAt = platform.now();\n      if (!touch && !user) deferredMatch = false;',
+  ],
+  [
+    12,
+    'a code that was deleted is a success',
+    'client.ts',
+    '(answerIn(current) ?? false)',
+    '(answerIn(current) ?? true)',
+  ],
+  [
+    13,
+    'a reset keeps the users',
+    'client.ts',
+    '    latest = emptyState(enabled, isDeferredAnswered, isUndecided);',
+    '    latest = { ...emptyState(enabled, isDeferredAnswered, isUndecided), users: latest.users };',
+  ],
 ];
 
 /** How long a run may take, ms. Some mutants never end, which a test would notice, too. */
@@ -633,31 +886,65 @@ const PATIENCE_MS = 30_000;
 /** How many times as long as the unbroken core a mutant may run. */
 const PATIENCE = 5;
 
-/** Builds the Node SDK with one text of the core replaced, or with none. */
+/** What the code of the React Native SDK sees of its runtime. See the driver. */
+const APP_MODULES = {
+  'react-native': `
+    export const Platform = { OS: 'ios' };
+    export const Linking = { getInitialURL: async () => tributaryApp.url, addEventListener: () => {} };
+    export const AppState = { addEventListener: (_, run) => { tributaryApp.onAppState = run; } };`,
+  '@react-native-async-storage/async-storage': 'export default {};',
+  './platform.ts':
+    'export const platform = new Proxy({}, { get: (_, name) => tributaryApp.platform[name] });',
+};
+
+/**
+ * Builds the Node SDK, and the code of the React Native SDK, with one text of the core (or of `file`, if it names a folder)
+ * replaced, or with none.
+ */
 async function buildMutant(outfile, file, text, replacement) {
   const plugin = {
     name: 'mutant',
     setup: ({ onLoad }) =>
-      onLoad({ filter: /core\/src\/[a-z]+\.ts$/ }, async ({ path }) => {
+      onLoad({ filter: /\/src\/[a-z-]+\.ts$/ }, async ({ path }) => {
         const contents = await readFile(path, 'utf8');
-        if (!path.endsWith(`/${file}`)) return { contents, loader: 'ts' };
+        if (!path.endsWith(file?.includes('/') ? file : `core/src/${file}`))
+          return { contents, loader: 'ts' };
         if (contents.split(text).length !== 2)
           throw new Error(`${file} must contain this text once: ${text}`);
         return { contents: contents.replace(text, () => replacement), loader: 'ts' };
       }),
   };
-  await build({
-    entryPoints: [resolve(JS, 'node/src/index.ts')],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    define: { VERSION: '"0.1.0"', HOST: '""', IS_SHARED: 'false' },
-    plugins: [plugin],
-    logLevel: 'silent',
-  });
+  const app = {
+    name: 'app',
+    setup: ({ onResolve, onLoad }) => {
+      const importer = /react-native\/src\/[a-z]+\.ts$/;
+      onResolve({ filter: /./ }, (found) =>
+        importer.test(found.importer) && found.path in APP_MODULES
+          ? { path: found.path, namespace: 'app' }
+          : undefined,
+      );
+      onLoad({ filter: /./, namespace: 'app' }, ({ path }) => ({ contents: APP_MODULES[path] }));
+    },
+  };
+  for (const [entry, to, plugins] of [
+    ['node/src/index.ts', outfile, [plugin]],
+    ['react-native/src/tributary.ts', appOf(outfile), [app, plugin]],
+  ])
+    await build({
+      entryPoints: [resolve(JS, entry)],
+      outfile: to,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      target: 'node20',
+      define: { VERSION: '"0.1.0"', HOST: '""', IS_SHARED: 'false' },
+      plugins,
+      logLevel: 'silent',
+    });
 }
+
+/** Returns the file with the code of the React Native SDK that belongs to a file with that of the Node SDK. */
+const appOf = (module) => module.replace(/\.mjs$/, '.app.mjs');
 
 /** Plays the scenarios in a worker, those of the rule first. Returns what went wrong, or null if every scenario passes. */
 async function failureOf(module, rule, patienceMs) {
@@ -674,13 +961,17 @@ async function failureOf(module, rule, patienceMs) {
 
 async function playAll({ module, rule }) {
   const { createTributary } = await import(module);
+  const app = await import(appOf(module));
   const server = await startServer();
+  // What the Node SDK can't play, such as scenarios with a start, the React Native SDK plays.
   const scenarios = readScenarios()
-    .filter((scenario) => isPlayable(scenario, ABILITIES))
+    .filter((scenario) => isPlayable(scenario, ABILITIES) || isPlayable(scenario, APP_ABILITIES))
     .toSorted((a, b) => Number(b.rules.includes(rule)) - Number(a.rules.includes(rule)));
   for (const scenario of scenarios) {
+    const isApp = !isPlayable(scenario, ABILITIES);
     try {
-      await play(scenario, { server, driver: createDriver(createTributary) });
+      const driver = createDriver(isApp ? app.createTributary : createTributary, isApp);
+      await play(scenario, { server, driver });
     } catch (error) {
       return `${scenario.name}: ${error.message}`;
     }

@@ -16,7 +16,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 /** The clock of the device at the beginning of each scenario. Times in scenarios are relative to it. */
 export const START = Date.UTC(2026, 0, 1);
-const TIMES = ['firstOpenAt', 'identifiedAt', 'at', 'notBefore'];
+const TIMES = ['firstOpenAt', 'identifiedAt', 'codeEnteredAt', 'at', 'notBefore'];
 const STEPS = new Set(
   'start,identify,applyCode,attribute,reset,setEnabled,affiliate,advance,clock,restart,storage,offline,online,foreground,release,sent,state,warnings,outcome'.split(
     ',',
@@ -71,6 +71,7 @@ function assert(condition, message) {
   if (!condition) throw new Error(message);
 }
 
+/** Compares the requests. An install with a code that the scenario enters has the time of the beginning, if none is stated. */
 function expectRequests(received, expected, context) {
   const paths = received.map(({ path }) => path).join(', ');
   assert(
@@ -80,9 +81,13 @@ function expectRequests(received, expected, context) {
   for (const [index, line] of expected.entries()) {
     const [[path, { device = 1, ...fields }]] = Object.entries(line);
     const { sdk, ...body } = received[index].body;
-    const times = path === 'install' ? { firstOpenAt: 0 } : { identifiedAt: 0 };
+    const isEntered = context.entered.has(fields.affiliateCode);
+    const installTimes = { firstOpenAt: 0, ...(isEntered && { codeEnteredAt: 0 }) };
+    const times = path === 'install' ? installTimes : { identifiedAt: 0 };
     const wanted = { deviceId: `$device${device}`, acceptUnattributed: true, ...times, ...fields };
-    const full = resolve(wanted, context);
+    const full = JSON.parse(
+      JSON.stringify(resolve(wanted, context), (_, value) => (value === null ? undefined : value)),
+    );
     const text = JSON.stringify({ path: received[index].path, ...body });
     assert(
       received[index].path === path && isDeepStrictEqual(body, full),
@@ -97,7 +102,8 @@ function expectRequests(received, expected, context) {
 export async function play(scenario, { server, driver }) {
   const host = scenario.options?.apiBaseUrl ?? server.url;
   const { apiKey = 'pk_live_test' } = scenario.options ?? {};
-  const context = { host, apiKey, deviceId: driver.deviceId ?? deviceId };
+  const entered = new Set(scenario.steps.map(({ applyCode }) => applyCode?.trim()).filter(Boolean));
+  const context = { host, apiKey, entered, deviceId: driver.deviceId ?? deviceId };
   const outcomes = new Map();
   server.load(resolve(scenario.script ?? [], context));
   const { store = null } = scenario;

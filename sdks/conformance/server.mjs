@@ -64,6 +64,7 @@ export async function startServer(port = 0) {
   let requests = [];
   let unexpected = [];
   let offline = false;
+  let beforePreflight = async () => {};
   const held = new Set();
 
   const reply = (response, entry, body) => {
@@ -84,7 +85,10 @@ export async function startServer(port = 0) {
   const server = createServer(async (request, response) => {
     // A browser repeats a request by itself if a connection breaks that it has used before.
     response.shouldKeepAlive = false;
-    if (request.method === 'OPTIONS' && !offline) return void response.writeHead(204, CORS).end();
+    if (request.method === 'OPTIONS' && !offline) {
+      await beforePreflight();
+      return void response.writeHead(204, CORS).end();
+    }
     if (request.url.startsWith('/_/')) return void (await control(request, response));
     if (offline) return void FAULTS.reset(response);
     const path = request.url.replace('/sdk/', '');
@@ -124,6 +128,10 @@ export async function startServer(port = 0) {
     load,
     release,
     state,
+    /** Sets what the answer to a browser's preflight waits for. */
+    onPreflight: (wait) => {
+      beforePreflight = wait;
+    },
     setOffline: (value) => {
       offline = value;
     },

@@ -63,6 +63,7 @@ const PROVOKE = {
     },
     invalid: ({ install }) => install({ affiliateCode: 'c'.repeat(201) }),
     invalid_first_open: ({ install }) => install({ ...SPRING, firstOpenAt: Date.now() + HOUR_MS }),
+    invalid_code_entered: ({ install }) => install({ ...SPRING, codeEnteredAt: Date.now() + HOUR_MS }),
     unauthorized: ({ install }) => install(SPRING, 'pk_live_test'),
     not_found: ({ install }) => install(SPRING, undefined, '/wrong'),
     payload_too_large: ({ install }) => install({ affiliateCode: 'c'.repeat(40_000) }),

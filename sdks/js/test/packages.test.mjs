@@ -17,9 +17,9 @@ test('the snippets of the READMEs compile in strict mode', async () => {
   let count = 0;
   for (const name of ['web', 'node']) {
     const text = await readFile(join(JS, name, 'README.md'), 'utf8');
-    for (const [, snippet] of text.matchAll(/```ts\n([\s\S]*?)```/g)) {
+    for (const [, type, snippet] of text.matchAll(/```(tsx?)\n([\s\S]*?)```/g)) {
       count += 1;
-      await writeFile(join(folder, `${name}-${count}.ts`), snippet);
+      await writeFile(join(folder, `${name}-${count}.${type}`), snippet);
     }
   }
   assert.ok(count >= 7, `only ${count} snippets were found`);
@@ -28,24 +28,41 @@ test('the snippets of the READMEs compile in strict mode', async () => {
     noEmit: true,
     target: 'es2022',
     module: 'nodenext',
+    jsx: 'react-jsx',
     types: ['node'],
     lib: ['es2022', 'dom', 'dom.iterable'],
   };
-  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }));
+  await writeFile(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({ compilerOptions, include: ['*.ts', '*.tsx'] }),
+  );
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
   await run(join(JS, 'node_modules/.bin/tsc'), ['-p', folder]).catch(({ stdout }) => assert.fail(stdout));
 });
 
+/** The files of an ES module that can also be required. */
+const filesOf = (name) => ['cjs', 'd.cts', 'd.ts', 'js'].map((type) => `dist/${name}.${type}`);
+
 for (const [name, files] of [
-  ['web', ['dist/index.js', 'dist/tributary.js']],
-  ['node', ['dist/index.js']],
+  [
+    'web',
+    [
+      ...filesOf('index'),
+      ...filesOf('billing'),
+      ...filesOf('react'),
+      'dist/tributary.d.ts',
+      'dist/tributary.js',
+    ],
+  ],
+  ['node', filesOf('index')],
 ]) {
-  test(`the package ${name} contains its code, its types, its README and nothing else`, async () => {
+  test(`the package ${name} contains its code, its types, its documents and nothing else`, async () => {
     const { stdout } = await run('npm', ['pack', '--dry-run', '--json'], { cwd: join(JS, name) });
     const packed = JSON.parse(stdout)[0].files.map(({ path }) => path);
-    const code = packed.filter((path) => !path.startsWith('dist/types/'));
-    assert.deepEqual(code.toSorted(), ['README.md', ...files, 'package.json'].toSorted());
-    assert.ok(packed.includes(`dist/types/${name}/src/index.d.ts`));
+    assert.deepEqual(
+      packed.toSorted(),
+      ['CHANGELOG.md', 'LICENSE', 'README.md', ...files, 'package.json'].toSorted(),
+    );
     const { dependencies } = JSON.parse(await readFile(join(JS, name, 'package.json'), 'utf8'));
     assert.equal(dependencies, undefined);
   });

@@ -67,6 +67,11 @@ test('the snippets of the README compile in strict mode', onlyWithStandIns, asyn
   }
 });
 
+test('the consent recipe that the XCTests run is that of the README', async () => {
+  const recipe = (await read('../Tests/TributaryTests/ConsentRecipe.swift')).split('word for word.\n')[1];
+  assert.ok((await read('../README.md')).includes(`\`\`\`swift\n${recipe}\`\`\``));
+});
+
 test('with-swift.sh runs from the root of the repository by its relative path', async () => {
   const root = fileURLToPath(new URL('../../../', import.meta.url));
   const { stdout } = await run('sdks/swift/with-swift.sh', ['swift', '--version'], { cwd: root });

@@ -1,15 +1,16 @@
+import { inTime } from './platform.ts';
 import type { Platform, Storage } from './platform.ts';
 import { asReferral, referralFrom } from './referral.ts';
 import type { Referral } from './referral.ts';
-import { clockErrorOf, FAILED, MISCONFIGURED, OK, send } from './send.ts';
+import { clockErrorOf, FAILED, isStrange, MISCONFIGURED, OK, send } from './send.ts';
 import type { Answer } from './send.ts';
 import {
   answerTouch,
-  dropExpired,
   MAX_WAITING,
   newState,
   ONE_DAY_MS,
   parseState,
+  settleTimes,
   touchIdentity,
 } from './state.ts';
 import type { State, Touch, User } from './state.ts';
@@ -20,8 +21,11 @@ import type { State, Touch, User } from './state.ts';
  */
 declare const IS_SHARED: boolean;
 
+/** After so many failures in a row the waits are long. */
 const TRIES = 6;
-const LONGEST_BACKOFF_MS = 60_000;
+const LONG_WAIT_MS = 600_000;
+/** How long after a failure a start, a connection or the foreground waits. */
+const EVENT_DELAY_MS = 5_000;
 const DEFERRED_DELAY_MS = 2_000;
 const MAX_USER_ID_LENGTH = 512;
 
@@ -29,6 +33,10 @@ const MAX_USER_ID_LENGTH = 512;
 export interface Halt {
   /** The key or the host is wrong. */
   isMisconfigured: boolean;
+  /** Whether the log names an answer that was not of the service. */
+  isReported?: boolean;
+  /** How long after the answer that the key or the host is wrong it is tried again, ms. Otherwise at the next start. */
+  readonly retryMs?: number;
   /** No request before this instant, epoch ms. */
   notBefore: number;
 }
@@ -65,7 +73,7 @@ interface Job {
 export interface Client {
   /** Makes the calls that came before the start, and begins to deliver. */
   start(calls: readonly ((client: Client) => unknown)[]): void;
-  /** Tries again at once: the device is connected again, or the app is back in the foreground. */
+  /** Tries again: the device is connected again, or the app is back in the foreground. */
   retry(): void;
   identify(userId: string, signature?: string): Promise<boolean>;
   attribute(url: string | URL): Promise<boolean>;
@@ -73,10 +81,17 @@ export interface Client {
   /** Delivers a referral. A referral that was refused is asked for again only if a user enters it (`isEntered`). */
   refer(referral: Referral | undefined, isEntered: boolean): Promise<boolean>;
   attributedAffiliateId(): string | null;
+  /** Returns the device id, or null without a consent. */
+  deviceId(): string | null;
+  /** Whether the SDK may store and send. */
+  isEnabled(): boolean;
   /** Deletes everything. An opt-out survives. */
   reset(): void;
-  /** Deletes everything and sends nothing until it is enabled again. */
-  setEnabled(enabled: boolean): void;
+  /**
+   * True is the consent. Anything else before the start of a new installation means that the consent is undecided: referrals and
+   * users wait in memory. Otherwise it is a refusal, which deletes everything.
+   */
+  setEnabled(enabled: unknown): void;
 }
 
 /** What a client also has if it alone writes to its storage (`IS_SHARED` is false). */
@@ -88,6 +103,8 @@ export interface OwnClient extends Client {
   saved(): Promise<void>;
   /** Resolves when nothing is being sent and everything is stored. */
   idle(): Promise<void>;
+  /** Sends what waits, without waiting for the next try. Resolves when nothing is being sent and everything is stored. */
+  deliver(): Promise<void>;
 }
 
 /** Creates the client of a device from its stored text; undefined means that it could not be read. */
@@ -102,6 +119,10 @@ export function createClient(
   const startedAt = platform.now();
   /** False if the storage failed: it may hold a state that must not be overwritten. */
   let isStorageUsable = storedText !== undefined;
+  /** Whether what is stored was deleted by a call: every write then tries the storage, also after it failed. */
+  let isReplaced = false;
+  /** Whether this installation has no state yet. */
+  let isFresh = false;
   /** The stored text that `latest` was read from or written to. */
   let latestText = storedText ?? null;
   let latest = parse();
@@ -109,6 +130,7 @@ export function createClient(
   let { deferredMatch } = options;
   const halt = (IS_SHARED ? undefined : options.halt) ?? { isMisconfigured: false, notBefore: 0 };
   let failures = 0;
+  let failedAt = 0;
   let isRunning = false;
   let isHeld = false;
   /** Ends when the current request is answered or the wait for the deferred match is over. */
@@ -123,14 +145,26 @@ export function createClient(
     debug('The storage failed. The state lives in memory only.');
   }
 
-  function emptyState(enabled = true, isDeferredAnswered = false): State {
-    const id = enabled ? (options.deviceId ?? platform.newId()) : '';
-    return newState(owner, id, platform.now(), enabled, isDeferredAnswered);
+  function emptyState(enabled: boolean, isDeferredAnswered = false, isUndecided?: boolean): State {
+    const id = enabled || isUndecided ? (options.deviceId ?? platform.newId()) : '';
+    return {
+      ...newState(owner, id, platform.now(), enabled, isDeferredAnswered),
+      ...(isUndecided && { isUndecided }),
+    };
   }
 
   function parse(): State {
-    const state = parseState(latestText, owner);
-    return state?.enabled === false ? emptyState(false, state.isDeferredAnswered) : (state ?? emptyState());
+    const stored = parseState(latestText, owner);
+    isFresh = !stored;
+    if (stored?.enabled !== false) return stored ?? emptyState(true);
+    const state = emptyState(false, stored.isDeferredAnswered, stored.isUndecided === true);
+    if (state.isUndecided && Number.isFinite(stored.firstOpenAt)) state.firstOpenAt = stored.firstOpenAt;
+    return state;
+  }
+
+  /** Whether the person refused. While the consent is undecided, referrals and users wait in memory. */
+  function isRefused({ enabled, isUndecided }: State): boolean {
+    return !enabled && !isUndecided;
   }
 
   /** Returns the state. Reads it again if another process may have changed it. */
@@ -139,8 +173,12 @@ export function createClient(
       try {
         const text = storage.get(key) as string | null;
         if (text !== latestText) {
+          const { isUndecided, touches } = latest;
           latestText = text;
           latest = parse();
+          // What this page keeps in memory is in no storage.
+          if (isUndecided && !isRefused(latest))
+            latest.touches = [...latest.touches, ...touches].slice(-MAX_WAITING);
         }
       } catch {
         giveUpStorage();
@@ -149,42 +187,48 @@ export function createClient(
   }
 
   function save(state: State): void {
-    store(JSON.stringify(state));
+    store(JSON.stringify(state.isUndecided ? { ...state, deviceId: '', touches: [], users: [] } : state));
   }
 
   function store(text: string | null): void {
     latestText = text;
-    if (!isStorageUsable) return;
+    if (!isStorageUsable && !isReplaced) return;
     const write = () => (text === null ? storage.remove(key) : storage.set(key, text));
     if (IS_SHARED)
       try {
         void write();
+        // Some storages ignore a write without a word, such as a cookie that is too long.
+        if ((storage.get(key) ?? null) !== text) giveUpStorage();
       } catch {
         giveUpStorage();
       }
-    else saved = saved.then(write).catch(giveUpStorage);
+    else saved = saved.then(() => inTime(platform, write())).catch(giveUpStorage);
   }
 
   /** Deletes everything but the consent and whether the deferred match is done. */
-  function replaceState(enabled: boolean, isDeferredAnswered: boolean): void {
+  function replaceState(enabled: boolean, isDeferredAnswered: boolean, isUndecided?: boolean): void {
     deferredMatch = false;
+    isReplaced = true;
     inFlight?.abort();
     inFlight = undefined;
     cancelTimers();
     failures = 0;
-    latest = emptyState(enabled, isDeferredAnswered);
-    store(enabled && !options.deferredMatch ? null : JSON.stringify(latest));
+    latest = emptyState(enabled, isDeferredAnswered, isUndecided);
+    if (enabled && !options.deferredMatch) store(null);
+    else save(latest);
   }
 
   /** Returns whether the touch is new. */
-  function addTouch(state: State, referral: Referral): boolean {
+  function addTouch(state: State, referral: Referral, isEntered: boolean): boolean {
     const identity = touchIdentity(referral);
     const isKnown =
-      !state.enabled ||
       state.touches.some((touch) => touchIdentity(touch) === identity) ||
       state.answered.some(({ touch }) => touch === identity);
     if (isKnown) return false;
-    state.touches = [...state.touches, { ...referral, at: platform.now() }].slice(-MAX_WAITING);
+    state.touches = [
+      ...state.touches,
+      { ...referral, at: platform.now(), ...(isEntered && { isEntered }) },
+    ].slice(-MAX_WAITING);
     save(state);
     return true;
   }
@@ -206,6 +250,7 @@ export function createClient(
   }
 
   function retryAfter(ms: number): void {
+    cancelRetry?.();
     cancelRetry = platform.after(ms, () => {
       cancelRetry = undefined;
       flush();
@@ -245,8 +290,8 @@ export function createClient(
   function nextJob(): Job | number | undefined {
     const state = read();
     const now = platform.now();
-    if (!state.enabled || halt.isMisconfigured) return undefined;
-    dropExpired(state, now);
+    if (!state.enabled) return undefined;
+    if (settleTimes(state, now)) save(state);
     const user = state.users.find(({ status }) => status === 'pending');
     const [touch] = state.touches;
     // A state that can't be kept may not be that of a first open.
@@ -259,9 +304,15 @@ export function createClient(
       // A corrected first open is in the time of the service, which the device's clock does not show.
       (state.isFirstOpenCorrected || now - state.firstOpenAt <= ONE_DAY_MS);
     if (!touch && !needsDeferred && !user) return undefined;
+    // Devices that received the same time do not come all at once.
+    const factor = 1 + platform.random() / 2;
+    if (halt.isMisconfigured) {
+      if (!IS_SHARED && halt.retryMs) retryAfter(halt.retryMs * factor);
+      return undefined;
+    }
     const pause = Math.max(state.notBefore, halt.notBefore) - now;
     if (pause > 0 && pause <= ONE_DAY_MS) {
-      retryAfter(pause);
+      retryAfter(pause * factor);
       return undefined;
     }
     if (touch) return { touch };
@@ -285,7 +336,13 @@ export function createClient(
         ? { customerUserId: user.id, identifiedAt: user.at, signature: user.signature }
         : {
             firstOpenAt,
-            ...(touch ? { claimToken: touch.claimToken, affiliateCode: touch.code } : { deferred: true }),
+            ...(touch
+              ? {
+                  claimToken: touch.claimToken,
+                  affiliateCode: touch.code,
+                  codeEnteredAt: touch.isEntered ? touch.at : undefined,
+                }
+              : { deferred: true }),
           }),
     };
     const answer = await send(platform, `${host}/sdk/${path}`, options.apiKey, body, request);
@@ -301,16 +358,22 @@ export function createClient(
           `The service answered ${answer.status}: check apiKey and apiBaseUrl. Nothing is sent until the next start.`,
         );
       halt.isMisconfigured = true;
-      return false;
+      return true;
     }
     if (answer.outcome === FAILED) {
       failures += 1;
+      failedAt = platform.now();
+      if (isStrange(answer.status) && !halt.isReported) {
+        halt.isReported = true;
+        warn(`Something answered ${answer.status}: check apiBaseUrl.`);
+      }
       if (answer.afterMs > 0) {
-        state.notBefore = halt.notBefore = platform.now() + answer.afterMs;
+        state.notBefore = halt.notBefore = failedAt + answer.afterMs;
         save(state);
       }
-      const backoff = Math.min(2 ** failures * 1000, LONGEST_BACKOFF_MS);
-      if (failures < TRIES) retryAfter(Math.max(backoff * (0.5 + platform.random() / 2), answer.afterMs));
+      const factor = 1 + platform.random() / 2;
+      const wait = failures < TRIES ? 2 ** failures * 1000 : LONG_WAIT_MS;
+      retryAfter(Math.max(wait * (factor - 0.5), answer.afterMs * factor));
       return false;
     }
     failures = 0;
@@ -326,8 +389,10 @@ export function createClient(
     if (clockErrorMs !== 0 && !state.isFirstOpenCorrected) {
       state.firstOpenAt += clockErrorMs;
       state.isFirstOpenCorrected = true;
-    } else if (touch) answerTouch(state, touch, isAttributed && answer.body.touch !== 'unknown');
-    else state.isDeferredAnswered = true;
+    } else if (touch) {
+      if (!isCorrected(touch, answer, 'codeEnteredAt'))
+        answerTouch(state, touch, isAttributed && answer.body.touch !== 'unknown');
+    } else state.isDeferredAnswered = true;
     if (!isAttributed) return;
     for (const user of state.users) if (user.status === 'unattributed') user.status = 'pending';
     attributed(state, answer.body.affiliateId);
@@ -337,11 +402,8 @@ export function createClient(
     const user = state.users.find((other) => other.id === id);
     if (!user) return;
     const { body } = answer;
-    const clockErrorMs = clockErrorOf(answer, 'identifiedAt');
-    if (clockErrorMs !== 0 && !user.isCorrected) {
-      user.at += clockErrorMs;
-      user.isCorrected = true;
-    } else if (isAttributed) {
+    if (isCorrected(user, answer, 'identifiedAt')) return;
+    if (isAttributed) {
       user.status = 'bound';
       // The device keeps its own attribution.
       if (state.affiliateId === null) attributed(state, body.affiliateId);
@@ -352,11 +414,24 @@ export function createClient(
     }
   }
 
+  /** Moves a time that the service refused by the error of the clock, once. Returns whether it did. */
+  function isCorrected(item: Touch | User, answer: Answer, field: string): boolean {
+    const clockErrorMs = clockErrorOf(answer, field);
+    if (clockErrorMs === 0 || item.isCorrected) return false;
+    item.at += clockErrorMs;
+    return (item.isCorrected = true);
+  }
+
   function attributed(state: State, affiliateId: string | null | undefined): void {
-    if (!affiliateId || state.affiliateId === affiliateId) return;
+    if (typeof affiliateId !== 'string' || !affiliateId || state.affiliateId === affiliateId) return;
     state.affiliateId = affiliateId;
+    notify(affiliateId).catch(() => {});
+  }
+
+  async function notify(affiliateId: string): Promise<void> {
     try {
-      options.onAttribution?.(affiliateId);
+      // It may be an async function, whose rejection would end a Node process.
+      await options.onAttribution?.(affiliateId);
     } catch (error) {
       warn(`onAttribution threw: ${String(error)}`);
     }
@@ -376,12 +451,12 @@ export function createClient(
 
   async function refer(referral: Referral | undefined, isEntered: boolean): Promise<boolean> {
     const state = read();
-    if (!referral || !state.enabled) return false;
+    if (!referral || isRefused(state)) return false;
     const identity = touchIdentity(referral);
     const answerIn = ({ answered }: State) => answered.find(({ touch }) => touch === identity)?.isAccepted;
     if (isEntered && answerIn(state) === false)
       state.answered = state.answered.filter(({ touch }) => touch !== identity);
-    deliver(addTouch(state, referral));
+    deliver(addTouch(state, referral, isEntered));
     return await result(() => {
       const current = read();
       const isWaiting = current.touches.some((touch) => touchIdentity(touch) === identity);
@@ -391,18 +466,22 @@ export function createClient(
 
   const client: Client = {
     start: (calls) => {
-      const state = read();
-      if (state.enabled) save(state);
       if (IS_SHARED || !options.halt) halt.isMisconfigured = false;
-      // Nothing is sent until every call is queued: touches go first, and an opt-out holds for this start.
+      // Nothing is stored or sent until every call is queued: touches go first, and an opt-out holds for this start.
       isHeld = true;
       for (const call of calls) void call(client);
       isHeld = false;
+      const state = read();
+      if (state.enabled || isReplaced) save(state);
       client.retry();
     },
     retry: () => {
-      failures = 0;
-      flush();
+      const wait = failedAt + EVENT_DELAY_MS - platform.now();
+      // These events come often, also while the service is down. After the clock was set back nothing is known.
+      if (failures > 0 && wait > 0 && wait <= EVENT_DELAY_MS) {
+        cancelTimers();
+        retryAfter(wait);
+      } else flush();
     },
     identify: async (userId, given) => {
       if (typeof userId !== 'string' || userId === '' || userId.length > MAX_USER_ID_LENGTH) {
@@ -411,7 +490,7 @@ export function createClient(
       }
       const state = read();
       const known = state.users.find(({ id }) => id === userId);
-      if (!state.enabled) return false;
+      if (isRefused(state)) return false;
       if (known?.status === 'bound') return true;
       // An empty signature is none.
       const signature = typeof given === 'string' && given !== '' ? given : undefined;
@@ -437,25 +516,46 @@ export function createClient(
     applyCode: async (text) => await refer(asReferral(undefined, text), true),
     refer,
     attributedAffiliateId: () => read().affiliateId,
+    deviceId: () => (read().enabled ? latest.deviceId : null),
+    isEnabled: () => read().enabled,
     reset: () => {
       // The next person on this device has not come from a link of this one.
-      replaceState(read().enabled, true);
+      const { enabled, isUndecided } = read();
+      replaceState(enabled, true, isUndecided);
     },
-    setEnabled: (enabled) => {
+    setEnabled: (given) => {
       const state = read();
-      if (state.enabled !== enabled) replaceState(enabled, state.isDeferredAnswered);
+      // Whatever a consent tool passes: only true is a consent.
+      const enabled = given === true;
+      if (enabled && state.isUndecided) {
+        state.enabled = true;
+        delete state.isUndecided;
+        save(state);
+        flush();
+      } else if (isHeld && !enabled && (isFresh || state.isUndecided)) {
+        // Before the start this is no decision of the person.
+        state.enabled = false;
+        state.isUndecided = isReplaced = true;
+        save(state);
+      } else if (state.enabled !== enabled || state.isUndecided)
+        replaceState(enabled, state.isDeferredAnswered);
     },
   };
   if (IS_SHARED) return client as OwnClient;
+  const idle = async () => {
+    await result(() => undefined);
+    await saved;
+  };
   return Object.assign(client, {
     isWaiting: () => {
       const { touches, users } = read();
       return touches.length > 0 || users.some(({ status }) => status === 'pending');
     },
     saved: () => saved,
-    idle: async () => {
-      await result(() => undefined);
-      await saved;
+    idle,
+    deliver: () => {
+      flush();
+      return idle();
     },
   });
 }

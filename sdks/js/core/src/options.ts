@@ -21,14 +21,14 @@ export interface CommonOptions {
 
 /** Returns functions that write log lines and never throw. */
 export function createLog({ debug, logger }: CommonOptions) {
-  const warn = (line: string) => {
+  const warn = async (line: string) => {
     try {
-      (logger ?? console.warn)(`[tributary] ${line}`);
+      await (logger ?? console.warn)(`[tributary] ${line}`);
     } catch {
       // The host app's logger must not break the SDK.
     }
   };
-  return { warn, debug: debug ? warn : () => {} };
+  return { warn: warn as (line: string) => void, debug: debug ? warn : () => {} };
 }
 
 /** Returns the key and the host, or undefined with a log line if one is missing. */

@@ -5,6 +5,8 @@ export interface Storage {
   get(key: string): MaybePromise<string | null>;
   set(key: string, value: string): MaybePromise<void>;
   remove(key: string): MaybePromise<void>;
+  /** Returns all keys. With it, the Node SDK delivers after a start what an earlier process could not deliver. */
+  keys?(): MaybePromise<readonly string[]>;
 }
 
 /** What the client needs of its runtime. The conformance tests replace the clock, the timers and the randomness. */
@@ -20,6 +22,18 @@ export interface Platform {
   readonly newId: () => string;
   /** Calls `run` once after `ms`. Returns a function that cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
+}
+
+const STORAGE_TIMEOUT_MS = 5_000;
+
+/** Returns what a storage answers. Rejects after five seconds: a storage that never answers must not block the calls. */
+export function inTime<T>(platform: Platform, answer: MaybePromise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = platform.after(STORAGE_TIMEOUT_MS, () =>
+      reject(new Error('The storage does not answer.')),
+    );
+    Promise.resolve(answer).finally(cancel).then(resolve, reject);
+  });
 }
 
 /** Returns a UUID v4. `crypto.randomUUID` is missing on pages without TLS and in React Native. */

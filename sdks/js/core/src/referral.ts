@@ -34,7 +34,8 @@ export function referralFromQuery(query: string): Referral | undefined {
   for (const pair of query.split('&')) {
     const [name = '', ...value] = pair.split('=');
     try {
-      values[name] ??= decodeURIComponent(value.join('=').replace(/\+/g, ' '));
+      // An empty value is none.
+      values[name] ||= decodeURIComponent(value.join('=').replace(/\+/g, ' '));
     } catch {
       // A parameter with a malformed escape is not ours.
     }

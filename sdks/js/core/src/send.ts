@@ -13,9 +13,9 @@ export interface AnswerBody {
 
 /** The service took the request. */
 export const OK = 0;
-/** The service refused the request for good. */
+/** The service refused the request permanently. */
 export const REFUSED = 1;
-/** The key or the host is wrong: nothing can be delivered. */
+/** The service says that the key or the path is wrong: nothing can be delivered. */
 export const MISCONFIGURED = 2;
 /** No answer of the service. */
 export const FAILED = 3;
@@ -66,9 +66,12 @@ function classify(status: number, { attributionId, code = '' }: AnswerBody): num
     ([401, 403].includes(status) && BAD_SIGNATURE.includes(code))
   )
     return REFUSED;
-  if ([401, 403, 404].includes(status)) return MISCONFIGURED;
-  return FAILED;
+  // Only the service's own answers have a code that is a text. A proxy in front of it answers the same while the service is unavailable.
+  return isStrange(status) && typeof code === 'string' && code ? MISCONFIGURED : FAILED;
 }
+
+/** Whether a status may mean that the key or the host is wrong. */
+export const isStrange = (status: unknown): boolean => [401, 403, 404].includes(status as number);
 
 /** Sends one request. Never throws or rejects. */
 export async function send(
@@ -86,18 +89,21 @@ export async function send(
       body: JSON.stringify(body),
       credentials: 'omit',
       redirect: 'error',
+      // The request outlives the page, which may lead to a checkout at once.
+      keepalive: true,
       signal: controller.signal,
     });
     const given = parse(await response.text());
     const { status, headers } = response;
     const now = platform.now();
-    const error = Date.parse(headers.get('date') ?? '') - now;
+    const date = Date.parse(headers.get('date') ?? '');
+    const error = date - now;
     return {
       outcome: classify(status, given),
       status,
       body: given,
       clockErrorMs: status === 400 && Math.abs(error) > CLOCK_TOLERANCE_MS ? error : 0,
-      afterMs: retryAfter(headers.get('retry-after'), now),
+      afterMs: retryAfter(headers.get('retry-after'), date || now),
     };
   } catch (error) {
     return { outcome: FAILED, status: error, body: {}, clockErrorMs: 0, afterMs: 0 };

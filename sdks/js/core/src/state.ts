@@ -3,7 +3,10 @@ import type { Referral } from './referral.ts';
 /** A referral that was not answered yet. */
 export interface Touch extends Referral {
   /** When it came, epoch ms. */
-  readonly at: number;
+  at: number;
+  /** Whether a user entered the code. */
+  readonly isEntered?: boolean;
+  isCorrected?: boolean;
 }
 
 export interface User {
@@ -22,8 +25,10 @@ export interface State {
   readonly version: 1;
   /** The base address that the state belongs to, with `#test` if the key is a test key. */
   readonly host: string;
-  /** False after an opt-out. Everything else is then empty. */
+  /** False after an opt-out, and while the consent is undecided. Everything else that is stored is then empty. */
   enabled: boolean;
+  /** Whether the person was not asked yet. */
+  isUndecided?: boolean;
   readonly deviceId: string;
   /** The first start on this device, epoch ms. Changes only if the clock of the device was wrong. */
   firstOpenAt: number;
@@ -45,6 +50,9 @@ const DAY_MS = 86_400_000;
 export const MAX_AGE_MS = 90 * DAY_MS;
 /** How long after the first open a deferred match is asked for, and how long a `Retry-After` may be. */
 export const ONE_DAY_MS = DAY_MS;
+
+/** No clock that shows an earlier time is right: this SDK is younger. */
+const EARLIEST_MS = 1.735e12;
 
 export function newState(
   host: string,
@@ -70,7 +78,7 @@ export function newState(
 
 /**
  * Returns the stored state, or undefined if there is none for this host. An opt-out counts for every host; of its state only
- * `enabled` and `isDeferredAnswered` may be used.
+ * the consent, `isDeferredAnswered` and `firstOpenAt` may be used.
  */
 export function parseState(text: string | null, host: string): State | undefined {
   try {
@@ -113,8 +121,20 @@ export function answerTouch(state: State, touch: Referral, isAccepted: boolean):
   ].slice(-MAX_ANSWERED);
 }
 
-/** Removes what has waited too long. */
-export function dropExpired(state: State, now: number): void {
+/**
+ * Replaces times of a clock that was wrong and was set right meanwhile, and removes what has waited too long. Returns whether a time
+ * was replaced. Corrected times are those of the service.
+ */
+export function settleTimes(state: State, now: number): boolean {
+  let isChanged = false;
+  const settled = (at: number, isCorrected?: boolean) => {
+    if (isCorrected || (at <= now && (at >= EARLIEST_MS || now < EARLIEST_MS))) return at;
+    isChanged = true;
+    return now;
+  };
+  state.firstOpenAt = settled(state.firstOpenAt, state.isFirstOpenCorrected);
+  for (const item of [...state.touches, ...state.users]) item.at = settled(item.at, item.isCorrected);
   state.touches = state.touches.filter(({ at }) => now - at <= MAX_AGE_MS);
   state.users = state.users.filter(({ at, status }) => status === 'bound' || now - at <= MAX_AGE_MS);
+  return isChanged;
 }

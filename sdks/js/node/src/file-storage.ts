@@ -47,6 +47,7 @@ export function fileStorage(path: string, { maxDevices = 10_000 }: FileStorageOp
       }));
 
   return {
+    keys: () => [...load().keys()],
     get: (key) => load().get(key) ?? null,
     set: (key, value) => {
       const devices = load();

@@ -1,5 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { asReferral, createClient, createLog, readTarget, referralFrom } from '../../core/src/index.ts';
+import {
+  asReferral,
+  createClient,
+  createLog,
+  inTime,
+  readTarget,
+  referralFrom,
+} from '../../core/src/index.ts';
 import type { CommonOptions, Halt, OwnClient, Platform, Referral, Storage } from '../../core/src/index.ts';
 
 export { fileStorage } from './file-storage.ts';
@@ -22,7 +29,7 @@ export interface Device {
   attributedAffiliateId(): Promise<string | null>;
   /** Deletes everything that is stored about the device. */
   reset(): Promise<void>;
-  /** Deletes everything and sends nothing until it is enabled again. */
+  /** Deletes everything and sends nothing until it is enabled again. Anything but true is false. */
   setEnabled(enabled: boolean): Promise<void>;
 }
 
@@ -34,6 +41,8 @@ export interface Signup {
   readonly claimToken?: string | undefined;
   /** The address that the visitor arrived at. */
   readonly url?: string | URL | undefined;
+  /** What `deviceId()` of the Web SDK returns, if it runs in the visitor's browser: both then report one installation. */
+  readonly deviceId?: string | null | undefined;
 }
 
 export interface Tributary {
@@ -68,11 +77,17 @@ const nodePlatform: Platform = {
 /** How long a server sends nothing after the answer that its key or host is wrong. It may run for months without a start. */
 const MISCONFIGURED_MS = 3_600_000;
 
+/** Begins the storage keys of the devices. */
+const PREFIX = 'tributary.';
+/** Finds a touch or a user that waits in a stored state. */
+const WAITING = /"touches":\[\{|"status":"pending"/;
+
 /** Returns what all devices of an instance share. */
 function createHalt(now: () => number): Halt {
   let misconfiguredUntil = 0;
   return {
     notBefore: 0,
+    retryMs: MISCONFIGURED_MS,
     get isMisconfigured() {
       return now() < misconfiguredUntil;
     },
@@ -85,9 +100,32 @@ function createHalt(now: () => number): Halt {
 /** Remembers nothing: the state of a device lives as long as its client. */
 const noStorage: Storage = { get: () => null, set: () => {}, remove: () => {} };
 
+/** Returns the storage, with one line in the log at the first write that fails. */
+function reporting(storage: Storage, warn: (line: string) => void): Storage {
+  let isReported = false;
+  const report = async (write: () => unknown) => {
+    try {
+      await write();
+    } catch (error) {
+      if (!isReported)
+        warn(`The storage cannot be written. New devices live in memory only: ${String(error)}`);
+      isReported = true;
+      throw error;
+    }
+  };
+  return {
+    get: (key) => storage.get(key),
+    set: (key, value) => report(() => storage.set(key, value)),
+    remove: (key) => report(() => storage.remove(key)),
+    keys: () => storage.keys?.() ?? [],
+  };
+}
+
 function signupReferral({ code, claimToken, url }: Signup): Referral | undefined {
-  const arrived = url === undefined ? undefined : referralFrom(url);
-  return asReferral(claimToken ?? arrived?.claimToken, code ?? arrived?.code);
+  const given = asReferral(claimToken, code);
+  const arrived = url ? referralFrom(url) : undefined;
+  // What is empty, or has no valid form, does not hide what the address has.
+  return asReferral(given?.claimToken ?? arrived?.claimToken, given?.code ?? arrived?.code);
 }
 
 /** Returns the device id of a user who signed up without a device. */
@@ -111,16 +149,16 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
     },
     log.warn,
   );
-  const storage = options.storage ?? noStorage;
+  const storage = reporting(options.storage ?? noStorage, log.warn);
   const halt = createHalt(platform.now);
   const clients = new Map<string, Promise<OwnClient | undefined>>();
 
   async function load(deviceId: string): Promise<OwnClient | undefined> {
     if (!target || typeof deviceId !== 'string' || deviceId === '') return undefined;
-    const key = `tributary.${deviceId}`;
+    const key = PREFIX + deviceId;
     let text: string | null | undefined;
     try {
-      text = await storage.get(key);
+      text = await inTime(platform, storage.get(key));
     } catch {
       log.warn('The storage cannot be read. The state of this device lives in memory only.');
     }
@@ -151,6 +189,21 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
     return client;
   }
 
+  /** Delivers what an earlier process left in the storage, device by device. */
+  async function resume(): Promise<void> {
+    try {
+      for (const key of (target && (await storage.keys?.())) || []) {
+        if (!key.startsWith(PREFIX) || !WAITING.test((await storage.get(key)) ?? '')) continue;
+        await (await clientOf(key.slice(PREFIX.length)))?.idle();
+      }
+    } catch {
+      log.warn(
+        'The storage cannot be read. What an earlier process left is sent with the next call of its device.',
+      );
+    }
+  }
+  const resumed = resume();
+
   const device = (deviceId: string): Device => ({
     identify: async (userId, given) =>
       (await (await clientOf(deviceId))?.identify(userId, given?.signature)) ?? false,
@@ -176,33 +229,37 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
         log.warn('trackSignup: the user id must be a text of 1 to 512 characters.');
         return null;
       }
-      const client = await clientOf(deviceOfUser(signup.userId));
+      const client = await clientOf(signup.deviceId || deviceOfUser(signup.userId));
       if (!client) return null;
       const referral = signupReferral(signup);
       // Both are queued before anything is awaited, so that the user follows the touch in any case.
       const [, isBound] = await Promise.all([
-        client.refer(referral, signup.code !== undefined),
+        client.refer(referral, asReferral(undefined, signup.code) !== undefined),
         client.identify(signup.userId, signup.signature),
       ]);
       const affiliateId = client.attributedAffiliateId();
       return isBound && affiliateId !== null ? { affiliateId } : null;
     },
     flush: async (timeoutMs) => {
-      const openings = [...clients.values()];
-      const opened: (OwnClient | undefined)[] = [];
-      const delivered = openings.map(async (opening) => {
-        const client = await opening;
-        opened.push(client);
-        await client?.idle();
-      });
+      const deliver = async () => {
+        await resumed;
+        const opened = await Promise.all(
+          [...clients.values()].map(async (opening) => {
+            const client = await opening;
+            await client?.deliver();
+            return client;
+          }),
+        );
+        return !opened.some((client) => client?.isWaiting());
+      };
       let cancel = () => {};
       const timeout = new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, timeoutMs);
         cancel = () => clearTimeout(timer);
       });
-      await Promise.race([Promise.all(delivered), timeout]);
+      const isDelivered = await Promise.race([deliver(), timeout]);
       cancel();
-      return opened.length === openings.length && !opened.some((client) => client?.isWaiting());
+      return isDelivered === true;
     },
   };
 }

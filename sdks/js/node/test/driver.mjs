@@ -1,16 +1,21 @@
-// Connects the scenarios to the Node SDK: everything is real but the clock, the timers, the randomness and the storage.
+// Connects the scenarios to the Node SDK: everything is real but the clock, the timers, the randomness and the storage. Connects
+// the mutants also to the code of the React Native SDK, which has a start: its runtime is in `globalThis.tributaryApp`.
 import { setImmediate } from 'node:timers/promises';
 import { createFakeClock } from '../../../conformance/fake-clock.mjs';
-import { START } from '../../../conformance/play.mjs';
+import { deviceId, START } from '../../../conformance/play.mjs';
 
 const DEVICE = 'device-1';
 const KEY = `tributary.${DEVICE}`;
 
 /** What the Node SDK can do beyond the rules for every SDK. */
-export const ABILITIES = ['deferredOffByDefault', 'asyncStorage'];
+export const ABILITIES = ['deferredOffByDefault', 'asyncStorage', 'storageLimit'];
 
-/** Returns a driver of `createTributary`. */
-export function createDriver(createTributary) {
+/** What the React Native SDK can do beyond the rules for every SDK. */
+export const APP_ABILITIES = ['start', 'foreground', 'asyncStorage', 'storageLimit', 'deferredOnByDefault'];
+
+/** Returns a driver of `createTributary`, of the Node SDK or (`isApp`) of the React Native SDK. */
+export function createDriver(createTributary, isApp = false) {
+  const key = isApp ? 'tributary' : KEY;
   let clock;
   let options;
   let values;
@@ -18,6 +23,7 @@ export function createDriver(createTributary) {
   let inFlight;
   let logged;
   let device;
+  let ids;
   let held = () => 0;
   let process = new AbortController();
 
@@ -73,22 +79,27 @@ export function createDriver(createTributary) {
       fetch: countingFetch,
       now: clock.now,
       random: () => random,
-      newId: () => 'unused',
+      newId: () => deviceId((ids += 1)),
       after: clock.after,
     };
-    device = createTributary(options, platform).device(DEVICE);
+    if (isApp) {
+      globalThis.tributaryApp = { platform, url: null, onAppState: () => {} };
+      device = createTributary();
+    } else device = createTributary(options, platform).device(DEVICE);
   };
 
   return {
-    deviceId: () => DEVICE,
+    ...(!isApp && { deviceId: () => DEVICE }),
     begin: ({ host, options: given, store, storage: storageMode }) => {
       clock = createFakeClock(START);
-      values = new Map(store === null ? [] : [[KEY, store]]);
+      values = new Map(store === null ? [] : [[key, store]]);
+      ids = 0;
+      device = undefined;
       mode = storageMode;
       process = new AbortController();
       inFlight = 0;
       logged = [];
-      const { throwingCallbacks, ...rest } = given;
+      const { throwingCallbacks, deferredMatch = isApp ? false : undefined, ...rest } = given;
       const fail = () => {
         throw new Error('The host app is broken.');
       };
@@ -99,30 +110,41 @@ export function createDriver(createTributary) {
         onAttribution: throwingCallbacks ? fail : () => {},
         storage,
         ...rest,
+        // Null stands for an option that is not given.
+        deferredMatch: deferredMatch ?? undefined,
       };
     },
     start: async (url) => {
+      if (isApp) {
+        if (!device) create();
+        globalThis.tributaryApp.url ??= url;
+        return await device.start(options);
+      }
       create();
       // Opens the device.
       await device.attributedAffiliateId();
       if (url) void device.attribute(url);
       return true;
     },
-    call: (name, ...arguments_) => device[name](...arguments_),
+    call: (name, ...arguments_) => {
+      if (!device) create();
+      return device[name](...arguments_);
+    },
     advance: (ms) => clock.advance(ms, settled),
     clock: (ms) => clock.shift(ms),
     restart: () => {
       process.abort();
       process = new AbortController();
       inFlight = 0;
+      device = undefined;
       clock.clear();
     },
     end: () => process.abort(),
     storage: (next) => {
       mode = next;
     },
-    event: () => {},
-    stored: () => values.get(KEY) ?? null,
+    event: () => globalThis.tributaryApp?.onAppState('active'),
+    stored: () => values.get(key) ?? null,
     warnings: () => logged.length,
     settled: async (currentlyHeld) => {
       held = currentlyHeld;

@@ -7,6 +7,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { createFakeClock } from '../../../conformance/fake-clock.mjs';
 import { startServer } from '../../../conformance/server.mjs';
 import { createTributary, fileStorage, referralFrom } from '../dist/index.js';
 
@@ -51,6 +52,33 @@ test('an entered code takes the place of the code in the address', async () => {
   ]);
   await createTributary(options).trackSignup({ userId: 'u', url: 'https://x.test/?via=one', code: 'TWO' });
   assert.equal(sent()[0].affiliateCode, 'TWO');
+});
+
+test('trackSignup reports the device of the browser, if it is given', async () => {
+  server.load([
+    { path: 'install', answer: 'existing' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const signup = { userId: 'u', code: 'SPRING', deviceId: 'browser-1' };
+  assert.deepEqual(await createTributary(options).trackSignup(signup), { affiliateId: 'aff_1' });
+  assert.deepEqual(
+    sent().map(({ deviceId }) => deviceId),
+    ['browser-1', 'browser-1'],
+  );
+});
+
+test('a logger and an onAttribution that reject do not end the process', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  const rejected = [];
+  const listen = (reason) => rejected.push(reason);
+  process.on('unhandledRejection', listen);
+  const fail = () => Promise.reject(new Error('The app is broken.'));
+  const tributary = createTributary({ ...options, logger: fail, onAttribution: fail });
+  assert.equal(await tributary.device('d').applyCode('SPRING'), true);
+  assert.equal(await tributary.device('d').identify(''), false);
+  await setTimeout(5);
+  process.off('unhandledRejection', listen);
+  assert.deepEqual(rejected, []);
 });
 
 test('trackSignup without a referral reports the user, who may be known from a device', async () => {
@@ -281,6 +309,135 @@ test('a wrong key stops every device of the instance for an hour, and is logged 
   assert.equal(lines.length, 1, lines.join('\n'));
   platform.move(3_600_000);
   assert.equal(await tributary.device('c').identify('w'), true);
+});
+
+/** A runtime whose clock and timers the test moves. */
+function createTimedPlatform() {
+  const clock = createFakeClock(Date.now());
+  return { ...createPlatform(), now: clock.now, after: clock.after, clock };
+}
+const settle = async () => {
+  for (let turn = 0; turn < 5; turn += 1) await setTimeout(2);
+};
+
+test('a storage that never answers blocks a call for at most five seconds', async () => {
+  server.load([{ path: 'identify', answer: 'bound' }]);
+  const never = () => new Promise(() => {});
+  const platform = createTimedPlatform();
+  const storage = { get: never, set: never, remove: never };
+  const tributary = createTributary({ ...options, storage }, platform);
+  const signedUp = tributary.trackSignup({ userId: 'u' });
+  await platform.clock.advance(5_000, settle);
+  await platform.clock.advance(5_000, settle);
+  assert.deepEqual(await signedUp, { affiliateId: 'aff_1' });
+});
+
+test('a file that cannot be written is named in the log once, and the calls work', async () => {
+  server.load([{ path: 'identify', answer: 'bound', times: 2 }]);
+  const lines = [];
+  const storage = fileStorage(join(folder, 'no such folder', 'state.json'));
+  const tributary = createTributary({ ...options, storage, logger: (line) => lines.push(line) });
+  await tributary.trackSignup({ userId: 'u' });
+  await tributary.trackSignup({ userId: 'v' });
+  assert.equal(lines.length, 1, lines.join('\n'));
+  assert.match(lines[0], /cannot be written.*ENOENT/);
+});
+
+test('sign-ups during an outage of 90 seconds are delivered within ten minutes, without another call', async () => {
+  server.load([]);
+  server.setOffline(true);
+  const platform = createTimedPlatform();
+  const tributary = createTributary(options, platform);
+  for (const user of ['a', 'b', 'c']) assert.equal(await tributary.trackSignup({ userId: user }), null);
+  await platform.clock.advance(90_000, settle);
+  server.setOffline(false);
+  server.load([{ path: 'identify', answer: 'bound', times: 3 }]);
+  await platform.clock.advance(600_000, settle);
+  assert.deepEqual(
+    sent()
+      .map(({ customerUserId }) => customerUserId)
+      .toSorted(),
+    ['a', 'b', 'c'],
+  );
+});
+
+test('after the answer that the key is wrong, what waits is sent without another call as soon as the key is right', async () => {
+  server.load([
+    { path: 'identify', answer: 'unauthorized' },
+    { path: 'identify', answer: 'bound', times: 2 },
+  ]);
+  const platform = createTimedPlatform();
+  const tributary = createTributary(options, platform);
+  await tributary.trackSignup({ userId: 'a' });
+  await tributary.trackSignup({ userId: 'b' });
+  await platform.clock.advance(3_500_000, settle);
+  assert.equal(sent().length, 1);
+  await platform.clock.advance(200_000, settle);
+  assert.equal(sent().length, 3);
+});
+
+test('what an earlier process left in a file is delivered after a start, without a call for its device', async () => {
+  const path = join(folder, 'left.json');
+  server.load([]);
+  server.setOffline(true);
+  const given = { ...options, storage: fileStorage(path) };
+  const tributary = createTributary(given);
+  assert.equal(await tributary.trackSignup({ userId: 'left', code: 'SPRING' }), null);
+  assert.equal(await tributary.flush(5000), false);
+  server.setOffline(false);
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const next = createTributary({ ...options, storage: fileStorage(path) });
+  assert.equal(await next.flush(5000), true);
+  assert.deepEqual(
+    sent().map(({ deviceId, customerUserId }) => [deviceId, customerUserId]),
+    [
+      ['srv_left', undefined],
+      ['srv_left', 'left'],
+    ],
+  );
+});
+
+test('a storage that fails while it is listed logs one line, and the calls work', async () => {
+  server.load([{ path: 'identify', answer: 'bound' }]);
+  const lines = [];
+  const storage = {
+    keys: () => Promise.reject(new Error('no')),
+    get: () => null,
+    set: () => {},
+    remove: () => {},
+  };
+  const tributary = createTributary({ ...options, storage, logger: (line) => lines.push(line) });
+  assert.deepEqual(await tributary.trackSignup({ userId: 'u' }), { affiliateId: 'aff_1' });
+  assert.equal(lines.length, 1);
+});
+
+test('flush sends what waits for its next try', async () => {
+  server.load([
+    { path: 'identify', answer: 'unavailable' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const tributary = createTributary(options, createPlatform());
+  assert.equal(await tributary.trackSignup({ userId: 'u' }), null);
+  assert.equal(await tributary.flush(5000), true);
+  assert.equal(sent().length, 2);
+});
+
+test('an empty or malformed code or claim token does not hide that of the address', async () => {
+  const url = `https://shop.test/?claim_token=${TOKEN}&via=spring`;
+  for (const [index, claimToken] of ['', 'not a token'].entries()) {
+    server.load([
+      { path: 'install', answer: 'won' },
+      { path: 'identify', answer: 'bound' },
+    ]);
+    await createTributary(options).trackSignup({ userId: `u${index}`, url, claimToken, code: ' ' });
+    const [install] = sent();
+    assert.equal(install.claimToken, TOKEN);
+    assert.equal(install.affiliateCode, 'spring');
+    assert.equal(install.codeEnteredAt, undefined);
+  }
 });
 
 test('a file keeps the devices that changed last, and drops the others', async () => {

@@ -2,6 +2,15 @@ import { createTributary } from './tributary.ts';
 
 export type { StartOptions, Tributary } from './tributary.ts';
 export type { Storage } from '../../core/src/index.ts';
+export { linkPurchases } from '../../core/src/link-purchases.ts';
+export type {
+  Adapty,
+  BillingSdks,
+  LinkOptions,
+  LinkResult,
+  RevenueCat,
+  Superwall,
+} from '../../core/src/link-purchases.ts';
 
-export const { start, identify, attribute, applyCode, attributedAffiliateId, reset, setEnabled } =
+export const { start, identify, attribute, applyCode, attributedAffiliateId, deviceId, reset, setEnabled } =
   createTributary();

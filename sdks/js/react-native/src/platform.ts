@@ -21,14 +21,24 @@ function fill(bytes: Uint8Array<ArrayBuffer>): void {
   }
 }
 
+/** Returns an address as the systems report it: host in lower case, no default port. */
+const normal = (url: string) =>
+  url.toLowerCase().replace(/^(https:\/\/[^/]+):443\/|^(http:\/\/[^/]+):80\//, '$1$2/');
+
+/** Returns the response. Throws if another address gave it. */
+function assertOwn(url: string, response: Response): Response {
+  if (response.url && normal(response.url) !== normal(url)) throw new Error('The request was redirected.');
+  return response;
+}
+
 export const platform: Platform = {
   sdk: `react-native/${VERSION}`,
+  // React Native follows every redirect, whatever `redirect` says, and repeats the body after a 307 or 308. So it asks without a
+  // body first, as a browser does, and sends the body only to an address that answered itself.
   fetch: async (url, init) => {
-    const response = await fetch(url, init);
-    // React Native follows redirects whatever `redirect` says.
-    if (response.url && !response.url.endsWith(url.slice(-12)))
-      throw new Error('The request was redirected.');
-    return response;
+    const { credentials, signal } = init;
+    assertOwn(url, await fetch(url, { method: 'OPTIONS', credentials, signal } as RequestInit));
+    return assertOwn(url, await fetch(url, init));
   },
   now: () => Date.now(),
   random: () => Math.random(),

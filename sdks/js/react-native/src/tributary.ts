@@ -1,10 +1,23 @@
 import AsyncStorage from '@react-native-async-storage/async-storage';
-import { AppState, Linking } from 'react-native';
-import { createClient, createLog, readTarget, referralFrom } from '../../core/src/index.ts';
-import type { CommonOptions, OwnClient, Storage } from '../../core/src/index.ts';
+import { AppState, Linking, Platform } from 'react-native';
+import {
+  createClient,
+  createLog,
+  inTime,
+  readTarget,
+  referralFrom,
+  referralFromQuery,
+} from '../../core/src/index.ts';
+import type { CommonOptions, OwnClient, Referral, Storage } from '../../core/src/index.ts';
 import { platform } from './platform.ts';
 
-export type StartOptions = CommonOptions;
+export interface StartOptions extends CommonOptions {
+  /**
+   * Returns the install referrer of Google Play, such as `getInstallReferrerAsync` of expo-application. Called on Android, once per
+   * installation.
+   */
+  readonly installReferrer?: (() => Promise<string | null | undefined>) | undefined;
+}
 
 /** The calls of the SDK. Nothing throws or rejects. */
 export interface Tributary {
@@ -20,15 +33,24 @@ export interface Tributary {
   /** Takes a code that a user entered. Resolves true if the service knows the code. */
   applyCode(code: string): Promise<boolean>;
   attributedAffiliateId(): Promise<string | null>;
+  /** Returns the id of this installation, for `trackSignup` of the Node SDK. Null before the start and without a consent. */
+  deviceId(): Promise<string | null>;
   /** Deletes everything that is stored. */
   reset(): Promise<void>;
-  /** Deletes everything and sends nothing until it is enabled again. */
+  /**
+   * The consent. False before the start of a new installation means that it is undecided: nothing is sent, and referrals wait in
+   * memory for `setEnabled(true)`. False after the start is a refusal, which deletes everything. Anything but true is false.
+   */
   setEnabled(enabled: boolean): Promise<void>;
 }
 
 const KEY = 'tributary';
+/** Its presence means that Google Play answered, or that a reset came first. */
+const REFERRER_KEY = 'tributary.referrer';
+/** Finds a refusal in a stored state. */
+const REFUSED = /"enabled":false(?!.*"isUndecided":true)/;
 const MAX_CALLS = 20;
-/** How long the start waits for the link that opened the app, ms. A later one is still taken. */
+/** How long the start waits for the link that opened the app and for the install referrer, ms. A later one is still taken. */
 const LINK_TIMEOUT_MS = 1_000;
 
 const appStorage: Storage = {
@@ -50,6 +72,12 @@ async function attempt(run: () => unknown): Promise<void> {
 export function createTributary(): Tributary {
   let opening: Promise<OwnClient> | undefined;
   let calls: ((started: OwnClient) => unknown)[] = [];
+  /** The last `setEnabled` before the start. */
+  let consent: ((started: OwnClient) => unknown)[] = [];
+
+  /** A reset ends the install referrer: it would attribute the next person to the link of the first. */
+  let isReferrerOver = false;
+  let endReferrer = async () => {};
 
   /** Makes a call, or keeps it until the start. */
   async function call<T>(run: (started: OwnClient) => T | Promise<T>, otherwise: T): Promise<T> {
@@ -63,24 +91,46 @@ export function createTributary(): Tributary {
     const storage = options.storage ?? appStorage;
     const links: ((started: OwnClient) => unknown)[] = [];
     let client: OwnClient | undefined;
+    const refer = (call: (started: OwnClient) => unknown) => {
+      if (client) void call(client);
+      else links.push(call);
+    };
     const take = (url: string | null) => {
       const referral = referralFrom(url ?? '');
-      const refer = (started: OwnClient) => started.refer(referral, false);
-      if (client) void refer(client);
-      else links.push(refer);
+      refer((started) => started.refer(referral, false));
+    };
+    endReferrer = async () => {
+      isReferrerOver = true;
+      if (options.installReferrer) await attempt(() => storage.set(REFERRER_KEY, '1'));
+    };
+    const takeReferrer = (referral: Referral | undefined) =>
+      refer(async (started) => {
+        if (isReferrerOver) return;
+        void started.refer(referral, false);
+        // While the consent is undecided the referral is in memory only, and Play is asked again.
+        if (!started.isEnabled()) return;
+        await started.saved();
+        await endReferrer();
+      });
+    /** Asks Google Play. What fails is asked again at the next start. */
+    const askReferrer = async () => {
+      if (Platform.OS !== 'android' || !options.installReferrer || REFUSED.test(text ?? '')) return;
+      if ((await storage.get(REFERRER_KEY)) !== null) return;
+      takeReferrer(referralFromQuery((await options.installReferrer()) ?? ''));
     };
     // An app that was opened by a link may be opened by another one later.
     void attempt(() => Linking.addEventListener('url', ({ url }) => take(url)));
     const firstLink = attempt(async () => take(await Linking.getInitialURL()));
     let text: string | null | undefined;
     try {
-      text = await storage.get(KEY);
+      text = await inTime(platform, storage.get(KEY));
     } catch {
       // Unreadable: the client works from memory.
     }
+    const referrer = attempt(askReferrer);
     await new Promise<void>((resolve) => {
       const cancel = platform.after(LINK_TIMEOUT_MS, resolve);
-      void firstLink.then(() => {
+      void Promise.all([firstLink, referrer]).then(() => {
         cancel();
         resolve();
       });
@@ -98,7 +148,7 @@ export function createTributary(): Tributary {
       text,
     );
     client = started;
-    started.start([...links, ...calls]);
+    started.start([...consent, ...links, ...calls]);
     calls = [];
     void attempt(() => AppState.addEventListener('change', (state) => state === 'active' && started.retry()));
     return started;
@@ -121,15 +171,23 @@ export function createTributary(): Tributary {
     attribute: (url) => call((started) => started.attribute(url), false),
     applyCode: (code) => call((started) => started.applyCode(code), false),
     attributedAffiliateId: async () => (opening ? (await opening).attributedAffiliateId() : null),
-    reset: () =>
-      call(async (started) => {
+    deviceId: async () => (opening ? (await opening).deviceId() : null),
+    reset: () => {
+      // It deletes the calls before it, too, so that there is always room for it.
+      if (!opening) calls = [];
+      return call(async (started) => {
         started.reset();
         await started.saved();
-      }, undefined),
-    setEnabled: (enabled) =>
-      call(async (started) => {
+        await endReferrer();
+      }, undefined);
+    },
+    setEnabled: async (enabled) => {
+      const run = async (started: OwnClient) => {
         started.setEnabled(enabled);
         await started.saved();
-      }, undefined),
+      };
+      if (opening) await run(await opening);
+      else consent = [run];
+    },
   };
 }

@@ -6,7 +6,7 @@ const { kit } = global;
 const { setImmediate } = global;
 
 /** What the React Native SDK can do beyond the rules for every SDK. */
-export const ABILITIES = ['start', 'foreground', 'asyncStorage', 'deferredOnByDefault'];
+export const ABILITIES = ['start', 'foreground', 'asyncStorage', 'storageLimit', 'deferredOnByDefault'];
 
 /** Returns a driver of the SDK in a new app. */
 export function createDriver() {
@@ -23,6 +23,7 @@ export function createDriver() {
   let ids = 0;
   let options;
   let sdk;
+  let isStarted = false;
   let held = () => 0;
 
   const settled = async () => {
@@ -60,7 +61,8 @@ export function createDriver() {
       });
     },
     start: async (url) => {
-      if (!sdk) device.initialUrl = url;
+      if (!isStarted) device.initialUrl = url;
+      isStarted = true;
       return await process().start(options);
     },
     call: (name, ...given) => process()[name](...given),
@@ -70,6 +72,7 @@ export function createDriver() {
       device.kill();
       clock.clear();
       sdk = undefined;
+      isStarted = false;
     },
     storage: (mode) => {
       device.storage = mode;

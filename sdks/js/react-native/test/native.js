@@ -69,7 +69,9 @@ export function createDevice() {
         signal,
         redirect: 'follow',
       });
-      emit('didReceiveNetworkResponse', response.status, Object.fromEntries(response.headers), response.url);
+      // The systems report the address in its normal form.
+      const reported = response.redirected ? response.url : new URL(url).href;
+      emit('didReceiveNetworkResponse', response.status, Object.fromEntries(response.headers), reported);
       const content = Buffer.from(await response.arrayBuffer());
       emit('didReceiveNetworkData', content.toString(responseType === 'base64' ? 'base64' : 'utf8'));
       emit('didCompleteNetworkResponse', null, false);

@@ -5,13 +5,20 @@ const { join } = require('node:path');
 
 const FOLDER = join(__dirname, '..');
 
-test('the package contains its code, its types, its README and nothing else', () => {
+test('the package contains its code, its types, its documents and nothing else', () => {
   const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json'], { cwd: FOLDER }));
   const packed = files.map(({ path }) => path);
-  expect(packed.filter((path) => !path.startsWith('dist/types/')).sort()).toEqual(
-    ['README.md', 'dist/index.js', 'package.json'].sort(),
+  expect(packed.sort()).toEqual(
+    [
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'app.plugin.js',
+      'dist/index.d.ts',
+      'dist/index.js',
+      'package.json',
+    ].sort(),
   );
-  expect(packed).toContain('dist/types/react-native/src/index.d.ts');
 });
 
 test('the package needs React Native and AsyncStorage, and nothing else', () => {

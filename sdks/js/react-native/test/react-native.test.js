@@ -1,12 +1,15 @@
 // What only React Native shows: links, the app's state, AsyncStorage, and the network as its own JavaScript sees it.
 import { createDevice } from './native.js';
 
+const { createServer } = require('node:http');
 const { isDeepStrictEqual } = require('node:util');
 
 const { START, startServer, token } = global.kit;
 
 jest.unmock('react-native/Libraries/Linking/Linking');
 jest.unmock('react-native/Libraries/AppState/AppState');
+// The machine of a test may be slow.
+jest.setTimeout(60_000);
 
 let server;
 let device;
@@ -84,8 +87,156 @@ test('a return to the foreground sends what could not be sent', async () => {
   server.setOffline(false);
   device.setAppState('background');
   expect(sent()).toEqual([]);
+  const { now } = Date;
+  // It waits five seconds after a failure.
+  Date.now = () => now() + 5000;
   device.setAppState('active');
+  Date.now = now;
   await until(async () => (await sdk.attributedAffiliateId()) === 'aff_1');
+});
+
+const listening = [];
+afterEach(() => {
+  for (const http of listening.splice(0)) {
+    http.close();
+    http.closeAllConnections();
+  }
+});
+/** Starts a server that records what it receives and answers with `respond`. */
+const listen = async (respond) => {
+  const received = [];
+  const http = createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    received.push(`${request.method} ${request.url} ${body}`);
+    respond(request, response);
+  });
+  await new Promise((resolve) => http.listen(0, '127.0.0.1', resolve));
+  listening.push(http);
+  return { url: `http://127.0.0.1:${http.address().port}`, received };
+};
+
+for (const status of [301, 302, 303, 307, 308]) {
+  for (const path of ['', '/moved']) {
+    test(`a ${status} to another host${path && ' and path'} gets no body there, and is no answer`, async () => {
+      const other = await listen((_, response) =>
+        response.end('{"attributionId":"att_1","affiliateId":"aff_1"}'),
+      );
+      const moved = await listen((request, response) =>
+        response.writeHead(status, { location: `${other.url}${path}${request.url}` }).end(),
+      );
+      const sdk = await start({ apiBaseUrl: moved.url });
+      expect(await sdk.identify('user-1')).toBe(false);
+      expect(moved.received).not.toEqual([]);
+      expect([...moved.received, ...other.received].filter((line) => line.includes('user-1'))).toEqual([]);
+      expect(await sdk.attributedAffiliateId()).toBe(null);
+      // It would try again and again.
+      await sdk.setEnabled(false);
+    });
+  }
+}
+
+test('an answer that a redirect of the body alone led to is no answer', async () => {
+  const other = await listen((_, response) => response.end('{"attributionId":"att_1"}'));
+  const moved = await listen((request, response) => {
+    if (request.method === 'OPTIONS') response.writeHead(405).end();
+    else response.writeHead(307, { location: other.url + request.url }).end();
+  });
+  const sdk = await start({ apiBaseUrl: moved.url });
+  expect(await sdk.identify('user-1')).toBe(false);
+  await sdk.setEnabled(false);
+});
+
+test.each(['https://Tributary.TEST', 'https://tributary.test:443/'])(
+  'the system may report %s in its normal form',
+  async (apiBaseUrl) => {
+    server.load([{ path: 'identify', answer: 'bound' }]);
+    // Clients of earlier tests may still try again.
+    device.route = (url) => (/tributary\.test/i.test(url) ? server.url + url.slice(-13) : url);
+    const sdk = await start({ apiBaseUrl });
+    expect(await sdk.identify('user-1')).toBe(true);
+  },
+);
+
+describe('the install referrer of Google Play', () => {
+  const { Platform } = require('react-native');
+  const isAndroid = Platform.OS === 'android';
+  let asked;
+  let referrer;
+  const started = [];
+  const withReferrer = async (extra) => {
+    const sdk = await start({
+      installReferrer: async () => {
+        asked += 1;
+        return await referrer;
+      },
+      ...extra,
+    });
+    started.push(sdk);
+    return sdk;
+  };
+  // A client would try again and again what its test has no answer for. The storage of one before a launch does not answer any more.
+  afterEach(() => {
+    for (const sdk of started.splice(0)) void sdk.setEnabled(false);
+  });
+  const referrals = () => sent().filter(([path]) => path === 'install');
+  beforeEach(() => {
+    asked = 0;
+    referrer = `utm_source=x&claim_token=${token(1)}&via=spring`;
+    server.load([
+      { path: 'install', answer: 'won' },
+      { path: 'identify', answer: 'bound' },
+    ]);
+  });
+
+  test('is sent before a user on Android, and asked for once per installation', async () => {
+    const sdk = await withReferrer();
+    await sdk.identify('user-1');
+    const expected = [
+      ['install', { claimToken: token(1), affiliateCode: 'spring' }],
+      ['identify', { customerUserId: 'user-1' }],
+    ];
+    expect(sent()).toMatchObject(isAndroid ? expected : expected.slice(1));
+    await withReferrer();
+    expect(asked).toBe(isAndroid ? 1 : 0);
+  });
+
+  test('is asked for again if it failed', async () => {
+    referrer = Promise.reject(new Error('Play is busy'));
+    referrer.catch(() => {});
+    await withReferrer();
+    referrer = 'via=spring';
+    const sdk = await withReferrer();
+    if (isAndroid) await until(async () => (await sdk.attributedAffiliateId()) === 'aff_1');
+    expect(asked).toBe(isAndroid ? 2 : 0);
+  });
+
+  test('is not asked for after a refusal, and stays in memory while the consent is undecided', async () => {
+    let sdk = device.launch();
+    await sdk.setEnabled(false);
+    await sdk.start({ ...options, installReferrer: async () => ((asked += 1), referrer) });
+    await until(() => device.values.size > 0);
+    expect(referrals()).toEqual([]);
+    expect([...device.values.keys()]).toEqual(['tributary']);
+    await sdk.setEnabled(false);
+    expect(asked).toBe(isAndroid ? 1 : 0);
+    await withReferrer();
+    expect(asked).toBe(isAndroid ? 1 : 0);
+  });
+
+  test('that comes after a reset is not used, neither then nor later', async () => {
+    let answer;
+    referrer = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const sdk = await withReferrer();
+    await sdk.reset();
+    answer('via=spring');
+    await sdk.identify('user-1');
+    await withReferrer();
+    expect(referrals()).toEqual([]);
+    expect(asked).toBe(isAndroid ? 1 : 0);
+  });
 });
 
 test('reset resolves when the storage is empty', async () => {
@@ -102,6 +253,31 @@ test('setEnabled resolves when the opt-out is stored', async () => {
   const sdk = await start();
   await sdk.setEnabled(false);
   expect(JSON.parse(device.values.get('tributary'))).toMatchObject({ enabled: false, deviceId: '' });
+});
+
+test('the consent recipe of the README keeps the link until the consent', async () => {
+  const { mkdirSync, readFileSync, writeFileSync } = require('node:fs');
+  const readme = readFileSync(`${__dirname}/../README.md`, 'utf8');
+  const [, snippet] = /### Consent[\s\S]*?```ts\n([\s\S]*?)```/.exec(readme);
+  const given = "{ apiKey: 'pk_live_…', apiBaseUrl: 'https://tributary.example.com' }";
+  expect(snippet).toContain(given);
+  mkdirSync(`${__dirname}/../dist/recipe`, { recursive: true });
+  writeFileSync(`${__dirname}/../dist/recipe/consent.ts`, snippet.replace(given, 'global.consentOptions'));
+  server.load([{ path: 'install', answer: 'won' }]);
+  global.consentOptions = options;
+  device.initialUrl = 'https://shop.test/open?via=spring';
+  let sdk;
+  const recipe = device.launch(() => {
+    sdk = require('@tributary/react-native');
+    return require('../dist/recipe/consent.ts');
+  });
+  await recipe.launchWithConsent(false);
+  expect(sent()).toEqual([]);
+  await recipe.onConsentChosen(true);
+  await until(async () => (await sdk.attributedAffiliateId()) === 'aff_1');
+  expect(sent()).toMatchObject([['install', { affiliateCode: 'spring' }]]);
+  await recipe.onConsentChosen(false);
+  expect(await sdk.attributedAffiliateId()).toBe(null);
 });
 
 test('an own storage replaces AsyncStorage', async () => {

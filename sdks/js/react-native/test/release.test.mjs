@@ -20,7 +20,7 @@ test('a release is a package with its code, its types and the host', async () =>
   assert.deepEqual(await readdir(folder), [`tributary-react-native-${version}.tgz`]);
   await run('tar', ['-xzf', `tributary-react-native-${version}.tgz`], { cwd: folder });
   const files = await readdir(join(folder, 'package'), { recursive: true });
-  for (const file of ['README.md', 'package.json', 'dist/index.js', 'dist/types/react-native/src/index.d.ts'])
+  for (const file of ['README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts'])
     assert.ok(files.includes(file), files.join('\n'));
   assert.ok((await readFile(join(folder, 'package/dist/index.js'), 'utf8')).includes(HOST));
 });

@@ -4,5 +4,5 @@ export { cookieStorage } from './storage.ts';
 export type { CookieOptions } from './storage.ts';
 export type { StartOptions, SyncStorage, Tributary } from './tributary.ts';
 
-export const { start, identify, attribute, applyCode, attributedAffiliateId, reset, setEnabled } =
+export const { start, identify, attribute, applyCode, attributedAffiliateId, deviceId, reset, setEnabled } =
   createTributary();

@@ -26,19 +26,22 @@ export function cookieStorage(options?: CookieOptions | null): SyncStorage {
     const secure = location.protocol === 'https:' ? ';secure' : '';
     document.cookie = `${key}=${value}${attributes}${domain ? `;domain=${domain}` : ''}${secure}`;
   };
-  const storage: SyncStorage = {
+  return {
     get: (key) => {
       const cookie = document.cookie.split('; ').find((pair) => pair.startsWith(`${key}=`));
-      return cookie === undefined ? null : decodeURIComponent(cookie.slice(key.length + 1));
+      const value = cookie?.slice(key.length + 1);
+      try {
+        return value === undefined ? null : decodeURIComponent(value);
+      } catch {
+        // Damaged: it is replaced.
+        return '';
+      }
     },
     set: (key, value) => {
       write(key, encodeURIComponent(value), YEAR_SECONDS);
-      // The browser ignores a cookie of another domain, or one that is too long, without a word.
-      if (storage.get(key) !== value) throw new Error('Cookie refused.');
     },
     remove: (key) => {
       write(key, '', 0);
     },
   };
-  return storage;
 }

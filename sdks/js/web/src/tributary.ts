@@ -25,9 +25,14 @@ export interface Tributary {
   /** Takes a code that a user entered. Resolves true if the service knows the code. */
   applyCode(code: string): Promise<boolean>;
   attributedAffiliateId(): string | null;
+  /** Returns the id of this browser, for `trackSignup` of the Node SDK. Null before the start and without a consent. */
+  deviceId(): string | null;
   /** Deletes everything that is stored. */
   reset(): void;
-  /** Deletes everything and sends nothing until it is enabled again. */
+  /**
+   * The consent. False before the start of a new installation means that it is undecided: nothing is sent, and referrals wait in
+   * memory for `setEnabled(true)`. False after the start is a refusal, which deletes everything. Anything but true is false.
+   */
   setEnabled(enabled: boolean): void;
 }
 
@@ -68,6 +73,9 @@ function cleanAddress(): void {
 export function createTributary(): Tributary {
   let client: Client | undefined;
   let calls: ((started: Client) => unknown)[] = [];
+  /** The last `setEnabled` before the start. */
+  let consent: ((started: Client) => unknown)[] = [];
+  let clean: () => unknown = () => {};
 
   /** Makes a call now, or keeps it until the start and returns undefined. */
   function call<T>(run: (started: Client) => T): T | undefined {
@@ -108,9 +116,11 @@ export function createTributary(): Tributary {
       );
       client = started;
       const referral = referralFrom(location.href);
-      if (options.cleanUrl ?? true) cleanAddress();
-      started.start([(self) => self.refer(referral, false), ...calls]);
+      started.start([...consent, (self) => self.refer(referral, false), ...calls]);
       calls = [];
+      // Without a consent the address stays as it is.
+      if (options.cleanUrl ?? true) clean = () => started.isEnabled() && cleanAddress();
+      clean();
       const retry = () => started.retry();
       addEventListener('online', retry);
       document.addEventListener('visibilitychange', () => document.hidden || retry());
@@ -121,7 +131,16 @@ export function createTributary(): Tributary {
     attribute: async (url) => (await call((started) => started.attribute(url))) ?? false,
     applyCode: async (code) => (await call((started) => started.applyCode(code))) ?? false,
     attributedAffiliateId: () => client?.attributedAffiliateId() ?? null,
-    reset: () => call((started) => started.reset()),
-    setEnabled: (enabled) => call((started) => started.setEnabled(enabled)),
+    deviceId: () => client?.deviceId() ?? null,
+    reset: () => {
+      // It deletes the calls before it, too, so that there is always room for it.
+      if (!client) calls = [];
+      call((started) => started.reset());
+    },
+    setEnabled: (enabled) => {
+      if (!client) consent = [(started) => started.setEnabled(enabled)];
+      client?.setEnabled(enabled);
+      clean();
+    },
   };
 }

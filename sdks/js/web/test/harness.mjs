@@ -4,7 +4,7 @@ import { createFakeClock } from '/conformance/fake-clock.mjs';
 
 const realTimeout = window.setTimeout;
 const realFetch = window.fetch;
-const { getItem, setItem } = Storage.prototype;
+const { getItem, setItem, removeItem } = Storage.prototype;
 const saved = JSON.parse(sessionStorage.getItem('harness') ?? '{}');
 const clock = createFakeClock(saved.now);
 const logged = [];
@@ -55,9 +55,9 @@ async function settled() {
 
 window.harness = {
   setStorage: (mode) => {
-    const refuse = (name) => ({ getItem: 'unreadable', setItem: 'unwritable' })[name] === mode;
-    Storage.prototype.getItem = refuse('getItem') ? fail : getItem;
-    Storage.prototype.setItem = refuse('setItem') ? fail : setItem;
+    Storage.prototype.getItem = mode === 'unreadable' ? fail : getItem;
+    Storage.prototype.setItem = mode === 'unwritable' ? fail : setItem;
+    Storage.prototype.removeItem = mode === 'unwritable' ? fail : removeItem;
   },
   start: async ({ throwingCallbacks, ...options }) =>
     await tributary.start({

@@ -1,6 +1,8 @@
 // What only a real browser shows: storage, events and policies as a page meets them. The clock and the timers are real.
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { after, before, beforeEach, test } from 'node:test';
+import { transform } from 'esbuild';
 import { startServer } from '../../../conformance/server.mjs';
 import { startBrowser, startSite } from './browser.mjs';
 
@@ -9,13 +11,20 @@ let site;
 let browser;
 let page;
 
+const tag = () =>
+  `<script async src="/dist/tributary.js" data-api-key="pk_live_test" data-api-base-url="${server.url}"></script>`;
+
 /** A page with the script tag, and calls that were made before it is loaded. */
 const withTag = (queue) => `<!doctype html>
-<script>window.tributary = { q: ${JSON.stringify(queue)} };</script>
-<script async src="/dist/tributary.js" data-api-key="pk_live_test" data-api-base-url="${server.url}"></script>`;
+<script>window.tributary ??= { q: ${JSON.stringify(queue)} };</script>
+${tag()}`;
 
 const PAGES = {
   '/tag': () => withTag([['identify', 'user-1']]),
+  '/twice': () => withTag([null, 7, ['nothing'], ['identify', 'user-1']]).repeat(2),
+  '/form': () => `<!doctype html><form id="tributary"></form>${tag()}`,
+  '/keyless': () =>
+    `<!doctype html><script async src="/dist/tributary.js" data-api-base-url="${server.url}"></script>`,
   '/module': () =>
     '<!doctype html><script type="module">import * as sdk from "/dist/index.js"; window.sdk = sdk;</script>',
   '/policy': () =>
@@ -93,6 +102,55 @@ test('the claim token is removed from the address, and the rest of it and the hi
   await until(() => sent().length === 1);
 });
 
+/** The consent recipe of the README, as a module of a page that starts with this consent. */
+async function recipe(hasConsent) {
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  const [, snippet] = /### Consent[\s\S]*?```ts\n([\s\S]*?)```/.exec(readme);
+  const { code } = await transform(snippet, { loader: 'ts', charset: 'utf8' });
+  const module = code
+    .replace('@tributary/web', '/dist/index.js')
+    .replace("{ apiKey: 'pk_live_…' }".replaceAll("'", '"'), JSON.stringify(options()));
+  assert.ok(module.includes(server.url), module);
+  await page.evaluate(
+    async ([text, consent]) => {
+      const url = URL.createObjectURL(
+        new Blob([text.replace('/dist/', `${location.origin}/dist/`)], { type: 'text/javascript' }),
+      );
+      window.recipe = await import(url);
+      await window.recipe.launchWithConsent(consent);
+    },
+    [module, hasConsent],
+  );
+}
+
+test('the consent recipe of the README sends the referral after the consent, and the address stays until then', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  await open(`/module?claim_token=${TOKEN}&a=1`);
+  await recipe(false);
+  assert.equal(page.url(), `${site.url}/module?claim_token=${TOKEN}&a=1`);
+  assert.deepEqual(sent(), []);
+  await page.evaluate(() => recipe.onConsentChosen(true));
+  await until(async () => (await affiliate()) === 'aff_1');
+  assert.equal(page.url(), `${site.url}/module?a=1`);
+  assert.equal(sent()[0][1].claimToken, TOKEN);
+  await open('/module');
+  await recipe(true);
+  assert.equal(await affiliate(), 'aff_1');
+});
+
+test('after a refusal by the consent recipe of the README nothing is sent, and the address stays', async () => {
+  server.load([]);
+  await open(`/module?claim_token=${TOKEN}`);
+  await recipe(false);
+  await page.evaluate(() => recipe.onConsentChosen(false));
+  await open(`/module?claim_token=${TOKEN}`);
+  await recipe(false);
+  assert.equal(page.url(), `${site.url}/module?claim_token=${TOKEN}`);
+  assert.deepEqual(sent(), []);
+  const stored = JSON.parse(await page.evaluate(() => localStorage.getItem('tributary')));
+  assert.deepEqual([stored.enabled, stored.isUndecided, stored.deviceId], [false, undefined, '']);
+});
+
 test('with cleanUrl off the address stays', async () => {
   server.load([{ path: 'install', answer: 'won' }]);
   await open(`/module?claim_token=${TOKEN}`);
@@ -131,6 +189,27 @@ test('what was called offline is sent when the browser is online again', async (
   assert.equal(sent().length, 1);
 });
 
+test('an identify is delivered although the page leads to another site at once', async () => {
+  server.load([{ path: 'identify', answer: 'bound' }]);
+  await open('/module');
+  await start();
+  let isLeft = false;
+  // The preflight is answered after the page is gone.
+  server.onPreflight(() => until(() => isLeft));
+  try {
+    await page.evaluate((url) => {
+      void sdk.identify('user-1');
+      location.href = url;
+    }, `http://localhost:${site.port}/checkout`);
+    await page.waitForURL(/checkout/);
+    isLeft = true;
+    await until(() => sent().length === 1);
+  } finally {
+    isLeft = true;
+    server.onPreflight(async () => {});
+  }
+});
+
 test('a page without access to its storage works from memory', async () => {
   server.load([{ path: 'install', answer: 'won' }]);
   const message = await (async () => {
@@ -165,6 +244,65 @@ test('an answer that arrives after reset counts for nothing', async () => {
   await until(() => server.state().held === 0);
   assert.equal(await affiliate(), null);
   assert.equal(await page.evaluate(() => localStorage.getItem('tributary')), null);
+});
+
+test('a storage that ignores a write leaves the calls working from memory', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  await open('/module');
+  await page.evaluate(() => {
+    Storage.prototype.setItem = () => {};
+  });
+  await start();
+  assert.equal(await page.evaluate(() => sdk.applyCode('SPRING')), true);
+  assert.equal(await affiliate(), 'aff_1');
+});
+
+test('the device id is that of the requests, and null without a consent', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  await open('/module?via=spring');
+  assert.equal(await page.evaluate(() => sdk.deviceId()), null);
+  await start();
+  await until(async () => (await affiliate()) === 'aff_1');
+  assert.equal(await page.evaluate(() => sdk.deviceId()), sent()[0][1].deviceId);
+  await page.evaluate(() => sdk.setEnabled(false));
+  assert.equal(await page.evaluate(() => sdk.deviceId()), null);
+});
+
+test('a script tag starts beside an element with its name, calls that are none, and a second tag, and sends once', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const problems = [];
+  page.on('pageerror', (error) => problems.push(String(error)));
+  await page.goto(`${site.url}/twice?via=spring`);
+  await until(() => sent().length === 2);
+  await until(async () => (await affiliate()) === 'aff_1');
+  await page.goto(`${site.url}/form`);
+  await page.waitForFunction(() => window.tributary?.start);
+  assert.equal(await affiliate(), 'aff_1');
+  assert.deepEqual(problems, []);
+  assert.equal(sent().length, 2);
+});
+
+test('a script tag without a key logs one line', async () => {
+  const lines = [];
+  page.on('console', (line) => lines.push(line.text()));
+  await page.goto(`${site.url}/keyless`);
+  await until(() => lines.length > 0);
+  assert.match(lines.join(), /^\[tributary\] No SDK key/);
+});
+
+test('a damaged cookie is replaced', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  await open('/module?via=spring');
+  await page.evaluate((given) => {
+    document.cookie = 'tributary=%E0%A4%A';
+    return sdk.start({ ...given, storage: sdk.cookieStorage() });
+  }, options());
+  await until(async () => (await affiliate()) === 'aff_1');
+  const text = await page.evaluate(() => sdk.cookieStorage().get('tributary'));
+  assert.equal(JSON.parse(text).affiliateId, 'aff_1');
 });
 
 test('two tabs are one device, and a reset in one holds for the other', async () => {

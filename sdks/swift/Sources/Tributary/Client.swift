@@ -57,6 +57,14 @@ final class Client: Sendable {
         shared.withLock { $0.engine.affiliateId }
     }
 
+    var deviceId: String? {
+        shared.withLock { $0.engine.deviceId }
+    }
+
+    var debugState: TributaryDebugState {
+        shared.withLock { $0.engine.debugState }
+    }
+
     /// Makes the calls that came before the start and begins to deliver. Returns the callbacks of the app, to be called
     /// without a lock.
     func start(_ calls: [Call]) -> @Sendable () -> Void {
@@ -102,8 +110,8 @@ final class Client: Sendable {
     /// Carries out an effect in its order. Returns what must be done without the lock, because it calls the app.
     private func carryOut(_ effect: Effect, _ shared: inout Shared) -> (@Sendable () -> Void)? {
         switch effect {
-        case .store(let text):
-            queue.async { self.store(text) }
+        case .store(let text, let isForced):
+            queue.async { self.store(text, isForced: isForced) }
         case .send(let id, let body, let isIdentify):
             shared.requestId = id
             queue.async { self.sendRequest(id, body, isIdentify: isIdentify) }
@@ -130,8 +138,8 @@ final class Client: Sendable {
         return nil
     }
 
-    private func store(_ text: String?) {
-        guard isStorageUsable.withLock({ $0 }) else { return }
+    private func store(_ text: String?, isForced: Bool) {
+        guard isForced || isStorageUsable.withLock({ $0 }) else { return }
         do {
             if let text {
                 try storage.set(Client.key, to: text)

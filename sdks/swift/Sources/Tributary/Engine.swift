@@ -21,8 +21,8 @@ enum Awaited: Sendable {
 
 /// What the client does for the engine, in this order.
 enum Effect: Sendable {
-    /// Stores the text; nil removes what is stored.
-    case store(String?)
+    /// Stores the text; nil removes what is stored. Does nothing after the storage failed, unless it is forced.
+    case store(String?, isForced: Bool)
     /// Sends the request after everything before it is stored.
     case send(id: Int, RequestBody, isIdentify: Bool)
     case cancelRequest
@@ -34,10 +34,16 @@ enum Effect: Sendable {
     case debug(String)
 }
 
+/// After so many failures in a row the waits are long.
 private let maxTries = 6
-private let longestBackoffMs = 60_000
+private let longWaitMs = 600_000
+/// How long after a failure a start, a connection or the foreground waits.
+private let eventDelayMs = 5_000
 private let deferredDelayMs = 2_000
 private let maxUserIdLength = 512
+/// How much of a device id, and how many answers, the debug state shows.
+private let shownDeviceIdLength = 8
+private let maxShownAnswers = 10
 
 /// Decides what is sent and stored, and when. The rules are those of SPEC.md. It does nothing itself: the client carries
 /// out the effects.
@@ -47,6 +53,14 @@ struct Engine: Sendable {
         case touch(Touch)
         case deferredMatch
         case user(User)
+
+        var kind: TributaryDebugState.Kind {
+            switch self {
+            case .touch(let touch): touch.claimToken == nil ? .code : .token
+            case .deferredMatch: .deferred
+            case .user: .user
+            }
+        }
     }
 
     private enum Phase {
@@ -71,11 +85,22 @@ struct Engine: Sendable {
     /// Whether this process may ask for the deferred match: not after a reset or an opt-out.
     private var mayAsk = true
     private var isStorageUsable: Bool
+    /// True if a call deleted what is stored: every write then tries the storage, also after it failed.
+    private var isReplaced = false
+    /// True if this installation had no state.
+    private var isFresh = false
     private var isMisconfigured = false
     private var failures = 0
+    private var failedAt = 0
+    /// True if the log names an answer that was not of the service.
+    private var isReported = false
     private var isHeld = false
     private var phase = Phase.idle
     private var timer: Int?
+    /// When the timer is due, epoch ms.
+    private var timerAt = 0
+    /// The last answers of this process.
+    private var answers: [TributaryDebugState.Answered] = []
     private var lastId = 0
     private var effects: [Effect] = []
 
@@ -91,11 +116,41 @@ struct Engine: Sendable {
         case .optOut(let isDeferredAnswered):
             state = Engine.emptyState(platform, owner, enabled: false)
             state.isDeferredAnswered = isDeferredAnswered
-        case .nothing: state = Engine.emptyState(platform, owner, enabled: true)
+        case .undecided(let isDeferredAnswered, let firstOpenAt):
+            state = Engine.emptyState(platform, owner, enabled: false, isUndecided: true)
+            state.isDeferredAnswered = isDeferredAnswered
+            if let firstOpenAt { state.firstOpenAt = firstOpenAt }
+        case .nothing:
+            state = Engine.emptyState(platform, owner, enabled: true)
+            isFresh = true
         }
     }
 
     var affiliateId: String? { state.affiliateId }
+
+    /// The device id, or nil without a consent.
+    var deviceId: String? { state.enabled ? state.deviceId : nil }
+
+    var debugState: TributaryDebugState {
+        let now = platform.now()
+        let age = { (at: Int) in max(0, now - at) / 1000 }
+        var queued = state.touches.map { TributaryDebugState.Queued(kind: Subject.touch($0).kind, ageSeconds: age($0.at)) }
+        if !state.isRefused, needsDeferred(now) { queued.append(.init(kind: .deferred, ageSeconds: nil)) }
+        queued += state.users.filter { $0.status == .pending }.map { .init(kind: .user, ageSeconds: age($0.at)) }
+        var isPlanned = timer != nil && !queued.isEmpty
+        if case .sending = phase { isPlanned = false }
+        return TributaryDebugState(
+            sdk: platform.sdk,
+            host: owner,
+            consent: state.enabled ? .granted : state.isRefused ? .refused : .undecided,
+            deviceId: deviceId.map { String($0.prefix(shownDeviceIdLength)) },
+            isStored: isStorageUsable,
+            attribution: state.affiliateId != nil ? .attributed : queued.isEmpty ? .none : .unknown,
+            hasUser: !state.users.isEmpty,
+            queued: queued,
+            answers: answers,
+            nextTryInSeconds: isPlanned ? max(0, timerAt - now + 999) / 1000 : nil)
+    }
 
     /// Returns the result of a call, or nil as long as it is not known.
     func result(of awaited: Awaited) -> Bool? {
@@ -124,18 +179,20 @@ struct Engine: Sendable {
 
     /// Makes the calls that came before the start, and begins to deliver.
     mutating func start(_ calls: [Call]) {
-        if state.enabled { save() }
         isMisconfigured = false
-        // Nothing is sent until every call is queued: touches go first, and an opt-out holds for this start.
+        // Nothing is stored or sent until every call is queued: touches go first, and an opt-out holds for this start.
         isHeld = true
         for call in calls { _ = make(call) }
         isHeld = false
+        if state.enabled || isReplaced { save() }
         retry()
     }
 
-    /// Tries again at once: the device is connected again, or the app is back in the foreground.
+    /// Tries again: the device is connected again, or the app is back in the foreground.
     mutating func retry() {
-        failures = 0
+        let wait = failedAt + eventDelayMs - platform.now()
+        // These events come often, also while the service is down. After the clock was set back nothing is known.
+        if case .idle = phase, failures > 0, (1...eventDelayMs).contains(wait) { return startTimer(wait) }
         flush()
     }
 
@@ -149,9 +206,9 @@ struct Engine: Sendable {
             return refer(referral, isEntered: true)
         case .reset:
             // The next person on this device has not come from a link of this one.
-            replaceState(enabled: state.enabled, isDeferredAnswered: true)
+            replaceState(enabled: state.enabled, isDeferredAnswered: true, isUndecided: state.isUndecided)
         case .setEnabled(let enabled):
-            if state.enabled != enabled { replaceState(enabled: enabled, isDeferredAnswered: state.isDeferredAnswered) }
+            setEnabled(enabled)
         }
         return .result(true)
     }
@@ -172,23 +229,29 @@ struct Engine: Sendable {
         // An answer after a reset counts for nothing.
         guard case .sending(requestId, let subject) = phase else { return }
         phase = .idle
+        note(answer, to: subject)
         switch answer {
-        case .misconfigured(let status):
+        case .misconfigured(let status, _):
             isMisconfigured = true
             effects.append(
                 .warn(
                     "The service answered \(status): check apiKey and apiBaseUrl. Nothing is sent until the next start."
                 ))
-        case .failed(let reason, let afterMs):
+        case .failed(let reason, _, _, let afterMs, let isStrange):
             effects.append(.debug("No answer: \(reason)."))
             failures += 1
+            failedAt = platform.now()
+            if isStrange, !isReported {
+                isReported = true
+                effects.append(.warn("Something answered \(reason): check the base address."))
+            }
             if afterMs > 0 {
-                state.notBefore = platform.now() + afterMs
+                state.notBefore = failedAt + afterMs
                 save()
             }
-            let backoff = min(1000 << failures, longestBackoffMs)
-            let varied = Int(Double(backoff) * (0.5 + platform.random() / 2))
-            if failures < maxTries { startTimer(max(varied, afterMs)) }
+            let factor = 1 + platform.random() / 2
+            let wait = failures < maxTries ? 1000 << failures : longWaitMs
+            startTimer(Int(max(Double(wait) * (factor - 0.5), Double(afterMs) * factor)))
         case .verdict(let verdict):
             effects.append(.debug("Answer \(verdict.status): \(verdict.body.code ?? verdict.body.affiliateId ?? "none")."))
             failures = 0
@@ -202,25 +265,63 @@ struct Engine: Sendable {
         }
     }
 
-    private static func emptyState(_ platform: Platform, _ owner: String, enabled: Bool) -> State {
-        let deviceId = enabled ? platform.newId() : ""
-        return State(host: owner, deviceId: deviceId, now: platform.now(), enabled: enabled)
+    /// Keeps an answer for the debug state.
+    private mutating func note(_ answer: Answer, to subject: Subject) {
+        let (outcome, status, code): (TributaryDebugState.Outcome, Int?, String?) =
+            switch answer {
+            case .verdict(let verdict): (verdict.isSuccess ? .accepted : .refused, verdict.status, verdict.body.code)
+            case .misconfigured(let status, let code): (.stopped, status, code)
+            case .failed(_, let status, let code, _, _): (.failed, status, code)
+            }
+        let answered = TributaryDebugState.Answered(
+            kind: subject.kind, outcome: outcome, status: status, code: publicCode(code))
+        answers = (answers + [answered]).suffix(maxShownAnswers)
+    }
+
+    /// True is the consent. False before the start of a new installation means that the consent is undecided: referrals and
+    /// users wait in memory. Otherwise it is a refusal, which deletes everything.
+    private mutating func setEnabled(_ enabled: Bool) {
+        let isUndecided = state.isUndecided == true
+        if enabled, isUndecided {
+            state.enabled = true
+            state.isUndecided = nil
+            save()
+            flush()
+        } else if isHeld, !enabled, isFresh || isUndecided {
+            // Before the start this is no decision of the person.
+            state.enabled = false
+            state.isUndecided = true
+            isReplaced = true
+            save()
+        } else if state.enabled != enabled || isUndecided {
+            replaceState(enabled: enabled, isDeferredAnswered: state.isDeferredAnswered)
+        }
+    }
+
+    private static func emptyState(
+        _ platform: Platform, _ owner: String, enabled: Bool, isUndecided: Bool? = nil
+    ) -> State {
+        let deviceId = enabled || isUndecided == true ? platform.newId() : ""
+        var state = State(host: owner, deviceId: deviceId, now: platform.now(), enabled: enabled)
+        state.isUndecided = isUndecided
+        return state
     }
 
     private mutating func save() {
-        effects.append(.store(state.text))
+        effects.append(.store(state.text, isForced: isReplaced))
     }
 
     /// Deletes everything but the consent and whether the deferred match is done.
-    private mutating func replaceState(enabled: Bool, isDeferredAnswered: Bool) {
+    private mutating func replaceState(enabled: Bool, isDeferredAnswered: Bool, isUndecided: Bool? = nil) {
         mayAsk = false
+        isReplaced = true
         if case .sending = phase { effects.append(.cancelRequest) }
         phase = .idle
         cancelTimer()
         failures = 0
-        state = Engine.emptyState(platform, owner, enabled: enabled)
+        state = Engine.emptyState(platform, owner, enabled: enabled, isUndecided: isUndecided)
         state.isDeferredAnswered = isDeferredAnswered
-        effects.append(.store(enabled && !deferredMatch ? nil : state.text))
+        effects.append(.store(enabled && !deferredMatch ? nil : state.text, isForced: true))
     }
 
     private mutating func identify(_ userId: String, _ signature: String?) -> Awaited {
@@ -228,7 +329,7 @@ struct Engine: Sendable {
             effects.append(.warn("identify: the user id must be a text of 1 to 512 characters."))
             return .result(false)
         }
-        guard state.enabled else { return .result(false) }
+        guard !state.isRefused else { return .result(false) }
         let known = state.users.first { $0.id.isSame(as: userId) }
         if known?.status == .bound { return .result(true) }
         let isNew = known.map { $0.signature != signature } ?? true
@@ -244,8 +345,8 @@ struct Engine: Sendable {
 
     /// Delivers a referral. A referral that was refused is asked for again only if a user enters it.
     private mutating func refer(_ referral: Referral?, isEntered: Bool) -> Awaited {
-        guard let referral, state.enabled else { return .result(false) }
-        let touch = Touch(referral, at: platform.now())
+        guard let referral, !state.isRefused else { return .result(false) }
+        let touch = Touch(referral, at: platform.now(), isEntered: isEntered)
         let identity = touch.identity
         if isEntered { state.answered.removeAll { $0.touch.isSame(as: identity) && !$0.isAccepted } }
         let isKnown =
@@ -278,6 +379,7 @@ struct Engine: Sendable {
 
     private mutating func startTimer(_ ms: Int) {
         timer = newId()
+        timerAt = platform.now() + ms
         effects.append(.startTimer(id: lastId, ms: ms))
     }
 
@@ -305,24 +407,29 @@ struct Engine: Sendable {
     private mutating func nextStep() -> Step {
         guard state.enabled, !isMisconfigured else { return .nothing }
         let now = platform.now()
-        state.dropExpired(now: now)
+        if state.settleTimes(now: now) { save() }
         let user = state.users.first { $0.status == .pending }
-        // A state that can't be kept may not be that of a first open.
-        let needsDeferred =
-            isStorageUsable && deferredMatch && mayAsk && !state.isDeferredAnswered && state.affiliateId == nil
-            && state.answered.isEmpty
-            // A corrected first open is in the time of the service, which the device's clock does not show.
-            && (state.isFirstOpenCorrected == true || now - state.firstOpenAt <= oneDayMs)
+        let needsDeferred = needsDeferred(now)
         if state.touches.isEmpty, !needsDeferred, user == nil { return .nothing }
         let pause = state.notBefore - now
         if pause > 0, pause <= oneDayMs {
-            startTimer(pause)
+            // Devices that received the same time do not come all at once.
+            startTimer(Int(Double(pause) * (1 + platform.random() / 2)))
             return .nothing
         }
         if let touch = state.touches.first { return .send(.touch(touch)) }
         let deferredIn = startedAt + deferredDelayMs - now
         if needsDeferred { return deferredIn > 0 ? .sleep(ms: deferredIn) : .send(.deferredMatch) }
         return user.map { .send(.user($0)) } ?? .nothing
+    }
+
+    /// Returns whether a first open without a referral is to be matched by address.
+    private func needsDeferred(_ now: Int) -> Bool {
+        // A state that can't be kept may not be that of a first open.
+        isStorageUsable && deferredMatch && mayAsk && !state.isDeferredAnswered && state.affiliateId == nil
+            && state.answered.isEmpty
+            // A corrected first open is in the time of the service, which the device's clock does not show.
+            && (state.isFirstOpenCorrected == true || now - state.firstOpenAt <= oneDayMs)
     }
 
     private func body(of subject: Subject) -> RequestBody {
@@ -332,6 +439,7 @@ struct Engine: Sendable {
             body.firstOpenAt = state.firstOpenAt
             body.claimToken = touch.claimToken
             body.affiliateCode = touch.code
+            body.codeEnteredAt = touch.isEntered == true ? touch.at : nil
         case .deferredMatch:
             body.firstOpenAt = state.firstOpenAt
             body.deferred = true
@@ -350,9 +458,9 @@ struct Engine: Sendable {
         if clockErrorMs != 0, state.isFirstOpenCorrected != true {
             state.firstOpenAt += clockErrorMs
             state.isFirstOpenCorrected = true
-        } else if let touch {
+        } else if let touch, !correct(touch, verdict.clockError(of: "codeEnteredAt")) {
             state.answer(touch, isAccepted: isAttributed && verdict.body.touch != "unknown")
-        } else {
+        } else if touch == nil {
             state.isDeferredAnswered = true
         }
         guard isAttributed else { return }
@@ -360,6 +468,17 @@ struct Engine: Sendable {
             state.users[index].status = .pending
         }
         attributed(to: verdict.body.affiliateId)
+    }
+
+    /// Moves the time of a code by the error of the clock, once. Returns whether it did.
+    private mutating func correct(_ touch: Touch, _ clockErrorMs: Int) -> Bool {
+        let identity = touch.identity
+        guard clockErrorMs != 0,
+            let index = state.touches.firstIndex(where: { $0.identity.isSame(as: identity) && $0.isCorrected != true })
+        else { return false }
+        state.touches[index].at += clockErrorMs
+        state.touches[index].isCorrected = true
+        return true
     }
 
     private mutating func apply(_ verdict: Verdict, toUser id: String) {

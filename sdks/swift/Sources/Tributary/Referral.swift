@@ -29,7 +29,7 @@ struct Referral: Sendable {
             let encoded = parts.count == 1 ? "" : String(decoding: parts[1], as: UTF8.self)
             // A parameter with a malformed escape is not ours.
             guard values[name] == nil,
-                let value = encoded.replacingOccurrences(of: "+", with: " ").removingPercentEncoding
+                let value = encoded.replacingOccurrences(of: "+", with: " ").removingPercentEncoding, !value.isEmpty
             else { continue }
             values[name] = value
         }

@@ -47,10 +47,11 @@ struct Verdict: Sendable {
 /// What an answer means for the request.
 enum Answer: Sendable {
     case verdict(Verdict)
-    /// The key or the host is wrong: nothing can be delivered.
-    case misconfigured(status: Int)
-    /// No answer of the service. `afterMs` is what `Retry-After` says, else 0.
-    case failed(reason: String, afterMs: Int)
+    /// The service says that the key or the path is wrong: nothing can be delivered.
+    case misconfigured(status: Int, code: String)
+    /// No answer of the service. `afterMs` is what `Retry-After` says, else 0. `isStrange`: the host may be wrong.
+    /// `status` is nil if no response came.
+    case failed(reason: String, status: Int?, code: String?, afterMs: Int, isStrange: Bool)
 }
 
 private let requestTimeoutMs = 10_000
@@ -66,6 +67,7 @@ struct RequestBody: Encodable, Sendable {
     var firstOpenAt: Int?
     var claimToken: String?
     var affiliateCode: String?
+    var codeEnteredAt: Int?
     var deferred: Bool?
     var customerUserId: String?
     var identifiedAt: Int?
@@ -89,7 +91,7 @@ func send(
         cancelTimeout.withLock { $0 }?()
         switch result {
         case .success(let response): completion(classify(response, now: platform.now()))
-        case .failure(let error): completion(.failed(reason: error.localizedDescription, afterMs: 0))
+        case .failure(let error): completion(.failed(reason: error.localizedDescription, status: nil, code: nil, afterMs: 0, isStrange: false))
         }
     }
     let timeout = platform.after(requestTimeoutMs, cancel)
@@ -105,16 +107,21 @@ private func classify(_ response: Response, now: Int) -> Answer {
     let isRefusal =
         [400, 409, 413, 422].contains(status) || (status == 404 && unattributed.contains(code))
         || ([401, 403].contains(status) && badSignature.contains(code))
+    let date = response.date.flatMap(httpDate) ?? now
     if isSuccess || isRefusal {
-        let error = (response.date.flatMap(httpDate) ?? now) - now
+        let error = date - now
         let clockErrorMs = status == 400 && abs(error) > clockToleranceMs ? error : 0
         return .verdict(Verdict(isSuccess: isSuccess, status: status, body: body, clockErrorMs: clockErrorMs))
     }
-    if [401, 403, 404].contains(status) { return .misconfigured(status: status) }
-    return .failed(reason: "status \(status)", afterMs: response.retryAfter.map { retryAfter($0, now: now) } ?? 0)
+    let isStrange = [401, 403, 404].contains(status)
+    // Only the service's own answers have a code. A proxy in front of it answers the same while the service is away.
+    if isStrange, !code.isEmpty { return .misconfigured(status: status, code: code) }
+    let afterMs = response.retryAfter.map { retryAfter($0, now: date) } ?? 0
+    return .failed(
+        reason: "status \(status)", status: status, code: body.code, afterMs: afterMs, isStrange: isStrange)
 }
 
-/// Returns the delay that `Retry-After` asks for in seconds or as a date, ms.
+/// Returns the delay that `Retry-After` asks for in seconds or as a date, ms. `now` is the time of the answer.
 private func retryAfter(_ value: String, now: Int) -> Int {
     let isNumber = !value.isEmpty && value.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
     guard isNumber else { return min(max((httpDate(value) ?? now) - now, 0), oneDayMs) }

@@ -5,9 +5,13 @@ struct Touch: Codable, Sendable {
     let claimToken: String?
     let code: String?
     /// When it came, epoch ms.
-    let at: Int
+    var at: Int
+    /// True if a user entered the code.
+    let isEntered: Bool?
+    var isCorrected: Bool?
 
-    init(_ referral: Referral, at: Int) {
+    init(_ referral: Referral, at: Int, isEntered: Bool) {
+        self.isEntered = isEntered ? true : nil
         claimToken = referral.claimToken
         code = referral.code
         self.at = at
@@ -46,6 +50,8 @@ struct AnsweredTouch: Codable, Sendable {
 /// How many touches and how many users wait at most.
 let maxWaiting = 5
 private let maxAnswered = 10
+/// No clock that shows an earlier time is right: this SDK is younger.
+private let earliestMs = 1_735_000_000_000
 /// How long after the first open a deferred match is asked for, and how long a `Retry-After` may be, ms.
 let oneDayMs = 86_400_000
 let maxAgeMs = 90 * oneDayMs
@@ -55,9 +61,11 @@ struct State: Codable, Sendable {
     var version = 1
     /// The base address that the state belongs to, with `#test` if the key is a test key.
     let host: String
-    /// False after an opt-out. Everything else is then empty.
-    let enabled: Bool
-    let deviceId: String
+    /// False after an opt-out, and while the consent is undecided. Everything else that is stored is then empty.
+    var enabled: Bool
+    /// True if the person was not asked yet. Referrals and users then wait in memory.
+    var isUndecided: Bool?
+    var deviceId: String
     /// The first start on this device, epoch ms. Changes only if the clock of the device was wrong.
     var firstOpenAt: Int
     var isFirstOpenCorrected: Bool?
@@ -78,11 +86,20 @@ struct State: Codable, Sendable {
         firstOpenAt = now
     }
 
+    /// True if the person refused.
+    var isRefused: Bool { !enabled && isUndecided != true }
+
     var text: String {
+        var stored = self
+        if isUndecided == true {
+            stored.deviceId = ""
+            stored.touches = []
+            stored.users = []
+        }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Encoding texts, whole numbers and flags can't fail.
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        return (try? encoder.encode(stored)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
     /// Marks a touch as answered.
@@ -93,10 +110,21 @@ struct State: Codable, Sendable {
         answered = (answered + [AnsweredTouch(touch: identity, isAccepted: isAccepted)]).suffix(maxAnswered)
     }
 
-    /// Removes what has waited too long.
-    mutating func dropExpired(now: Int) {
+    /// Replaces times of a clock that was wrong and was set right meanwhile, and removes what has waited too long. Returns
+    /// whether a time was replaced. Corrected times are those of the service.
+    mutating func settleTimes(now: Int) -> Bool {
+        var isChanged = false
+        func settle(_ at: inout Int, _ isCorrected: Bool?) {
+            if isCorrected == true || (at <= now && (at >= earliestMs || now < earliestMs)) { return }
+            at = now
+            isChanged = true
+        }
+        settle(&firstOpenAt, isFirstOpenCorrected)
+        for index in touches.indices { settle(&touches[index].at, touches[index].isCorrected) }
+        for index in users.indices { settle(&users[index].at, users[index].isCorrected) }
         touches.removeAll { now - $0.at > maxAgeMs }
         users.removeAll { $0.status != .bound && now - $0.at > maxAgeMs }
+        return isChanged
     }
 }
 
@@ -105,6 +133,8 @@ enum Stored {
     case state(State)
     /// An opt-out counts for every host.
     case optOut(isDeferredAnswered: Bool)
+    /// The person was not asked yet, which counts for every host, too.
+    case undecided(isDeferredAnswered: Bool, firstOpenAt: Int?)
     /// Nothing, something damaged, or the state of another host.
     case nothing
 
@@ -112,11 +142,17 @@ enum Stored {
         struct Consent: Decodable {
             let enabled: Bool
             let isDeferredAnswered: Bool?
+            let isUndecided: Bool?
+            let firstOpenAt: Int?
         }
         let data = Data((text ?? "").utf8)
         let decoder = JSONDecoder()
         if let consent = try? decoder.decode(Consent.self, from: data), !consent.enabled {
-            self = .optOut(isDeferredAnswered: consent.isDeferredAnswered ?? false)
+            let isDeferredAnswered = consent.isDeferredAnswered ?? false
+            self =
+                consent.isUndecided == true
+                ? .undecided(isDeferredAnswered: isDeferredAnswered, firstOpenAt: consent.firstOpenAt)
+                : .optOut(isDeferredAnswered: isDeferredAnswered)
         } else if let state = try? decoder.decode(State.self, from: data), state.isWhole, state.host.isSame(as: host) {
             self = .state(state)
         } else {

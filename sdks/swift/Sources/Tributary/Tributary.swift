@@ -61,12 +61,34 @@ public enum Tributary {
         sdk.affiliateId
     }
 
+    /// Returns the device id, or nil without a consent or before `start`.
+    public static func deviceId() -> String? {
+        sdk.client?.deviceId
+    }
+
+    /// Passes the app's user id, and the creator's code as the attribute `tributary_code`, to the billing SDKs of the app. One
+    /// that fails or does not answer within ten seconds does not stop the others.
+    ///
+    /// - Parameter code: Is not passed on if it has `@` or spaces, or more than 64 characters.
+    @discardableResult
+    public static func linkPurchases(
+        userId: String, to sdks: [TributaryBillingSdk], code: String? = nil
+    ) async -> TributaryLinkResult {
+        await sdk.linker.link(userId, to: sdks, code: code)
+    }
+
+    /// Returns what the SDK knows, for a developer who looks for an error; nil before `start`. Changes and sends nothing.
+    public static func debugState() -> TributaryDebugState? {
+        sdk.client?.debugState
+    }
+
     /// Deletes everything that is stored. An opt-out survives.
     public static func reset() {
         sdk.make(.reset) { _ in }
     }
 
-    /// Deletes everything and sends nothing until it is enabled again.
+    /// The consent. False before the start of a new installation means that it is undecided: nothing is sent, and referrals
+    /// wait in memory for `setEnabled(true)`. False after the start is a refusal, which deletes everything.
     public static func setEnabled(_ enabled: Bool) {
         sdk.make(.setEnabled(enabled)) { _ in }
     }
@@ -82,13 +104,18 @@ final class Sdk: Sendable {
         var client: Client?
         /// The calls before the start.
         var calls: [Call] = []
+        /// The last `setEnabled` before the start.
+        var consent: Call?
     }
 
     private let platform: Platform
     private let shared = Locked(Shared())
 
+    let linker: PurchaseLinker
+
     init(platform: Platform) {
         self.platform = platform
+        linker = PurchaseLinker(platform: platform)
     }
 
     var client: Client? { shared.withLock { $0.client } }
@@ -109,8 +136,11 @@ final class Sdk: Sendable {
             // Another thread may have started it in the meantime.
             let client = shared.client ?? created
             shared.client = client
-            defer { shared.calls = [] }
-            return (client === created, client.start(shared.calls))
+            defer {
+                shared.calls = []
+                shared.consent = nil
+            }
+            return (client === created, client.start([shared.consent].compactMap { $0 } + shared.calls))
         }
         callbacks()
         if isFirst { platform.observe { created.retry() } }
@@ -129,10 +159,20 @@ final class Sdk: Sendable {
         }
     }
 
+    /// Keeps a call until the start. What concerns deletion and consent is always kept.
+    private func keep(_ call: Call, _ shared: inout Shared) {
+        switch call {
+        case .setEnabled: shared.consent = call
+        // It deletes the calls before it, too, so that there is always room for it.
+        case .reset: shared.calls = [call]
+        default: if shared.calls.count < maxCalls { shared.calls.append(call) }
+        }
+    }
+
     /// Makes a call now, or keeps it until the start.
     private func make(_ call: Call, then completion: @escaping @Sendable (Bool) -> Void) {
         let client = shared.withLock { shared in
-            if shared.client == nil, shared.calls.count < maxCalls { shared.calls.append(call) }
+            if shared.client == nil { keep(call, &shared) }
             return shared.client
         }
         guard let client else { return completion(false) }

@@ -17,7 +17,7 @@ struct Mismatch: Error, CustomStringConvertible {
 
 /// Plays a scenario like `sdks/conformance/play.mjs`, which defines the steps.
 final class Player {
-    private static let times: Set = ["firstOpenAt", "identifiedAt", "at", "notBefore"]
+    private static let times: Set = ["firstOpenAt", "identifiedAt", "codeEnteredAt", "at", "notBefore"]
     private static let steps: Set = [
         "start", "identify", "applyCode", "attribute", "reset", "setEnabled", "affiliate", "advance", "clock", "restart",
         "storage", "offline", "online", "foreground", "release", "sent", "state", "warnings", "outcome",
@@ -183,6 +183,10 @@ final class Player {
         wanted["acceptUnattributed"] = .bool(true)
         let time = path == "install" ? "firstOpenAt" : "identifiedAt"
         wanted[time] = wanted[time] ?? .number(0)
+        if path == "install", let code = wanted["affiliateCode"]?.string, entered.contains(code) {
+            wanted["codeEnteredAt"] = wanted["codeEnteredAt"] ?? .number(0)
+        }
+        wanted = wanted.filter { $0.value != .null }
         var body = received["body"]?.object ?? [:]
         let sdk = body.removeValue(forKey: "sdk")
         let full = resolve(.object(wanted))
@@ -192,6 +196,13 @@ final class Player {
         try expect(sdk ?? .null, .string("ios/\(Release.version)"))
         let apiKey = scenario["options"]?["apiKey"]?.string ?? "pk_live_test"
         try expect(received["authorization"] ?? .null, .string("Bearer \(apiKey)"))
+    }
+
+    /// The codes that the scenario enters.
+    private var entered: [String] {
+        (scenario["steps"]?.array ?? []).compactMap {
+            $0["applyCode"]?.string?.trimmingCharacters(in: .whitespacesAndNewlines)
+        }
     }
 
     private func expect(_ actual: Json, _ expected: Json) throws {

@@ -64,6 +64,41 @@ final class EngineTests: XCTestCase {
         return nil
     }
 
+    func testTheDebugStateSaysWhatIsQueuedSinceWhenAndUntilWhen() throws {
+        let clock = FakeClock(1_767_225_600_000)
+        var platform = Platform()
+        platform.now = { clock.now }
+        platform.random = { 0.5 }
+        var engine = Engine(
+            platform: platform, owner: "https://h.test", storedText: nil, isStorageUsable: true, deferredMatch: true)
+        engine.start([])
+        _ = engine.takeEffects()
+        let token = "11111111-1111-4111-8111-111111111111"
+        _ = engine.make(.attribute(Referral(claimToken: token, code: "CODE")))
+        _ = engine.make(.identify(userId: "u@x.test", signature: nil))
+        XCTAssertNil(engine.debugState.nextTryInSeconds, "a request is under way")
+        let request = try XCTUnwrap(sent(engine.takeEffects()))
+        for (index, code) in [nil, "unavailable", "u@x.test"].enumerated() {
+            let id = index == 0 ? request.id : try XCTUnwrap(sent(engine.takeEffects())).id
+            let status = code == nil ? nil : 503
+            engine.finished(
+                requestId: id, .failed(reason: "", status: status, code: code, afterMs: 0, isStrange: false))
+            if index < 2 { _ = engine.make(.applyCode(Referral(claimToken: nil, code: "CODE\(index)"))) }
+        }
+        clock.shift(1500)
+        let state = engine.debugState
+        XCTAssertEqual(state.attribution, .unknown)
+        XCTAssertTrue(state.hasUser)
+        XCTAssertEqual(state.queued.map(\.kind), [.token, .code, .code, .deferred, .user])
+        XCTAssertEqual(state.queued.map(\.ageSeconds), [1, 1, 1, nil, 1])
+        XCTAssertEqual(state.answers.map(\.outcome), [.failed, .failed, .failed])
+        XCTAssertEqual(state.answers.map(\.status), [nil, 503, 503])
+        XCTAssertEqual(state.answers.map(\.code), [nil, "unavailable", nil])
+        // The third failure waits eight seconds, less a random quarter.
+        XCTAssertEqual(state.nextTryInSeconds, 5)
+        for secret in [token, "CODE", "u@x.test"] { XCTAssertFalse("\(state)".contains(secret)) }
+    }
+
     func testARefusedDeferredMatchIsAskedAgainByADeviceWhoseClockIsTwoDaysFast() throws {
         let clock = FakeClock(2 * oneDayMs)
         var platform = Platform()
@@ -184,6 +219,11 @@ final class SdkTests: XCTestCase {
         _ answers: Answers, clock: FakeClock = FakeClock(0), options: TributaryOptions = .init(), apiKey: String? = "k",
         info: [String: String] = ["TributaryAPIBaseURL": "https://h.test/"]
     ) -> Bool {
+        newProcess(answers, clock, info)
+        return Tributary.start(apiKey: apiKey, options: options)
+    }
+
+    private func newProcess(_ answers: Answers, _ clock: FakeClock, _ info: [String: String]) {
         var platform = Platform()
         platform.fetch = answers.fetch
         platform.info = { info[$0] }
@@ -192,7 +232,6 @@ final class SdkTests: XCTestCase {
         platform.storage = Memory()
         platform.observe = { _ in }
         Tributary.current.withLock { $0 = Sdk(platform: platform) }
-        return Tributary.start(apiKey: apiKey, options: options)
     }
 
     func testAppsAskForADeferredMatchUnlessTheyTurnItOff() async throws {
@@ -213,6 +252,73 @@ final class SdkTests: XCTestCase {
         let request = answers.requests.withLock { $0.first }
         XCTAssertEqual(request?.url?.absoluteString, "https://h.test/sdk/identify")
         XCTAssertEqual(request?.value(forHTTPHeaderField: "Authorization"), "Bearer pk_live_plist")
+    }
+
+    func testTheConsentRecipeOfTheReadmeKeepsTheLinkUntilTheConsent() async {
+        for isAccepted in [true, false] {
+            let answers = Answers()
+            let info = ["TributaryAPIKey": "pk_live_plist", "TributaryAPIBaseURL": "https://h.test/"]
+            newProcess(answers, FakeClock(0), info)
+            launchWithConsent(hasConsent: false)
+            await Tributary.attribute(url: URL(string: "https://x.test/?via=spring")!)
+            XCTAssertEqual(answers.requests.withLock { $0.count }, 0)
+            onConsentChosen(isAccepted: isAccepted)
+            await Tributary.attribute(url: URL(string: "https://x.test/?via=spring")!)
+            XCTAssertEqual(answers.requests.withLock { $0.count }, isAccepted ? 1 : 0)
+            XCTAssertEqual(Tributary.attributedAffiliateId(), isAccepted ? "aff_1" : nil)
+        }
+    }
+
+    func testTheDeviceIdIsTheOneThatIsSentAndNilWithoutAConsent() async throws {
+        let answers = Answers()
+        newProcess(answers, FakeClock(0), ["TributaryAPIBaseURL": "https://h.test"])
+        XCTAssertNil(Tributary.deviceId())
+        XCTAssertNil(Tributary.debugState())
+        Tributary.setEnabled(false)
+        Tributary.start(apiKey: "k", options: .init(deferredMatch: false))
+        XCTAssertNil(Tributary.deviceId())
+        XCTAssertEqual(Tributary.debugState()?.consent, .undecided)
+        Tributary.setEnabled(true)
+        await Tributary.applyCode("SPRING")
+        let body = try XCTUnwrap(answers.requests.withLock { $0.first?.httpBody })
+        XCTAssertEqual(try Json(text: String(decoding: body, as: UTF8.self))["deviceId"]?.string, Tributary.deviceId())
+        let first = Tributary.deviceId()
+        Tributary.reset()
+        XCTAssertNotNil(Tributary.deviceId())
+        XCTAssertNotEqual(Tributary.deviceId(), first)
+        Tributary.setEnabled(false)
+        XCTAssertNil(Tributary.deviceId())
+    }
+
+    func testTheDebugStateHasTheFieldsOfTheSpecificationAndNothingPersonal() async throws {
+        _ = start(Answers(), options: .init(deferredMatch: false), apiKey: "pk_test_1")
+        await Tributary.applyCode("SECRETCODE")
+        await Tributary.identify(userId: "u@x.test")
+        let state = try XCTUnwrap(Tributary.debugState())
+        let expected: [String: Json] = [
+            "sdk": .string("ios/\(Release.version)"), "host": .string("https://h.test#test"),
+            "consent": .string("granted"), "deviceId": .string(String(try XCTUnwrap(Tributary.deviceId()).prefix(8))),
+            "isStored": .bool(true), "attribution": .string("attributed"), "hasUser": .bool(true), "queued": .array([]),
+            "answers": .array(
+                ["code", "user"].map { kind in
+                    .object([
+                        "kind": .string(kind), "outcome": .string("accepted"), "status": .number(200), "code": .null,
+                    ])
+                }),
+            "nextTryInSeconds": .null,
+        ]
+        XCTAssertEqual(try Json(text: "\(state)"), .object(expected))
+    }
+
+    func testTheDebugStateSaysHowLongTheDeferredMatchWaits() {
+        _ = start(Answers())
+        XCTAssertEqual(Tributary.debugState()?.queued, [.init(kind: .deferred, ageSeconds: nil)])
+        XCTAssertEqual(Tributary.debugState()?.nextTryInSeconds, 2)
+        XCTAssertEqual(Tributary.debugState()?.attribution, .unknown)
+        Tributary.setEnabled(false)
+        XCTAssertEqual(Tributary.debugState()?.queued, [])
+        XCTAssertEqual(Tributary.debugState()?.consent, .refused)
+        XCTAssertEqual(Tributary.debugState()?.attribution, TributaryDebugState.Attribution.none)
     }
 
     func testAddressesThatAreNoBaseAddressAreRefused() {

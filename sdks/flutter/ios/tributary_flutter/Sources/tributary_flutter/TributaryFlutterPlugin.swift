@@ -35,6 +35,10 @@ public final class TributaryFlutterPlugin: NSObject, FlutterPlugin {
             Tributary.applyCode(text("code") ?? "", completion: onResult)
         case "attributedAffiliateId":
             result(Tributary.attributedAffiliateId())
+        case "deviceId":
+            result(Tributary.deviceId())
+        case "debugState":
+            result(Tributary.debugState()?.description)
         case "reset":
             Tributary.reset()
             result(nil)

@@ -73,13 +73,37 @@ public object Tributary {
     @JvmStatic
     public fun attributedAffiliateId(): String? = sdk.attributedAffiliateId()
 
+    /** Returns the device id, or null without a consent or if the state is not read yet. */
+    @JvmStatic
+    public fun deviceId(): String? = sdk.deviceId()
+
+    /**
+     * Passes the app's user id, and the creator's code as the attribute `tributary_code`, to the billing SDKs of the app. Call it on
+     * the main thread. One that fails or does not answer within ten seconds does not stop the others. A code with `@` or spaces, or
+     * longer than 64 characters, is not passed on.
+     */
+    @JvmStatic
+    @JvmOverloads
+    public fun linkPurchases(userId: String, sdks: List<BillingSdk>, code: String? = null, onResult: LinkCallback? = null) {
+        sdk.linkPurchases(userId, sdks, code, onResult)
+    }
+
+    /** Passes on what the SDK knows, for a developer who looks for an error; null before the start. Changes and sends nothing. */
+    @JvmStatic
+    public fun debugState(onState: DebugCallback) {
+        sdk.debugState(onState)
+    }
+
     /** Deletes everything that is stored. */
     @JvmStatic
     public fun reset() {
         sdk.reset()
     }
 
-    /** Deletes everything and sends nothing until it is enabled again. */
+    /**
+     * The consent. False before the start of a new installation means that it is undecided: nothing is sent, and referrals wait in
+     * memory for `setEnabled(true)`. False after the start is a refusal, which deletes everything.
+     */
     @JvmStatic
     public fun setEnabled(enabled: Boolean) {
         sdk.setEnabled(enabled)

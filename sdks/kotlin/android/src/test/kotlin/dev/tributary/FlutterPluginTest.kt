@@ -8,6 +8,7 @@ import io.flutter.plugin.common.MethodCall
 import io.flutter.plugin.common.MethodChannel
 import org.junit.After
 import org.junit.Assert.assertEquals
+import org.junit.Assert.assertTrue
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
@@ -54,6 +55,7 @@ class FlutterPluginTest {
             }
         }
         plugin.onAttachedToEngine(FlutterPlugin.FlutterPluginBinding(app, messenger))
+        assertEquals(null, call("debugState"))
         assertEquals(false, call("start", "deferredMatch" to false))
         assertEquals(
             true,
@@ -63,6 +65,11 @@ class FlutterPluginTest {
         assertEquals(true, call("applyCode", "code" to "SUMMER"))
         assertEquals(true, call("identify", "userId" to "u", "signature" to null))
         assertEquals("aff_1", call("attributedAffiliateId"))
+        val deviceId = call("deviceId") as String
+        assertTrue("\"deviceId\":\"$deviceId\"" in service.bodies.take())
+        val state = call("debugState") as String
+        for (field in listOf("\"sdk\":\"android/", "\"attribution\":\"attributed\"", "\"deviceId\":\"${deviceId.take(8)}\""))
+            assertTrue(state, field in state)
         assertEquals(listOf("onAttribution" to "aff_1"), sentToDart)
         call("reset")
         assertEquals(null, call("attributedAffiliateId"))

@@ -72,6 +72,28 @@ class TributaryTest {
     }
 
     @Test
+    fun `the consent recipe of the README keeps the link until the consent`() {
+        val sdks = File(System.getProperty("sdks"))
+        val recipe = File(sdks, "kotlin/android/src/test/kotlin/dev/tributary/ConsentRecipe.kt").readText()
+        assertTrue("```kotlin\n${recipe.substringAfter("word for word.\n")}```" in File(sdks, "kotlin/README.md").readText())
+        val info = shadowOf(app.packageManager).getInternalMutablePackageInfo(app.packageName)
+        info.applicationInfo?.metaData = Bundle().apply {
+            putString("dev.tributary.API_KEY", "pk_live_test")
+            putString("dev.tributary.API_BASE_URL", url)
+        }
+        launchWithConsent(app, false)
+        var isAnswered = false
+        Tributary.attribute(Uri.parse("https://x.test/?via=spring")) { isAnswered = true }
+        awaitOnMainThread("The result of attribute") { isAnswered }
+        assertTrue(bodies.isEmpty())
+        onConsentChosen(true)
+        awaitOnMainThread("The affiliate") { Tributary.attributedAffiliateId() == "aff_1" }
+        assertTrue("\"affiliateCode\":\"spring\"" in bodies.take())
+        onConsentChosen(false)
+        assertNull(Tributary.attributedAffiliateId())
+    }
+
+    @Test
     fun `a start without a key logs one line`() {
         assertFalse(Tributary.start(app, options = TributaryOptions(url)))
         assertEquals(

@@ -7,9 +7,19 @@ import java.util.TimeZone
 
 /** What an answer means for the request. */
 internal sealed class Answer {
+    /** How [DebugState] names the meaning. */
+    abstract val outcome: String
+
+    /** The HTTP status, or null if no response came. */
+    abstract val status: Int?
+
+    /** The code of the problem, if the body has one. */
+    abstract val code: String?
+
     /** The service took the request, or refused it for good. */
     class Verdict(
         val isSuccess: Boolean,
+        override val status: Int,
         /** The attribution or the problem document of the service. `attributionId` is null if there is no attribution. */
         private val body: Map<*, *>,
         private val clockErrorMs: Long,
@@ -17,7 +27,8 @@ internal sealed class Answer {
         val isAttributed get() = isSuccess && body["attributionId"] is String
         val affiliateId get() = body["affiliateId"] as? String
         val isUnknownCode get() = body["touch"] == "unknown"
-        val code get() = body["code"] as? String
+        override val code get() = body["code"] as? String
+        override val outcome get() = if (isSuccess) "accepted" else "refused"
 
         /**
          * Returns by how much the device's clock is behind the service, ms, if that may be why the service refused the
@@ -31,18 +42,27 @@ internal sealed class Answer {
         override fun toString(): String = "${if (isSuccess) "ok" else "refused"} ${Json.write(body)}"
     }
 
-    /** The key or the host is wrong: nothing can be delivered. */
-    class Misconfigured(val status: Int) : Answer() {
+    /** The service says that the key or the path is wrong: nothing can be delivered. */
+    class Misconfigured(override val status: Int, override val code: String) : Answer() {
+        override val outcome get() = "stopped"
+
         override fun toString(): String = "misconfigured $status"
     }
 
     /** No answer of the service. `afterMs` is what `Retry-After` says, else 0. */
-    class Failed(private val reason: Any?, val afterMs: Long = 0) : Answer() {
+    class Failed(val reason: Any?, val afterMs: Long = 0, override val code: String? = null) : Answer() {
+        override val outcome get() = "failed"
+        override val status get() = reason as? Int
+
+        /** Whether the status may mean that the host is wrong. */
+        val isStrange get() = reason in STRANGE
+
         override fun toString(): String = "failed $reason"
     }
 
     companion object {
         private const val CLOCK_TOLERANCE_MS = 60_000L
+        private val STRANGE = setOf(401, 403, 404)
         private val FINAL = setOf(400, 409, 413, 422)
         private val UNATTRIBUTED = setOf("no_attributable_click", "no_attribution")
         private val BAD_SIGNATURE = setOf("signature_required", "invalid_signature")
@@ -53,7 +73,8 @@ internal sealed class Answer {
             val status = response.status
             val body = parse(response.text)
             val code = body["code"]
-            val error = (instant(response.date) ?: now) - now
+            val date = instant(response.date) ?: now
+            val error = date - now
             val clockErrorMs = if (status == 400 && Math.abs(error) > CLOCK_TOLERANCE_MS) error else 0
             val id = body["attributionId"]
             val isSuccess = status == 200 && "attributionId" in body && (id == null || id is String)
@@ -61,9 +82,10 @@ internal sealed class Answer {
                 (status == 404 && code in UNATTRIBUTED) ||
                 ((status == 401 || status == 403) && code in BAD_SIGNATURE)
             return when {
-                isSuccess || isFinal -> Verdict(isSuccess, body, clockErrorMs)
-                status == 401 || status == 403 || status == 404 -> Misconfigured(status)
-                else -> Failed(status, retryAfter(response.retryAfter, now))
+                isSuccess || isFinal -> Verdict(isSuccess, status, body, clockErrorMs)
+                // Only the service's own answers have a code. A proxy in front of it answers the same while the service is away.
+                status in STRANGE && code is String && code.isNotEmpty() -> Misconfigured(status, code)
+                else -> Failed(status, retryAfter(response.retryAfter, date), code as? String)
             }
         }
 
@@ -73,7 +95,7 @@ internal sealed class Answer {
             emptyMap<String, Any?>()
         }
 
-        /** Returns the delay that `Retry-After` asks for in seconds or as a date, ms. */
+        /** Returns the delay that `Retry-After` asks for in seconds or as a date, ms. `now` is the time of the answer. */
         private fun retryAfter(value: String?, now: Long): Long {
             val ms = when {
                 value == null -> 0

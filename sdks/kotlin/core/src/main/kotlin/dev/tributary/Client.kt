@@ -37,31 +37,63 @@ internal class Client(private val platform: Platform, private val settings: Sett
         object Pause : Job()
 
         /** A request to send next. A deferred match has neither a touch nor a user. */
-        class Send(val touch: Touch? = null, val user: User? = null) : Job()
+        class Send(val touch: Touch? = null, val user: User? = null) : Job() {
+            /** How [DebugState] names it. */
+            val kind get() = when {
+                user != null -> "user"
+                touch == null -> "deferred"
+                touch.referral.claimToken != null -> "token"
+                else -> "code"
+            }
+        }
     }
 
     private val log = settings.log
 
     /** False if the storage failed: it may hold a state that must not be overwritten. */
     private var isStorageUsable = true
+
+    /** Whether what is stored was deleted by a call: every write then tries the storage, also after it failed. */
+    private var isReplaced = false
+
+    /** Whether this installation has no state yet. */
+    private var isFresh = false
     private var state = load()
     private var deferredMatch = settings.deferredMatch
     private var isDelayOver = false
-    private var isReferrerAwaited = awaitsReferrer && state.enabled
+    private var isReferrerAwaited = awaitsReferrer && !state.isRefused
 
     /** False after a reset or an opt-out. */
     private var isReferrerWanted = true
     private var isMisconfigured = false
     private var isHeld = false
     private var failures = 0
+    private var failedAt = 0L
+
+    /** Whether the log names an answer that was not of the service. */
+    private var isReported = false
     private var request: Request? = null
 
     /** Whether the next request waits for the referrer or for the time of the deferred match. */
     private var isPausing = false
     private var cancelRetry: Cancel? = null
+
+    /** When `cancelRetry` is due, epoch ms. */
+    private var retryAt = 0L
+
+    /** When the deferred match may be asked for, epoch ms. */
+    private val deferredAt = platform.now() + DEFERRED_DELAY_MS
+    private val referrerAt = platform.now() + REFERRER_DELAY_MS
+
+    /** The last answers of this process. */
+    private var answers: List<DebugState.Answered> = emptyList()
     private var waiters: List<Waiter> = emptyList()
 
-    val isEnabled get() = state.enabled
+    /** Whether the app store may be asked for the referrer: not after a refusal. */
+    val mayAskReferrer get() = !state.isRefused
+
+    /** The device id, or null without a consent. */
+    val deviceId get() = state.deviceId.takeIf { state.enabled }
 
     init {
         settings.onAffiliate(state.affiliateId)
@@ -71,28 +103,30 @@ internal class Client(private val platform: Platform, private val settings: Sett
 
     /** Makes the calls that came before the start, and begins to deliver. */
     fun start(calls: List<(Client) -> Unit>) {
-        if (state.enabled) save()
         isMisconfigured = false
-        // Nothing is sent until every call is queued: touches go first, and an opt-out holds for this start.
+        // Nothing is stored or sent until every call is queued: touches go first, and an opt-out holds for this start.
         isHeld = true
         for (call in calls) call(this)
         isHeld = false
+        if (state.enabled || isReplaced) save()
         retry()
     }
 
-    /** Tries again at once: the device is connected again, or the app is back in the foreground. */
+    /** Tries again: the device is connected again, or the app is back in the foreground. */
     fun retry() {
-        failures = 0
-        flush()
+        val wait = failedAt + EVENT_DELAY_MS - platform.now()
+        // These events come often, also while the service is down. After the clock was set back nothing is known.
+        if (failures > 0 && wait in 1..EVENT_DELAY_MS) retryAfter(wait) else flush()
     }
 
     /** Takes what the app store says about the installation. Returns whether it need not be asked again. */
     fun referrerAnswered(referral: Referral?): Boolean {
         if (!isReferrerWanted) return false
-        if (referral != null) addTouch(referral)
+        if (referral != null) addTouch(referral, false)
         isReferrerAwaited = false
         flush()
-        return isStorageUsable
+        // Until the consent the referrer is in memory only.
+        return isStorageUsable && state.enabled
     }
 
     fun identify(userId: String, signature: String?, onResult: (Boolean) -> Unit) {
@@ -100,7 +134,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
             log.warn("identify: the user id must be a text of 1 to 512 characters.")
             return onResult(false)
         }
-        if (!state.enabled) return onResult(false)
+        if (state.isRefused) return onResult(false)
         val known = state.users.find { it.id == userId }
         if (known?.status == Status.BOUND) return onResult(true)
         val isNew = known == null || known.signature != signature
@@ -122,11 +156,11 @@ internal class Client(private val platform: Platform, private val settings: Sett
 
     /** Delivers a referral. A referral that was refused is asked for again only if a user enters it. */
     fun refer(referral: Referral?, isEntered: Boolean, onResult: (Boolean) -> Unit) {
-        if (referral == null || !state.enabled) return onResult(false)
+        if (referral == null || state.isRefused) return onResult(false)
         val identity = referral.identity
         if (isEntered && state.answerTo(identity) == false)
             state.answered = state.answered.filter { it.identity != identity }
-        deliver(addTouch(referral))
+        deliver(addTouch(referral, isEntered))
         await(onResult) {
             if (state.touches.any { it.identity == identity }) null else state.answerTo(identity) ?: false
         }
@@ -135,19 +169,68 @@ internal class Client(private val platform: Platform, private val settings: Sett
     fun reset() {
         // The next person on this device has not come from a link of this one.
         settings.onReset()
-        replaceState(state.enabled, true)
+        replaceState(state.enabled, true, state.isUndecided)
     }
 
+    /**
+     * True is the consent. False before the start of a new installation means that the consent is undecided: referrals and users
+     * wait in memory. Otherwise it is a refusal, which deletes everything.
+     */
     fun setEnabled(enabled: Boolean) {
-        if (state.enabled != enabled) replaceState(enabled, state.isDeferredAnswered)
+        if (enabled && state.isUndecided) {
+            state.enabled = true
+            state.isUndecided = false
+            save()
+            flush()
+        } else if (isHeld && !enabled && (isFresh || state.isUndecided)) {
+            // Before the start this is no decision of the person.
+            state.enabled = false
+            state.isUndecided = true
+            isReplaced = true
+            save()
+        } else if (state.enabled != enabled || state.isUndecided) {
+            replaceState(enabled, state.isDeferredAnswered)
+        }
     }
+
+    fun debugState(): DebugState {
+        val now = platform.now()
+        val touches = state.touches.map { Job.Send(it) to it.at }
+        val deferred = if (!state.isRefused && needsDeferred(now)) listOf(Job.Send() to null) else emptyList()
+        val users = state.users.filter { it.status == Status.PENDING }.map { Job.Send(user = it) to it.at }
+        val queued = (touches + deferred + users).map { (job, at) ->
+            DebugState.Queued(job.kind, at?.let { maxOf(0, now - it) / 1000 })
+        }
+        val tryAt = when {
+            queued.isEmpty() || request != null -> null
+            cancelRetry != null -> retryAt
+            isPausing -> if (isReferrerAwaited) referrerAt else deferredAt
+            else -> null
+        }
+        return DebugState(
+            sdk = sdk,
+            host = owner,
+            consent = if (state.enabled) "granted" else if (state.isUndecided) "undecided" else "refused",
+            deviceId = deviceId?.take(DEVICE_ID_LENGTH),
+            isStored = isStorageUsable,
+            attribution = if (state.affiliateId != null) "attributed" else if (queued.isEmpty()) "none" else "unknown",
+            hasUser = state.users.isNotEmpty(),
+            queued = queued,
+            answers = answers,
+            nextTryInSeconds = tryAt?.let { maxOf(0, it - now + 999) / 1000 },
+        )
+    }
+
+    private val sdk get() = "${platform.name}/$VERSION"
 
     /** What the state belongs to. A live key reports everything anew: what a test key reported never earns. */
     private val owner: String
         get() = if (settings.apiKey.startsWith("pk_test_")) "${settings.host}#test" else settings.host
 
-    private fun emptyState(enabled: Boolean, isDeferredAnswered: Boolean = false) =
-        State(owner, enabled, if (enabled) platform.newId() else "", platform.now(), isDeferredAnswered)
+    private fun emptyState(enabled: Boolean, isDeferredAnswered: Boolean = false, isUndecided: Boolean = false): State {
+        val id = if (enabled || isUndecided) platform.newId() else ""
+        return State(owner, enabled, id, platform.now(), isDeferredAnswered, isUndecided)
+    }
 
     private fun load(): State {
         val text = try {
@@ -157,7 +240,9 @@ internal class Client(private val platform: Platform, private val settings: Sett
             log.debug { "The storage cannot be read. The state lives in memory only: $error" }
             null
         }
-        return text?.let { State.parse(it, owner) { isDeferredAnswered -> emptyState(false, isDeferredAnswered) } } ?: emptyState(true)
+        val stored = text?.let { State.parse(it, owner) { isAnswered, isUndecided -> emptyState(false, isAnswered, isUndecided) } }
+        isFresh = stored == null
+        return stored ?: emptyState(true)
     }
 
     private fun save() {
@@ -165,7 +250,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
     }
 
     private fun store(text: String?) {
-        if (!isStorageUsable) return
+        if (!isStorageUsable && !isReplaced) return
         try {
             if (text == null) settings.storage.delete() else settings.storage.write(text)
         } catch (error: Exception) {
@@ -175,8 +260,9 @@ internal class Client(private val platform: Platform, private val settings: Sett
     }
 
     /** Deletes everything but the consent and whether the deferred match is done. */
-    private fun replaceState(enabled: Boolean, isDeferredAnswered: Boolean) {
+    private fun replaceState(enabled: Boolean, isDeferredAnswered: Boolean, isUndecided: Boolean = false) {
         deferredMatch = false
+        isReplaced = true
         isReferrerAwaited = false
         isReferrerWanted = false
         isPausing = false
@@ -185,17 +271,17 @@ internal class Client(private val platform: Platform, private val settings: Sett
         cancelRetry?.cancel()
         cancelRetry = null
         failures = 0
-        state = emptyState(enabled, isDeferredAnswered)
+        state = emptyState(enabled, isDeferredAnswered, isUndecided)
         store(if (enabled && !settings.deferredMatch) null else state.write())
         settings.onAffiliate(null)
         settle()
     }
 
     /** Returns whether the touch is new. */
-    private fun addTouch(referral: Referral): Boolean {
+    private fun addTouch(referral: Referral, isEntered: Boolean): Boolean {
         val identity = referral.identity
         if (state.touches.any { it.identity == identity } || state.answerTo(identity) != null) return false
-        state.touches = (state.touches + Touch(referral, platform.now())).takeLast(State.MAX_WAITING)
+        state.touches = (state.touches + Touch(referral, platform.now(), isEntered)).takeLast(State.MAX_WAITING)
         save()
         return true
     }
@@ -218,6 +304,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
 
     private fun retryAfter(ms: Long) {
         cancelRetry?.cancel()
+        retryAt = platform.now() + ms
         cancelRetry = platform.after(ms) {
             cancelRetry = null
             flush()
@@ -235,21 +322,15 @@ internal class Client(private val platform: Platform, private val settings: Sett
     private fun nextJob(): Job? {
         val now = platform.now()
         if (!state.enabled || isMisconfigured) return null
-        state.dropExpired(now)
+        if (state.settleTimes(now)) save()
         val user = state.users.find { it.status == Status.PENDING }
         val touch = state.touches.firstOrNull()
-        // A state that can't be kept may not be that of a first open.
-        val needsDeferred = isStorageUsable &&
-            deferredMatch &&
-            !state.isDeferredAnswered &&
-            state.affiliateId == null &&
-            state.answered.isEmpty() &&
-            // A corrected first open is in the time of the service, which the device's clock does not show.
-            (state.isFirstOpenCorrected || now - state.firstOpenAt <= State.DAY_MS)
+        val needsDeferred = needsDeferred(now)
         if (touch == null && !needsDeferred && user == null) return null
         val pause = state.notBefore - now
         if (pause in 1..State.DAY_MS) {
-            retryAfter(pause)
+            // Devices that received the same time do not come all at once.
+            retryAfter((pause * (1 + platform.random() / 2)).toLong())
             return null
         }
         return when {
@@ -260,10 +341,21 @@ internal class Client(private val platform: Platform, private val settings: Sett
         }
     }
 
+    /** Whether a first open without a referral is to be matched by address. */
+    private fun needsDeferred(now: Long): Boolean =
+        // A state that can't be kept may not be that of a first open.
+        isStorageUsable &&
+            deferredMatch &&
+            !state.isDeferredAnswered &&
+            state.affiliateId == null &&
+            state.answered.isEmpty() &&
+            // A corrected first open is in the time of the service, which the device's clock does not show.
+            (state.isFirstOpenCorrected || now - state.firstOpenAt <= State.DAY_MS)
+
     private fun perform(job: Job.Send) {
         val (touch, user) = job.touch to job.user
         val path = if (user == null) "install" else "identify"
-        val common = fields("deviceId" to state.deviceId, "acceptUnattributed" to true, "sdk" to "${platform.name}/$VERSION")
+        val common = fields("deviceId" to state.deviceId, "acceptUnattributed" to true, "sdk" to sdk)
         val body = common + if (user != null) {
             fields("customerUserId" to user.id, "identifiedAt" to user.at, "signature" to user.signature)
         } else {
@@ -271,6 +363,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
                 "firstOpenAt" to state.firstOpenAt,
                 "claimToken" to touch?.referral?.claimToken,
                 "affiliateCode" to touch?.referral?.code,
+                "codeEnteredAt" to touch?.takeIf { it.isEntered }?.at,
                 "deferred" to if (touch == null) true else null,
             )
         }
@@ -296,6 +389,8 @@ internal class Client(private val platform: Platform, private val settings: Sett
         current.cancelTimeout?.cancel()
         val answer = read()
         log.debug { "$path: $answer" }
+        val code = answer.code?.takeIf(PUBLIC_CODE::matches)
+        answers = (answers + DebugState.Answered(job.kind, answer.outcome, answer.status, code)).takeLast(MAX_ANSWERS)
         when (answer) {
             is Answer.Verdict -> {
                 failures = 0
@@ -313,14 +408,18 @@ internal class Client(private val platform: Platform, private val settings: Sett
             }
             is Answer.Failed -> {
                 failures += 1
+                failedAt = platform.now()
+                if (answer.isStrange && !isReported) {
+                    isReported = true
+                    log.warn("Something answered ${answer.reason}: check the base address.")
+                }
                 if (answer.afterMs > 0) {
-                    state.notBefore = platform.now() + answer.afterMs
+                    state.notBefore = failedAt + answer.afterMs
                     save()
                 }
-                if (failures < TRIES) {
-                    val backoff = Math.min(1000L shl failures, LONGEST_BACKOFF_MS)
-                    retryAfter(Math.max((backoff * (0.5 + platform.random() / 2)).toLong(), answer.afterMs))
-                }
+                val factor = 1 + platform.random() / 2
+                val wait = if (failures < TRIES) 1000L shl failures else LONG_WAIT_MS
+                retryAfter(Math.max(wait * (factor - 0.5), answer.afterMs * factor).toLong())
                 settle()
             }
         }
@@ -332,7 +431,13 @@ internal class Client(private val platform: Platform, private val settings: Sett
             state.firstOpenAt += clockErrorMs
             state.isFirstOpenCorrected = true
         } else if (touch != null) {
-            state.answer(touch, answer.isAttributed && !answer.isUnknownCode)
+            val codeErrorMs = answer.clockErrorOf("codeEnteredAt")
+            if (codeErrorMs != 0L && !touch.isCorrected) {
+                touch.at += codeErrorMs
+                touch.isCorrected = true
+            } else {
+                state.answer(touch, answer.isAttributed && !answer.isUnknownCode)
+            }
         } else {
             state.isDeferredAnswered = true
         }
@@ -381,10 +486,19 @@ internal class Client(private val platform: Platform, private val settings: Sett
     }
 
     private companion object {
+        /** After so many failures in a row the waits are long. */
         const val TRIES = 6
-        const val LONGEST_BACKOFF_MS = 60_000L
+        const val LONG_WAIT_MS = 600_000L
+
+        /** How long after a failure a start, a connection or the foreground waits. */
+        const val EVENT_DELAY_MS = 5_000L
         const val DEFERRED_DELAY_MS = 2_000L
         const val REFERRER_DELAY_MS = 5_000L
         const val MAX_USER_ID_LENGTH = 512
+
+        /** What [DebugState] shows of a device id, of the answers and of their codes. */
+        const val DEVICE_ID_LENGTH = 8
+        const val MAX_ANSWERS = 10
+        val PUBLIC_CODE = Regex("[a-z_]{1,64}")
     }
 }

@@ -26,7 +26,8 @@ public class Referral internal constructor(public val claimToken: String?, publi
             val values = HashMap<String, String>()
             for (pair in query.split('&')) {
                 val name = pair.substringBefore('=')
-                if (name !in values) decode(pair.substringAfter('=', ""))?.let { values[name] = it }
+                // An empty value is none.
+                if (name !in values) decode(pair.substringAfter('=', ""))?.takeIf(String::isNotEmpty)?.let { values[name] = it }
             }
             return of(values["claim_token"], values["via"])
         }

@@ -1,7 +1,8 @@
 package dev.tributary
 
 /** A referral that was not answered yet. */
-internal class Touch(val referral: Referral, val at: Long) {
+internal class Touch(val referral: Referral, var at: Long, val isEntered: Boolean) {
+    var isCorrected = false
     val identity get() = referral.identity
 }
 
@@ -20,12 +21,14 @@ internal class AnsweredTouch(val identity: String, val isAccepted: Boolean)
 internal class State(
     /** The base address that the state belongs to. */
     val host: String,
-    /** False after an opt-out. Everything else is then empty. */
-    val enabled: Boolean,
+    /** False after an opt-out, and while the consent is undecided. Everything else that is stored is then empty. */
+    var enabled: Boolean,
     val deviceId: String,
     /** The first start of this installation, epoch ms. Changes only if the clock of the device was wrong. */
     var firstOpenAt: Long,
     var isDeferredAnswered: Boolean = false,
+    /** Whether the person was not asked yet. Referrals and users then wait in memory. */
+    var isUndecided: Boolean = false,
 ) {
     var isFirstOpenCorrected = false
     var affiliateId: String? = null
@@ -36,6 +39,9 @@ internal class State(
     /** No request before this instant (`Retry-After`), epoch ms. */
     var notBefore = 0L
 
+    /** Whether the person refused. */
+    val isRefused get() = !enabled && !isUndecided
+
     fun answerTo(identity: String): Boolean? = answered.find { it.identity == identity }?.isAccepted
 
     /** Marks a touch as answered. */
@@ -45,10 +51,23 @@ internal class State(
         answered = (others + AnsweredTouch(touch.identity, isAccepted)).takeLast(MAX_ANSWERED)
     }
 
-    /** Removes what has waited too long. */
-    fun dropExpired(now: Long) {
+    /**
+     * Replaces times of a clock that was wrong and was set right meanwhile, and removes what has waited too long. Returns whether a
+     * time was replaced. Corrected times are those of the service.
+     */
+    fun settleTimes(now: Long): Boolean {
+        var isChanged = false
+        fun settled(at: Long, isCorrected: Boolean): Long {
+            if (isCorrected || (at <= now && (at >= EARLIEST_MS || now < EARLIEST_MS))) return at
+            isChanged = true
+            return now
+        }
+        firstOpenAt = settled(firstOpenAt, isFirstOpenCorrected)
+        for (touch in touches) touch.at = settled(touch.at, touch.isCorrected)
+        for (user in users) user.at = settled(user.at, user.isCorrected)
         touches = touches.filter { now - it.at <= MAX_AGE_MS }
         users = users.filter { it.status == Status.BOUND || now - it.at <= MAX_AGE_MS }
+        return isChanged
     }
 
     fun write(): String = Json.write(
@@ -56,14 +75,21 @@ internal class State(
             "version" to VERSION,
             "host" to host,
             "enabled" to enabled,
-            "deviceId" to deviceId,
+            "isUndecided" to isUndecided.orAbsent(),
+            "deviceId" to if (isUndecided) "" else deviceId,
             "firstOpenAt" to firstOpenAt,
             "isFirstOpenCorrected" to isFirstOpenCorrected.orAbsent(),
         ) + mapOf("affiliateId" to affiliateId) + fields(
-            "touches" to touches.map {
-                fields("claimToken" to it.referral.claimToken, "code" to it.referral.code, "at" to it.at)
+            "touches" to touches.filter { enabled }.map {
+                fields(
+                    "claimToken" to it.referral.claimToken,
+                    "code" to it.referral.code,
+                    "at" to it.at,
+                    "isEntered" to it.isEntered.orAbsent(),
+                    "isCorrected" to it.isCorrected.orAbsent(),
+                )
             },
-            "users" to users.map {
+            "users" to users.filter { enabled }.map {
                 fields(
                     "id" to it.id,
                     "signature" to it.signature,
@@ -83,14 +109,20 @@ internal class State(
         const val MAX_WAITING = 5
         const val DAY_MS = 86_400_000L
         private const val VERSION = 1L
+
+        /** No clock that shows an earlier time is right: this SDK is younger. */
+        private const val EARLIEST_MS = 1_735_000_000_000L
         private const val MAX_ANSWERED = 10
         private const val MAX_AGE_MS = 90 * DAY_MS
 
         /** Returns the stored state, or null if it is damaged or of another host. An opt-out counts for every host. */
-        fun parse(text: String, host: String, optOut: (isDeferredAnswered: Boolean) -> State): State? = try {
+        fun parse(text: String, host: String, off: (isDeferredAnswered: Boolean, isUndecided: Boolean) -> State): State? = try {
             val fields = Json.parse(text) as Map<*, *>
             when {
-                fields["enabled"] == false -> optOut(fields["isDeferredAnswered"] == true)
+                fields["enabled"] == false ->
+                    off(fields["isDeferredAnswered"] == true, fields["isUndecided"] == true).apply {
+                        (fields["firstOpenAt"] as? Number)?.takeIf { isUndecided }?.let { firstOpenAt = it.toLong() }
+                    }
                 fields["version"] == VERSION && fields["host"] == host && fields["deviceId"] != "" -> read(fields, host)
                 else -> null
             }
@@ -104,7 +136,8 @@ internal class State(
             state.isFirstOpenCorrected = fields["isFirstOpenCorrected"] == true
             state.affiliateId = fields["affiliateId"] as String?
             state.touches = list(fields["touches"]) {
-                Touch(Referral(it["claimToken"] as String?, it["code"] as String?), time(it["at"]))
+                val referral = Referral(it["claimToken"] as String?, it["code"] as String?)
+                Touch(referral, time(it["at"]), it["isEntered"] == true).apply { isCorrected = it["isCorrected"] == true }
             }
             state.users = list(fields["users"]) {
                 User(it["id"] as String, it["signature"] as String?, time(it["at"])).apply {

@@ -11,15 +11,22 @@ public class TributarySdk(private val platform: Platform) {
     private var isStarted = false
     private var earlyCalls: List<(Client) -> Unit> = emptyList()
 
+    /** The last `setEnabled` before the start. */
+    private var earlyConsent: Boolean? = null
+
     /** Creates the client. */
     private var launch = {}
+
+    private val linker = PurchaseLinker(platform)
 
     /** Set and used on the SDK's thread. */
     private var client: Client? = null
 
     @Volatile private var affiliateId: String? = null
 
-    /** How many deletions were asked for and not made yet. The affiliate is null meanwhile. */
+    @Volatile private var deviceId: String? = null
+
+    /** How many deletions were asked for and not made yet. The affiliate and the device id are null meanwhile. */
     private val deletions = AtomicInteger()
 
     /**
@@ -77,14 +84,46 @@ public class TributarySdk(private val platform: Platform) {
     /** Returns the affiliate, or null if there is none or the state is not read yet. */
     public fun attributedAffiliateId(): String? = if (deletions.get() > 0) null else affiliateId
 
+    /** Returns the device id, or null without a consent or if the state is not read yet. */
+    public fun deviceId(): String? = if (deletions.get() > 0) null else deviceId
+
+    /**
+     * Passes the app's user id, and the creator's code as the attribute `tributary_code`, to the billing SDKs of the app. One that
+     * fails or does not answer within ten seconds does not stop the others. A code with `@` or spaces, or longer than 64 characters,
+     * is not passed on.
+     */
+    @JvmOverloads
+    public fun linkPurchases(userId: String, sdks: List<BillingSdk>, code: String? = null, onResult: LinkCallback? = null) {
+        linker.link(userId, sdks, code) { result -> if (onResult != null) platform.deliver { guard { onResult.onResult(result) } } }
+    }
+
+    /** Passes on what the SDK knows, for a developer who looks for an error; null before the start. Changes and sends nothing. */
+    public fun debugState(onState: DebugCallback) {
+        val deliver = { state: DebugState? -> platform.deliver { guard { onState.onState(state) } } }
+        if (synchronized(this) { isStarted }) run { deliver(client?.debugState()) } else deliver(null)
+    }
+
     /** Deletes everything that is stored. */
     public fun reset() {
         delete { it.reset() }
     }
 
-    /** Deletes everything and sends nothing until it is enabled again. */
+    /**
+     * The consent. False before the start of a new installation means that it is undecided: nothing is sent, and referrals wait in
+     * memory for `setEnabled(true)`. False after the start is a refusal, which deletes everything.
+     */
     public fun setEnabled(enabled: Boolean) {
-        if (enabled) call(null) { client, _ -> client.setEnabled(true) } else delete { it.setEnabled(false) }
+        synchronized(this) {
+            if (!isStarted) {
+                earlyConsent = enabled
+                return
+            }
+        }
+        if (!enabled) return delete { it.setEnabled(false) }
+        call(null, true) { client, _ ->
+            client.setEnabled(true)
+            deviceId = client.deviceId
+        }
     }
 
     /** Tries again at once: the device is connected again, or the app is back in the foreground. */
@@ -96,9 +135,17 @@ public class TributarySdk(private val platform: Platform) {
         val referrer = source?.takeIf(::isPending)
         val started = Client(platform, settings, referrer != null)
         client = started
-        val calls = synchronized(this) { earlyCalls.also { earlyCalls = emptyList() } }
+        deviceId = started.deviceId
+        val calls = synchronized(this) {
+            val consent = earlyConsent?.let { enabled -> { client: Client -> guard { client.setEnabled(enabled) } } }
+            (listOfNotNull(consent) + earlyCalls).also {
+                earlyCalls = emptyList()
+                earlyConsent = null
+            }
+        }
         started.start(calls)
-        if (started.isEnabled) {
+        deviceId = started.deviceId
+        if (started.mayAskReferrer) {
             referrer?.read { referral -> run { if (started.referrerAnswered(referral)) referrer.onStored() } }
         }
     }
@@ -127,15 +174,15 @@ public class TributarySdk(private val platform: Platform) {
 
     private fun delete(change: (Client) -> Unit) {
         deletions.incrementAndGet()
-        val isKept = call(null) { client, _ ->
+        call(null, true) { client, _ ->
             change(client)
+            deviceId = client.deviceId
             deletions.decrementAndGet()
         }
-        if (!isKept) deletions.decrementAndGet()
     }
 
-    /** Makes a call now, or keeps it until the start and answers false. Returns whether it is made or kept. */
-    private fun call(onResult: ResultCallback?, make: (Client, (Boolean) -> Unit) -> Unit): Boolean {
+    /** Makes a call now, or keeps it until the start and answers false. What concerns deletion and consent is always kept. */
+    private fun call(onResult: ResultCallback?, isAlwaysKept: Boolean = false, make: (Client, (Boolean) -> Unit) -> Unit) {
         val end = { result: Boolean -> if (onResult != null) platform.deliver { guard { onResult.onResult(result) } } }
         synchronized(this) {
             if (isStarted) {
@@ -146,7 +193,7 @@ public class TributarySdk(private val platform: Platform) {
                             make(started, end)
                         } else {
                             // The start failed. The next one makes the call.
-                            synchronized(this) { keep(make) }
+                            synchronized(this) { keep(isAlwaysKept, make) }
                             end(false)
                         }
                     } catch (error: Exception) {
@@ -154,18 +201,16 @@ public class TributarySdk(private val platform: Platform) {
                         throw error
                     }
                 }
-                return true
+                return
             }
             end(false)
-            return keep(make)
+            keep(isAlwaysKept, make)
         }
     }
 
-    /** Keeps a call for the start. Returns false if it is one too many. */
-    private fun keep(make: (Client, (Boolean) -> Unit) -> Unit): Boolean {
-        if (earlyCalls.size >= MAX_CALLS) return false
+    private fun keep(isAlwaysKept: Boolean, make: (Client, (Boolean) -> Unit) -> Unit) {
+        if (!isAlwaysKept && earlyCalls.size >= MAX_CALLS) return
         earlyCalls = earlyCalls + { client -> guard { make(client) {} } }
-        return true
     }
 
     private fun run(task: () -> Unit) {

@@ -181,7 +181,7 @@ private class Device(private val runtime: Runtime, settings: Map<*, *>) {
             "applyCode" -> runtime.applyCode(first as String, onResult)
             "attributedAffiliateId" -> answer(runtime.attributedAffiliateId())
             "reset" -> answer(runtime.reset())
-            "setEnabled" -> answer(runtime.setEnabled(first as Boolean))
+            "setEnabled" -> answer(runtime.setEnabled(first == true))
             else -> error("No such call: $name")
         }
     }

@@ -3,6 +3,8 @@ package dev.tributary
 import com.sun.net.httpserver.HttpServer
 import org.junit.After
 import org.junit.Assert.assertEquals
+import org.junit.Assert.assertFalse
+import org.junit.Assert.assertNotEquals
 import org.junit.Assert.assertNull
 import org.junit.Assert.assertTrue
 import org.junit.Before
@@ -91,6 +93,119 @@ class TributarySdkTest {
         assertEquals("aff_1", sdk.attributedAffiliateId())
     }
 
+    private fun TributarySdk.debugged(): DebugState? =
+        CompletableFuture<DebugState?>().also { future -> debugState { future.complete(it) } }.result()
+
+    @Test
+    fun `the device id is the one that is sent, and null without a consent`() {
+        val sdk = start()
+        sdk.applied("SPRING")
+        assertEquals(bodies.take()["deviceId"], sdk.deviceId())
+        sdk.setEnabled(false)
+        assertNull(sdk.deviceId())
+        sdk.setEnabled(true)
+        sdk.applied("SUMMER")
+        assertEquals(bodies.take()["deviceId"], sdk.deviceId())
+        val first = sdk.deviceId()
+        sdk.reset()
+        assertNotEquals(first, sdk.deviceId())
+    }
+
+    @Test
+    fun `the device id is null before the start, and while the consent is undecided`() {
+        val sdk = TributarySdk(Platform())
+        assertNull(sdk.deviceId())
+        sdk.setEnabled(false)
+        val storage = FileStorage(File(folder.root, "undecided.json"))
+        assertTrue(sdk.start("pk_live_test", TributaryOptions(apiBaseUrl = "http://127.0.0.1:9"), Environment(storage)))
+        assertEquals("undecided", sdk.debugged()?.consent)
+        assertNull(sdk.deviceId())
+    }
+
+    @Test
+    fun `the debug state is null before the start`() = assertNull(TributarySdk(Platform()).debugged())
+
+    @Test
+    fun `the debug state names what was answered and nothing personal`() {
+        val sdk = start()
+        refusals.put("""{"code":"unknown_code","detail":"u@x.test"}""")
+        sdk.applied("SECRETCODE")
+        refusals.put("""{"code":"User u@x.test"}""")
+        sdk.identified("u@x.test")
+        sdk.applied("SPRING")
+        val state = sdk.debugged()!!
+        val expected = mapOf(
+            "sdk" to "jvm/$VERSION",
+            "host" to "http://127.0.0.1:${server.address.port}",
+            "consent" to "granted",
+            "deviceId" to sdk.deviceId()?.take(8),
+            "isStored" to true,
+            "attribution" to "attributed",
+            "hasUser" to false,
+            "queued" to emptyList<Any>(),
+            "answers" to listOf(
+                mapOf("kind" to "code", "outcome" to "refused", "status" to 400, "code" to "unknown_code"),
+                mapOf("kind" to "user", "outcome" to "refused", "status" to 400, "code" to null),
+                mapOf("kind" to "code", "outcome" to "accepted", "status" to 200, "code" to null),
+            ),
+            "nextTryInSeconds" to null,
+        )
+        assertEquals(expected, state.toMap())
+        assertEquals(Json.write(expected), "$state")
+    }
+
+    @Test
+    fun `the debug state says what is queued, since when and until when`() {
+        val clock = TestClock(1_767_225_600_000)
+        val platform = TestPlatform(Platform(), clock, 0.5, { "00000000-0000-4000-8000-000000000001" })
+        val token = "11111111-1111-4111-8111-111111111111"
+        // Nothing listens there.
+        val options = TributaryOptions(apiBaseUrl = "http://127.0.0.1:9", deferredMatch = true)
+        val sdk = start(options, platform = platform)
+        sdk.attribute("app://x/?claim_token=$token&via=CODE")
+        sdk.identified("u@x.test")
+        sdk.applyCode("CODE")
+        eventually { sdk.debugged()!!.answers.size == 2 }
+        clock.shift(1500)
+        val state = sdk.debugged()!!
+        assertEquals("unknown", state.attribution)
+        assertTrue(state.hasUser)
+        assertEquals(
+            listOf("token" to 1L, "code" to 1L, "deferred" to null, "user" to 1L),
+            state.queued.map { it.kind to it.ageSeconds },
+        )
+        val failed = state.answers.map { listOf(it.kind, it.outcome, it.status, it.code) }.toSet()
+        assertEquals(setOf(listOf("token", "failed", null, null)), failed)
+        // The second failure waits four seconds, less a random quarter.
+        assertEquals(2L, state.nextTryInSeconds)
+        for (secret in listOf(token, "CODE", "u@x.test")) assertFalse(secret in "$state")
+    }
+
+    @Test
+    fun `the debug state says how long the deferred match waits, and knows a test key`() {
+        val clock = TestClock(1_767_225_600_000)
+        val platform = TestPlatform(Platform(), clock, 0.5, { "00000000-0000-4000-8000-000000000001" })
+        val sdk = TributarySdk(platform)
+        val options = TributaryOptions(apiBaseUrl = "http://127.0.0.1:9", deferredMatch = true)
+        assertTrue(sdk.start("pk_test_1", options, Environment(FileStorage(File(folder.root, "test.json")))))
+        val state = sdk.debugged()!!
+        assertEquals("http://127.0.0.1:9#test", state.host)
+        assertEquals(listOf("deferred"), state.queued.map { it.kind })
+        assertEquals(2L, state.nextTryInSeconds)
+        sdk.setEnabled(false)
+        val refused = sdk.debugged()!!
+        assertEquals(listOf("refused", null, "none"), listOf(refused.consent, refused.deviceId, refused.attribution))
+        assertTrue(refused.queued.isEmpty())
+    }
+
+    private fun eventually(isSo: () -> Boolean) {
+        val endAt = System.nanoTime() + TimeUnit.SECONDS.toNanos(30)
+        while (!isSo()) {
+            assertTrue("It does not happen.", System.nanoTime() < endAt)
+            Thread.sleep(1)
+        }
+    }
+
     @Test
     fun `a call that is made in a callback is answered`() {
         val sdk = start()
@@ -171,7 +286,8 @@ class TributarySdkTest {
         val environment = Environment(FileStorage(File(folder.root, "state.json")))
         assertTrue(sdk.start("pk_live_test", TributaryOptions(), environment))
         assertTrue(sdk.applied("SUMMER"))
-        assertEquals("SUMMER", bodies.take()["affiliateCode"])
+        // Before a start an opt-out leaves the consent undecided, so that the code waits for it.
+        assertEquals("SPRING", bodies.take()["affiliateCode"])
         assertEquals("aff_1", sdk.attributedAffiliateId())
     }
 

@@ -42,6 +42,8 @@ public class TributaryFlutterPlugin : FlutterPlugin, MethodChannel.MethodCallHan
             "attribute" -> Tributary.attribute(text("url")?.let(Uri::parse), onResult)
             "applyCode" -> Tributary.applyCode(text("code").orEmpty(), onResult)
             "attributedAffiliateId" -> result.success(Tributary.attributedAffiliateId())
+            "deviceId" -> result.success(Tributary.deviceId())
+            "debugState" -> Tributary.debugState { result.success(it?.toString()) }
             "reset" -> {
                 Tributary.reset()
                 result.success(null)
