@@ -14,7 +14,13 @@ export interface SignedRequest {
   readonly receivedAt: number;
 }
 
-/** The result of reading a body. `ignored` and `failed` are final: a retry reads the same. */
+/** The connected accounts of a provider that an app lists, or all. */
+export type ListedAccounts = readonly string[] | 'all';
+
+/**
+ * The result of reading a body. `ignored` and `failed` are final: a retry reads the same. The event of an ignored body may have a
+ * refund or dispute: it counts for a payment that is stored, and the reason then does not apply.
+ */
 export type ParseResult =
   | { readonly outcome: 'event'; readonly event: NormalizedEvent }
   | { readonly outcome: 'ignored'; readonly reason: string; readonly event: NormalizedEvent | null }
@@ -55,10 +61,10 @@ export interface Provider {
   /** How bodies state amounts of money: as decimal numbers, or in minor units with the decimals of this table. */
   readonly amounts: 'decimal' | MinorUnits;
   /**
-   * Reads a verified body. `accounts` are the connected accounts whose events count as the app's own, where the provider has
+   * Reads a verified body. `accounts` are the connected accounts whose payments count as the app's own, where the provider has
    * such; none if absent. Should not throw; in the table of index.ts an exception becomes a `failed` result.
    */
-  parse(body: Buffer, accounts?: readonly string[]): ParseResult;
+  parse(body: Buffer, accounts?: ListedAccounts): ParseResult;
   /** The test request that the provider sends when a webhook is saved. Absent: it sends none. */
   readonly setupCheck?: SetupCheck;
   /** A test purchase in the provider's format, for the self-test. */

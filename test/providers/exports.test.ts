@@ -18,6 +18,7 @@ import type { ListedSale } from '../support/provider-exports.ts';
 import { bodyOf, eventOf } from '../support/provider-fixtures.ts';
 
 const AT = 1_772_443_800_000;
+const EXPORTED_AT = AT + 86_400_000;
 const SALE: ListedSale = {
   userId: 'user-hazel',
   cents: 1_999,
@@ -37,7 +38,7 @@ function formatOf(provider: ProviderName, row: ExportRow) {
 
 /** Returns what a row is read as: its events as the parser reads them, or why there are none. */
 function read(provider: ProviderName, row: ExportRow): NormalizedEvent[] | string {
-  const reading = formatOf(provider, row).read(row);
+  const reading = formatOf(provider, row).read(row, { exportedAt: EXPORTED_AT });
   if (reading.kind !== 'events') return `${reading.kind}: ${reading.reason}`;
   return reading.bodies.map((body) => eventOf(providers[provider].parse(bodyOf(body))));
 }
@@ -220,7 +221,7 @@ describe('Stripe', () => {
       'send the webhook again',
     ],
   ])('a charge %s is fed back only where it cannot fail any more', (_, over, words) => {
-    const reading = balance.read({ ...row, ...over });
+    const reading = balance.read({ ...row, ...over }, { exportedAt: EXPORTED_AT });
     expect(reading).toMatchObject({
       kind: 'events',
       refusal: words === null ? null : expect.stringContaining(words),
@@ -230,7 +231,7 @@ describe('Stripe', () => {
   /** Returns the payment of several rows of one invoice. */
   function merged(...overs: readonly ExportRow[]) {
     const parts = overs.map((over) => {
-      const reading = balance.read({ ...row, ...over });
+      const reading = balance.read({ ...row, ...over }, { exportedAt: EXPORTED_AT });
       if (reading.kind !== 'events') throw new Error(reading.reason);
       return { body: reading.bodies[0] ?? {}, isNegative: reading.isNegative ?? false };
     });
@@ -251,6 +252,15 @@ describe('Stripe', () => {
     }
     // A row that is in the file twice counts once.
     expect(merged(...parts, ...parts)?.payment?.amountMinor).toBe(1_999);
+  });
+
+  // @promise reconcile-late-webhook
+  test('the payment of several charges names the payment intents of all of them', () => {
+    const second = { charge_id: 'ch_2', payment_intent_id: 'pi_2', created_utc: '2026-03-05 00:00:00' };
+    const names = merged({}, second)?.paymentAliases;
+    expect(names?.every(({ paymentRef }) => paymentRef === 'in_4711')).toBe(true);
+    const aliasRefs = new Set(names?.map(({ aliasRef }) => aliasRef));
+    expect(aliasRefs).toEqual(new Set(['pi_4711', String(row['charge_id']), 'pi_2', 'ch_2']));
   });
 
   test('what failed or was not captured reduces its charge, and a charge that failed completely is no payment', () => {
@@ -307,6 +317,7 @@ describe('Stripe', () => {
     currency: 'eur',
     amount_paid: 990,
     created: 1_772_443_800,
+    payments: { data: [], has_more: false },
   };
   const refund = {
     id: 're_1',
@@ -334,6 +345,75 @@ describe('Stripe', () => {
     expect(only(read('stripe', dispute)).adjustment).toMatchObject({ kind: 'chargeback', state: 'applied' });
     expect(only(read('stripe', { ...dispute, status: 'won' })).adjustment?.state).toBe('reversed');
     expect(read('stripe', { ...dispute, status: 'warning_closed' })).toContain('skipped');
+  });
+
+  test.each<[string, readonly object[], number]>([
+    ['needs_response', [], 1_772_443_800],
+    ['lost', [], 1_772_443_800],
+    ['lost', [{ amount: -990, created: 1_772_443_900 }], 1_772_443_900],
+    ['won', [], EXPORTED_AT / 1000],
+    ['prevented', [], EXPORTED_AT / 1000],
+    ['won', [{ amount: -990, created: 1_772_443_900 }], EXPORTED_AT / 1000],
+    [
+      'won',
+      [
+        { amount: -990, created: 1_772_443_900 },
+        { amount: 990, created: 1_772_500_000 },
+      ],
+      1_772_500_000,
+    ],
+  ])(
+    'a dispute with the status %s and the balance %j is dated by the balance, else by the export',
+    (status, rows, at) => {
+      const dated = only(read('stripe', { ...dispute, status, balance_transactions: rows }));
+      expect(dated.occurredAt).toBe(at * 1000);
+      expect(dated.sourceEventId).toContain(String(at));
+    },
+  );
+
+  test('an invoice is read with what it received outside Stripe, and with the payment intents that paid it', () => {
+    const outside = {
+      id: 'inpay_1',
+      currency: 'eur',
+      amount_paid: 400,
+      status: 'paid',
+      payment: { type: 'payment_record', payment_record: 'pr_1' },
+    };
+    const through = {
+      id: 'inpay_2',
+      status: 'paid',
+      payment: { type: 'payment_intent', payment_intent: 'pi_1' },
+    };
+    const open = { ...outside, id: 'inpay_3', status: 'open' };
+    const payments = { data: [outside, through, open], has_more: false };
+    expect(read('stripe', { ...invoice, payments })).toMatchObject([
+      {
+        payment: { ref: 'in_1', amountMinor: 990 },
+        paymentAliases: [{ aliasRef: 'pi_1', paymentRef: 'in_1' }],
+      },
+      {
+        payment: null,
+        adjustment: { kind: 'out_of_band', ref: 'inpay_1', paymentRef: 'in_1', amountMinor: 400 },
+      },
+    ]);
+  });
+
+  test.each<[string, ExportRow, string]>([
+    ['without its payments', { payments: undefined }, 'refused: The invoices do not state their payments'],
+    [
+      'with some of its payments',
+      { payments: { data: [], has_more: true } },
+      'unreadable: The invoice has more payments',
+    ],
+    ['of zero', { payments: undefined, amount_paid: 0 }, 'skipped'],
+  ])('an invoice %s does not earn', (_, over, words) => {
+    expect(read('stripe', { ...invoice, ...over })).toContain(words);
+  });
+
+  test('an invoice from before its payments were listed says itself whether it was paid outside Stripe', () => {
+    const { payments: _, ...before } = invoice;
+    expect(only(read('stripe', { ...before, paid_out_of_band: false })).payment?.amountMinor).toBe(990);
+    expect(only(read('stripe', { ...before, paid_out_of_band: true })).payment).toBeNull();
   });
 });
 

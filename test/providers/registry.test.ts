@@ -83,6 +83,21 @@ describe.each(ALL.map((provider) => [provider.name, provider] as const))('%s', (
   });
 
   // @promise unreadable-body-failed
+  test('a body of more than 20,000 values, or of values more than 64 levels deep, has failed with its reason', () => {
+    const many = JSON.stringify({ event: Array.from({ length: 20_000 }, () => 1) });
+    const deep = `{"event":${'['.repeat(64)}${']'.repeat(64)}}`;
+    expect(provider.parse(Buffer.from(many))).toEqual(
+      expect.objectContaining({ outcome: 'failed', reason: 'the body has more than 20000 values' }),
+    );
+    expect(provider.parse(Buffer.from(deep))).toEqual(
+      expect.objectContaining({
+        outcome: 'failed',
+        reason: 'the body has values nested more than 64 levels deep',
+      }),
+    );
+  });
+
+  // @promise unreadable-body-failed
   test('a deeply nested value at any place of a body has an outcome', () => {
     for (const [name, body] of nestedFixtures(provider)) {
       let sound: boolean | string;

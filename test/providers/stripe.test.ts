@@ -22,6 +22,7 @@ import {
   signStripe,
   stripeCharge,
   stripeCheckoutSession,
+  stripeCreditNote,
   stripeDispute,
   stripeEvent,
   stripeInvoicePaid,
@@ -294,7 +295,10 @@ function pay(ref: string, amountMinor: number, currency = 'USD'): PaymentFact {
 }
 
 function back(
-  fact: Pick<AdjustmentFact, 'kind' | 'ref' | 'state' | 'rank'> & { amount: number; from?: string },
+  fact: Pick<AdjustmentFact, 'kind' | 'ref' | 'state' | 'rank' | 'madeAt'> & {
+    amount: number;
+    from?: string;
+  },
 ): AdjustmentFact {
   const { amount, from = 'pi_FakeLantern11', ...rest } = fact;
   return {
@@ -393,13 +397,34 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   'customer.subscription.updated.new_price': reads(24, 'product_change', subscription),
   'customer.subscription.deleted': reads(26, 'cancellation', subscription),
   'refund.created': reads(27, 'refund', {
-    adjustment: back({ kind: 'refund', ref: 're_FakeLantern01', state: 'applied', rank: 1, amount: 1290 }),
+    adjustment: back({
+      kind: 'refund',
+      ref: 're_FakeLantern01',
+      state: 'applied',
+      rank: 1,
+      amount: 1290,
+      madeAt: 1_774_776_600_000,
+    }),
   }),
   'refund.updated.succeeded': reads(29, 'refund', {
-    adjustment: back({ kind: 'refund', ref: 're_FakeLantern02', state: 'applied', rank: 1, amount: 1290 }),
+    adjustment: back({
+      kind: 'refund',
+      ref: 're_FakeLantern02',
+      state: 'applied',
+      rank: 1,
+      amount: 1290,
+      madeAt: 1_774_949_400_000,
+    }),
   }),
   'refund.failed': reads(30, 'refund_reversed', {
-    adjustment: back({ kind: 'refund', ref: 're_FakeLantern02', state: 'reversed', rank: 2, amount: 1290 }),
+    adjustment: back({
+      kind: 'refund',
+      ref: 're_FakeLantern02',
+      state: 'reversed',
+      rank: 2,
+      amount: 1290,
+      madeAt: 1_775_035_800_000,
+    }),
   }),
   'charge.refund.updated.canceled': reads(31, 'refund_reversed', {
     adjustment: back({
@@ -408,11 +433,12 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
       state: 'reversed',
       rank: 2,
       amount: 5,
+      madeAt: 1_775_122_200_000,
       from: 'ch_FakeLantern11',
     }),
   }),
   'charge.dispute.created': reads(33, 'chargeback', {
-    adjustment: back({ ...dispute, state: 'applied', rank: 1 }),
+    adjustment: back({ ...dispute, state: 'applied', rank: 2 }),
   }),
   'charge.dispute.funds_withdrawn': reads(35, 'chargeback', {
     adjustment: back({ ...dispute, state: 'applied', rank: 2 }),
@@ -488,7 +514,6 @@ describe('reading a body', () => {
   // @promise stripe-connected-accounts
   test.each([
     ['an invoice', stripeInvoicePaid()],
-    ['a refund', stripeRefund()],
     ['a subscription', stripeSubscription()],
   ])('%s of a connected account is ignored with a reason and states no facts', (_, payload) => {
     const result = parse({ ...payload, account: 'acct_FakeSeller01' });
@@ -508,6 +533,22 @@ describe('reading a body', () => {
   });
 
   // @promise stripe-listed-accounts
+  // @promise stripe-delisted-refunds
+  test('a refund and the names of a payment of a connected account that the app does not list are facts', () => {
+    const refunded = parse({ ...stripeRefund({ id: 're_1' }), account: 'acct_Fake01' });
+    expect(refunded).toMatchObject({
+      outcome: 'ignored',
+      event: { kind: 'refund', adjustment: { ref: 're_1' } },
+    });
+    const named = stripeInvoicePaymentPaid({ invoiceId: 'in_1', paymentIntentId: 'pi_1' });
+    expect(parse({ ...named, account: 'acct_Fake01' })).toMatchObject({
+      outcome: 'ignored',
+      event: { kind: 'other', adjustment: null, paymentAliases: [{ aliasRef: 'pi_1', paymentRef: 'in_1' }] },
+    });
+    const unreadable = stripeRefund({ extra: { amount: null } });
+    expect(parse({ ...unreadable, account: 'acct_Fake01' }).outcome).toBe('ignored');
+  });
+
   test('an event of a connected account counts as an own one only if the app lists the account', () => {
     const payload = stripeInvoicePaid();
     const own = bodyOf(payload);
@@ -856,56 +897,70 @@ describe('refunds and reversals', () => {
     expect(eventOf(parse(body)).adjustment?.paymentRef).toBe('ch_1');
   });
 
-  test.each([
-    ['warning_closed', 'ignored'],
-    ['prevented', 'event'],
-    ['won', 'event'],
-    ['lost', 'event'],
-    ['something_new', 'ignored'],
-  ])('a dispute closed as %s has the outcome %s', (status, outcome) => {
-    expect(parse(stripeDispute({ type: 'charge.dispute.closed', status })).outcome).toBe(outcome);
+  test('a refund with a charge that fails is given back on every API version', () => {
+    const body = stripeRefund({ type: 'charge.refund.updated', status: 'failed', apiVersion: '2022-11-15' });
+    expect(eventOf(parse(body)).adjustment).toMatchObject({ kind: 'refund', state: 'reversed', rank: 2 });
   });
 
-  test('every event of a dispute after its opening outranks the opening, and time orders these events', () => {
-    const steps = [
-      stripeDispute({}),
-      stripeDispute({ type: 'charge.dispute.funds_withdrawn' }),
-      stripeDispute({ type: 'charge.dispute.funds_reinstated' }),
-      stripeDispute({ type: 'charge.dispute.closed', status: 'won' }),
-      stripeDispute({ type: 'charge.dispute.closed', status: 'lost' }),
-    ];
-    expect(steps.map((step) => eventOf(parse(step)).adjustment?.rank)).toEqual([1, 2, 2, 2, 2]);
+  test.each<[string, object, object]>([
+    [
+      'issued',
+      {},
+      { kind: 'refund', adjustment: { kind: 'credit_note', state: 'applied', rank: 1, amountMinor: 400 } },
+    ],
+    ['voided', { status: 'void' }, { kind: 'refund_reversed', adjustment: { state: 'reversed', rank: 2 } }],
+    ['that returns nothing outside Stripe', { outOfBandAmount: null }, { kind: 'other', adjustment: null }],
+  ])('a credit note %s is read as what it returns outside Stripe', (_, over, expected) => {
+    for (const type of ['credit_note.created', 'credit_note.updated', 'credit_note.voided']) {
+      const result = parse(
+        stripeCreditNote({ type, id: 'cn_1', invoiceId: 'in_1', outOfBandAmount: 400, ...over }),
+      );
+      expect(result).toMatchObject({ event: expected });
+    }
   });
 
-  test.each([
-    ['charge.dispute.created', 'prevented'],
-    ['charge.dispute.funds_withdrawn', 'prevented'],
-    ['charge.dispute.created', 'warning_needs_response'],
-    ['charge.dispute.funds_withdrawn', 'warning_under_review'],
-    ['charge.dispute.closed', 'warning_closed'],
-  ])('a %s with the status %s takes no money back', (type, status) => {
-    expect(parse(stripeDispute({ type, status }))).toMatchObject({
-      outcome: 'ignored',
-      event: { adjustment: null },
-    });
-  });
-
-  test.each(['charge.dispute.updated', 'charge.dispute.closed'])(
-    'a %s with the status prevented gives back what the dispute took',
-    (type) => {
-      const event = eventOf(parse(stripeDispute({ type, status: 'prevented' })));
-      expect(event.adjustment).toMatchObject({ kind: 'chargeback', state: 'reversed', rank: 2 });
+  test.each([{ out_of_band_amount: -1 }, { invoice: null }, { currency: null }, { id: 7 }])(
+    'a credit note with %j fails',
+    (extra) => {
+      expect(parse(stripeCreditNote({ extra })).outcome).toBe('failed');
     },
   );
 
-  test('a dispute that is opened without a status takes money back', () => {
-    const opened = eventOf(parse(stripeDispute({ extra: { status: null } })));
-    expect(opened.adjustment).toMatchObject({ kind: 'chargeback', state: 'applied', rank: 1 });
+  const DISPUTE_EVENTS = ['created', 'updated', 'funds_withdrawn', 'funds_reinstated', 'closed'];
+
+  test.each<[string, AdjustmentFact['state'] | null]>([
+    ['needs_response', 'applied'],
+    ['under_review', 'applied'],
+    ['lost', 'applied'],
+    ['appeal_needs_response', 'applied'],
+    ['appeal_under_review', 'applied'],
+    ['won', 'reversed'],
+    ['prevented', 'reversed'],
+    ['warning_needs_response', null],
+    ['warning_under_review', null],
+    ['warning_closed', null],
+  ])('every event of a dispute with the status %s states the same: %s', (status, state) => {
+    for (const name of DISPUTE_EVENTS) {
+      const result = parse(stripeDispute({ type: `charge.dispute.${name}`, status }));
+      if (state === null) {
+        expect(result).toMatchObject({ outcome: 'ignored', event: { adjustment: null } });
+        continue;
+      }
+      const kind = state === 'applied' ? 'chargeback' : 'chargeback_reversed';
+      expect(eventOf(result)).toMatchObject({ kind, adjustment: { kind: 'chargeback', state, rank: 2 } });
+    }
   });
 
-  test('an event of a dispute that moves no money is ignored', () => {
-    expect(parse(stripeDispute({ type: 'charge.dispute.updated' })).outcome).toBe('ignored');
-  });
+  test.each([null, 'a_status_of_the_future'])(
+    'a dispute with the status %s takes money back when it is opened or funds are withdrawn, and never gives it back',
+    (status) => {
+      const states = DISPUTE_EVENTS.map((name) => {
+        const result = parse(stripeDispute({ type: `charge.dispute.${name}`, extra: { status } }));
+        return result.outcome === 'event' ? result.event.adjustment?.state : result.outcome;
+      });
+      expect(states).toEqual(['applied', 'ignored', 'applied', 'ignored', 'ignored']);
+    },
+  );
 });
 
 describe('subscriptions', () => {

@@ -6,11 +6,13 @@ import type { NormalizedEvent } from '../../src/domain/events.ts';
 import type { Headers, ParseResult } from '../../src/providers/provider.ts';
 import { superwall } from '../../src/providers/superwall/index.ts';
 import {
+  asSuperwallV2,
   bodyOf,
   eventOf,
   fixture,
   fixtureNames,
   signSvix,
+  SUPERWALL_V2_PLACES,
   superwallEvent,
   superwallRefund,
   usd,
@@ -20,7 +22,7 @@ import {
   STORE_START,
   storeTime,
 } from '../support/provider-fixtures.ts';
-import type { SuperwallOverrides } from '../support/provider-fixtures.ts';
+import type { Payload, SuperwallOverrides } from '../support/provider-fixtures.ts';
 
 interface Vector {
   readonly secret: string;
@@ -583,6 +585,55 @@ describe('reading a body', () => {
     const known = { eventId: 'E-1', transactionId: 'T-1' };
     const odd = parse({ ...known, periodType: 'LUNAR', extra: { surprise: [{}], exchangeRate: 'x' } });
     expect(eventOf(odd)).toEqual(eventOf(parse(known)));
+  });
+});
+
+describe('the format V2', () => {
+  const fixtures = Object.keys(EVENTS).filter((name) => name !== 'test');
+  // @promise superwall-v2
+  test.each(SUPERWALL_V2_PLACES)(
+    'the facts of the legacy format at %s are read as in that format, with the id by which both are one event',
+    (place) => {
+      for (const name of fixtures) {
+        const legacy = fixture('superwall', name);
+        const body = bodyOf(asSuperwallV2(JSON.parse(legacy.toString()) as Payload, place));
+        expect({ name, ...superwall.parse(body) }).toEqual({ name, ...superwall.parse(legacy) });
+      }
+    },
+  );
+
+  const facts = superwallEvent().data as Payload;
+  const forged = { ...facts, price: 9_999 };
+  const without = (field: string) =>
+    Object.fromEntries(Object.entries(facts).filter(([name]) => name !== field));
+
+  // @promise superwall-v2
+  test.each<[string, Payload]>([
+    ['facts under other names', { data: { event: { ...without('price'), priceUsd: 9.99 } } }],
+    ['facts without an environment', { data: { event: without('environment') } }],
+    ['facts without a store', { data: { event: without('store') } }],
+    ['facts whose id does not name the event', { data: { event: { ...facts, id: 'evt_1' } } }],
+    ['facts in two places', { event: facts, data: { event: facts } }],
+    ['facts in a list', { data: { event: [facts] } }],
+    ['facts in the attributes of a user alone', { data: { subscriber: { attributes: { event: forged } } } }],
+    [
+      'facts in user attributes alone',
+      { data: { userAttributes: { event: forged } }, userAttributes: forged },
+    ],
+    ['an id and a name without facts', { data: { id: 'a:renewal', name: 'renewal', subscriber: {} } }],
+  ])('%s fail, and the delivery is kept', (_, payload) => {
+    const result = superwall.parse(bodyOf({ timestamp: STORE_START, ...payload }));
+    expect(result).toMatchObject({
+      outcome: 'failed',
+      reason: expect.stringContaining('The delivery is kept'),
+    });
+  });
+
+  test('the attributes of a user replace no fact', () => {
+    const body = asSuperwallV2(superwallEvent({ eventId: 'E-1:initial_purchase' }), 'data.event', {
+      event: forged,
+    });
+    expect(eventOf(superwall.parse(bodyOf(body)))).toMatchObject({ payment: usd(999) });
   });
 });
 

@@ -1,7 +1,7 @@
 /** Samples of every shape that RevenueCat and Paddle send, read by the parser and evaluated to the cent. */
 import { describe, expect, test } from '@jest/globals';
 import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
-import type { BindingSnapshot, FrozenRate, PaymentSnapshot } from '../../src/domain/evaluate-payment.ts';
+import type { BindingSnapshot, FrozenRate, PaymentSnapshot } from '../../src/domain/payment-snapshot.ts';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
 import type { AdjustmentId, AffiliateId, BindingId, EventId, LinkId } from '../../src/domain/ids.ts';
 import { providers } from '../../src/providers/index.ts';
@@ -44,6 +44,10 @@ function snapshotOf(
             adjustmentId: 'adj_1' as AdjustmentId,
             eventId: 'evt_1' as EventId,
             reversesAll: false,
+            isTotal: false,
+            madeAt: null,
+            referenceRate: null,
+            statedAt: refund.occurredAt,
             occurredAt: refund.occurredAt,
             bookedMinor: 0,
           },
@@ -64,9 +68,11 @@ function snapshotOf(
     countedElsewhere: false,
     correctedCents: 0,
     duplicateOf: null,
+    inherited: null,
     candidates: [
       {
         customerUserId: 'user-hazel',
+        via: 'event' as const,
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,

@@ -2,7 +2,7 @@
  * What the readers of providers' exports have in common. A reader makes the webhook bodies that the provider would have sent
  * for a row, so that the provider's parser decides what the row is worth, as for every webhook.
  */
-import { RECONCILED_EVENT_PREFIX } from '../../domain/reconcile.ts';
+import { RECONCILED_EVENT_PREFIX } from '../../domain/reconcile-findings.ts';
 import { decimalToMinor } from '../../domain/money.ts';
 import type { Payload } from './sample.ts';
 
@@ -23,7 +23,15 @@ export type RowReading =
     }
   /** The row moves no money, or none that counts. */
   | { readonly kind: 'skipped'; readonly reason: string }
-  | { readonly kind: 'unreadable'; readonly reason: string };
+  | { readonly kind: 'unreadable'; readonly reason: string }
+  /** The whole export lacks what a comparison needs. The reason says how to export it. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** What is known about an export besides its rows. */
+export interface ExportContext {
+  /** Until when its rows are known to be right, epoch ms: when the file was written. */
+  readonly exportedAt: number;
+}
 
 /** One form of a provider's export. */
 export interface ExportFormat {
@@ -42,7 +50,7 @@ export interface ExportFormat {
   readonly namesUsers: boolean;
   /** Where to find what this form lacks, as a sentence. For refusals. */
   readonly withoutUser: string;
-  readonly read: (row: ExportRow) => RowReading;
+  readonly read: (row: ExportRow, context: ExportContext) => RowReading;
   /** Makes one body of several that report parts of one payment; null if nothing is left of it. Null: every body is complete. */
   readonly merge: ((parts: readonly PaymentPart[]) => Payload | null) | null;
 }
@@ -66,6 +74,10 @@ export function skipped(reason: string): RowReading {
 
 export function unreadable(reason: string): RowReading {
   return { kind: 'unreadable', reason };
+}
+
+export function refused(reason: string): RowReading {
+  return { kind: 'refused', reason };
 }
 
 export function events(...bodies: readonly Payload[]): RowReading {

@@ -1,9 +1,14 @@
 import * as z from 'zod';
+import { exceededJsonLimit } from '../../domain/json-size.ts';
+import type { JsonLimits } from '../../domain/json-size.ts';
 
 /** A value read from a body, or the reason why it cannot be read. The reason is safe to show. */
 export type Read<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly reason: string };
+
+/** More than any event of a provider has. */
+const BODY_LIMITS: JsonLimits = { values: 20_000, depth: 64 };
 
 /**
  * Reads the bytes as a JSON object in UTF-8. The reason of a failure never quotes them, as a JSON parser's own message
@@ -15,6 +20,13 @@ export function readJsonObject(body: Uint8Array): Read<Readonly<Record<string, u
     text = new TextDecoder('utf-8', { fatal: true }).decode(body);
   } catch {
     return { ok: false, reason: 'the body is not UTF-8 text' };
+  }
+  const limit = exceededJsonLimit(text, BODY_LIMITS);
+  if (limit !== null) {
+    return {
+      ok: false,
+      reason: `the body has ${limit === 'values' ? `more than ${BODY_LIMITS.values} values` : `values nested more than ${BODY_LIMITS.depth} levels deep`}`,
+    };
   }
   let value: unknown;
   try {
@@ -85,9 +97,15 @@ export function part<S extends z.ZodRawShape>(shape: S) {
     .pipe(z.object(shape));
 }
 
+/** The most items of a list that are read: each costs. Stripe states at most ten lines in an event, Paddle a hundred items. */
+const MOST_ITEMS = 1_000;
+
 /** A list. Anything else, or a missing field, reads as an empty one. */
 export function items<T>(item: z.ZodType<T>) {
-  return anything.transform((value) => (Array.isArray(value) ? value : [])).pipe(z.array(item));
+  return anything
+    .transform((value) => (Array.isArray(value) ? value : []))
+    .refine((value) => value.length <= MOST_ITEMS, `a list of at most ${MOST_ITEMS} items`)
+    .pipe(z.array(item));
 }
 
 /**

@@ -38,7 +38,7 @@ export function isBeforeVersion(envelope: Envelope, day: string): boolean {
 }
 
 /** What a parser may add to the event of an envelope. */
-export type Details = Partial<Omit<NormalizedEvent, 'sourceEventId' | 'kind' | 'environment'>>;
+export type Details = Partial<Omit<NormalizedEvent, 'sourceEventId' | 'environment'>>;
 
 function environmentOf(envelope: Envelope): Environment | null {
   if (envelope.livemode === true) return 'production';

@@ -1,6 +1,13 @@
 import { decimalToMinor } from '../../domain/money.ts';
 import * as exported from '../shared/export.ts';
-import type { ExportFormat, ExportRow, PaymentPart, ProviderExports, RowReading } from '../shared/export.ts';
+import type {
+  ExportContext,
+  ExportFormat,
+  ExportRow,
+  PaymentPart,
+  ProviderExports,
+  RowReading,
+} from '../shared/export.ts';
 import { toSeconds } from '../shared/sample.ts';
 import type { Payload } from '../shared/sample.ts';
 import { STRIPE_MINOR_UNITS } from './currencies.ts';
@@ -164,13 +171,13 @@ function adjustmentOf(names: BalanceRow, category: string): Payload | null {
   };
   switch (category) {
     case 'refund':
-      return eventOf('refund.updated', { ...object, status: 'succeeded' }, at);
+      return eventOf('refund.updated', { ...object, created: toSeconds(at), status: 'succeeded' }, at);
     case 'refund_failure':
       return eventOf('refund.failed', { ...object, status: 'failed' }, at);
     case 'dispute':
       return eventOf('charge.dispute.funds_withdrawn', object, at);
     default:
-      return eventOf('charge.dispute.funds_reinstated', object, at);
+      return eventOf('charge.dispute.funds_reinstated', { ...object, status: 'won' }, at);
   }
 }
 
@@ -200,7 +207,13 @@ function mergePayments(parts: readonly PaymentPart[]): Payload | null {
   const { sign: _, ...event } = last;
   const metadata = Object.assign({}, ...charges.map(({ data }) => data.object['metadata'])) as Payload;
   const object = { ...withoutNulls(first.data.object), ...withoutNulls(last.data.object) };
-  return { ...event, data: { object: { ...object, metadata, [field]: sum } } };
+  // Each charge has a payment intent of its own, which later events of the part name.
+  const payments = field === 'amount_paid' ? { payments: { data: charges.map(invoicePaymentOf) } } : {};
+  return { ...event, data: { object: { ...object, ...payments, metadata, [field]: sum } } };
+}
+
+function invoicePaymentOf({ data: { object } }: StripeBody): Payload {
+  return { payment: { payment_intent: object['payment_intent'], charge: object['charge'] } };
 }
 
 function withoutNulls(object: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -230,15 +243,11 @@ const balance: ExportFormat = {
 
 const secondsOf = (value: unknown): number | null => (Number.isSafeInteger(value) ? Number(value) : null);
 
-/** Returns the event that Stripe sends when an object of its API reaches the state that the object has. */
-function readObject(type: (object: ExportRow) => string | null, at: (object: ExportRow) => unknown) {
-  return (object: ExportRow): RowReading => {
-    const event = type(object);
-    if (event === null) return exported.skipped('an object that moved no money');
-    const seconds = secondsOf(at(object)) ?? secondsOf(object['created']);
-    if (seconds === null) return exported.unreadable('created is not a time in seconds.');
-    return exported.events(eventOf(event, object, seconds * 1000, object['livemode'] ?? true));
-  };
+const NO_TIME = exported.unreadable('created is not a time in seconds.');
+
+/** Returns an event of an object of the API, of the live mode or of a test mode. */
+function objectEvent(type: string, object: ExportRow, seconds: number): Payload {
+  return eventOf(type, object, seconds * 1000, object['livemode'] ?? true);
 }
 
 function jsonFormat(
@@ -257,40 +266,98 @@ function jsonFormat(
   };
 }
 
+const objectsIn = (value: unknown): readonly Payload[] =>
+  Array.isArray(value)
+    ? value.filter((item): item is Payload => typeof item === 'object' && item !== null)
+    : [];
+
+const partOf = (value: unknown): Payload =>
+  typeof value === 'object' && value !== null ? (value as Payload) : {};
+
+const NO_PAYMENTS =
+  'The invoices do not state their payments, so they do not show what was paid outside Stripe. Export them again with GET /v1/invoices?status=paid&expand[]=data.payments.';
+
+/**
+ * Reads an invoice with its payments. Those outside Stripe are events of their own, since the paid amount includes them. Before
+ * API version 2025-03-31 an invoice has no payments, and says whether it was paid outside Stripe.
+ */
+function readInvoice(invoice: ExportRow): RowReading {
+  if (invoice['status'] !== 'paid' || invoice['amount_paid'] === 0) {
+    return exported.skipped('an object that moved no money');
+  }
+  const paidAt = secondsOf(partOf(invoice['status_transitions'])['paid_at']) ?? secondsOf(invoice['created']);
+  if (paidAt === null) return NO_TIME;
+  const paid = objectEvent('invoice.paid', invoice, paidAt);
+  if ('paid_out_of_band' in invoice) return exported.events(paid);
+  const payments = partOf(invoice['payments']);
+  if (!Array.isArray(payments['data'])) return exported.refused(NO_PAYMENTS);
+  if (payments['has_more'] === true) {
+    return exported.unreadable(
+      'The invoice has more payments than it lists, so it does not show what was paid outside Stripe. Have Stripe send its webhooks again.',
+    );
+  }
+  const outside = objectsIn(payments['data']).filter(
+    (payment) => partOf(payment['payment'])['type'] === 'payment_record' && payment['status'] === 'paid',
+  );
+  return exported.events(
+    paid,
+    ...outside.map((payment) => {
+      const livemode = invoice['livemode'] ?? true;
+      return objectEvent('invoice_payment.paid', { ...payment, invoice: invoice['id'], livemode }, paidAt);
+    }),
+  );
+}
+
 const invoices = jsonFormat('invoice', {
   title: 'list of invoices',
   required: ['id', 'object', 'status', 'currency', 'amount_paid'],
   lists: 'payments',
-  read: readObject(
-    ({ status }) => (status === 'paid' ? 'invoice.paid' : null),
-    ({ status_transitions: transitions }) =>
-      typeof transitions === 'object' && transitions !== null && 'paid_at' in transitions
-        ? transitions.paid_at
-        : null,
-  ),
+  read: readInvoice,
 });
 
 const refunds = jsonFormat('refund', {
   title: 'list of refunds',
   required: ['id', 'object', 'status', 'currency', 'amount'],
   lists: 'refunds',
-  read: readObject(
-    ({ status }) => (['succeeded', 'failed', 'canceled'].includes(String(status)) ? 'refund.updated' : null),
-    () => null,
-  ),
+  read: (refund) => {
+    if (!['succeeded', 'failed', 'canceled'].includes(String(refund['status']))) {
+      return exported.skipped('an object that moved no money');
+    }
+    const created = secondsOf(refund['created']);
+    return created === null ? NO_TIME : exported.events(objectEvent('refund.updated', refund, created));
+  },
 });
+
+/** Returns when the balance last moved in one direction because of a dispute, in seconds. Null where it does not say so. */
+function lastMovement(dispute: ExportRow, isBack: boolean): number | null {
+  const times = objectsIn(dispute['balance_transactions'])
+    .filter(({ amount }) => typeof amount === 'number' && amount > 0 === isBack)
+    .flatMap(({ created }) => secondsOf(created) ?? []);
+  return times.length === 0 ? null : Math.max(...times);
+}
+
+/**
+ * Reads a dispute. Its state began when the balance last moved. A dispute that gave back counts from the time of the export
+ * where the balance does not show when: it is later than everything that webhooks reported before.
+ */
+function readDispute(dispute: ExportRow, { exportedAt }: ExportContext): RowReading {
+  const status = String(dispute['status']);
+  if (status.startsWith('warning_')) return exported.skipped('an object that moved no money');
+  const created = secondsOf(dispute['created']);
+  if (created === null) return NO_TIME;
+  const isBack = status === 'won' || status === 'prevented';
+  const at = lastMovement(dispute, isBack) ?? (isBack ? toSeconds(exportedAt) : created);
+  const type = isBack || status === 'lost' ? 'charge.dispute.closed' : 'charge.dispute.created';
+  const event = objectEvent(type, dispute, at);
+  // The time is in the id, so that a later export can state the same status again.
+  return exported.events({ ...event, id: `${String(event['id'])}:${at}` });
+}
 
 const disputes = jsonFormat('dispute', {
   title: 'list of disputes',
   required: ['id', 'object', 'status', 'currency', 'amount'],
   lists: 'refunds',
-  read: readObject(
-    ({ status }) => {
-      if (['won', 'lost', 'prevented'].includes(String(status))) return 'charge.dispute.closed';
-      return String(status).startsWith('warning_') ? null : 'charge.dispute.created';
-    },
-    () => null,
-  ),
+  read: readDispute,
 });
 
 /** The exports of Stripe that can be compared. */

@@ -29,7 +29,7 @@ export const stripe: Provider = {
   environmentFrom: 'body',
   proofHeaders: [SIGNATURE.header],
   setupHint:
-    "In Stripe, open Developers > Webhooks and add an endpoint with this URL for the events invoice.paid, invoice_payment.paid, checkout.session.completed, checkout.session.async_payment_succeeded, customer.subscription.*, charge.succeeded, payment_intent.succeeded, refund.* and charge.dispute.*, and charge.refunded if the endpoint's API version is before 2024-10-28. Copy its signing secret (whsec_…) here. In Checkout, set client_reference_id and subscription_data.metadata.app_user_id to the app's own user id; on a payment intent of your own, set metadata.app_user_id.",
+    "In Stripe, open Developers > Webhooks and add an endpoint with this URL for the events invoice.paid, invoice_payment.paid, checkout.session.completed, checkout.session.async_payment_succeeded, customer.subscription.*, charge.succeeded, payment_intent.succeeded, refund.*, charge.dispute.* and credit_note.*, and charge.refunded and charge.refund.updated if the endpoint's API version is before 2024-10-28. Copy its signing secret (whsec_…) here. In Checkout, set client_reference_id and subscription_data.metadata.app_user_id to the app's own user id; on a payment intent of your own, set metadata.app_user_id.",
   secretProblem: (secret) =>
     /^whsec_./.test(secret)
       ? weakKeyProblem(secret.slice('whsec_'.length), 'Stripe')

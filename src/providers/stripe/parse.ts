@@ -1,8 +1,8 @@
-import type { ParseResult } from '../provider.ts';
+import type { ListedAccounts, ParseResult } from '../provider.ts';
 import * as normalized from '../shared/normalized-event.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
-import { readDispute, readRefund, readRefundedCharge } from './adjustments.ts';
+import { readCreditNote, readDispute, readRefund, readRefundedCharge } from './adjustments.ts';
 import { envelopeSchema, ignored } from './envelope.ts';
 import type { Envelope } from './envelope.ts';
 import {
@@ -50,6 +50,10 @@ function readType(envelope: Envelope): ParseResult {
     case 'charge.dispute.funds_reinstated':
     case 'charge.dispute.closed':
       return readDispute(envelope);
+    case 'credit_note.created':
+    case 'credit_note.updated':
+    case 'credit_note.voided':
+      return readCreditNote(envelope);
     case 'customer.subscription.created':
     case 'customer.subscription.updated':
     case 'customer.subscription.deleted':
@@ -59,8 +63,22 @@ function readType(envelope: Envelope): ParseResult {
   }
 }
 
-/** Parses a body. Events of a connected account count only if it is one of `accounts`. */
-export function parse(body: Buffer, accounts: readonly string[] = []): ParseResult {
+/**
+ * Returns what an event of an account counts that the app does not list: no payment and no user, but refunds, disputes and the
+ * names of payments. A payment that was stored while its account was listed is taken back like any other.
+ */
+function ofUnlistedAccount(envelope: Envelope): ParseResult {
+  const result = readType(envelope);
+  if (result.outcome === 'failed' || result.event === null) return ignored(envelope, CONNECTED_ACCOUNT);
+  const { kind, adjustment, paymentAliases } = result.event;
+  return ignored(envelope, CONNECTED_ACCOUNT, {
+    ...(adjustment === null ? {} : { kind, adjustment }),
+    paymentAliases,
+  });
+}
+
+/** Parses a body. Payments of a connected account count only if it is one of `accounts`. */
+export function parse(body: Buffer, accounts: ListedAccounts = []): ParseResult {
   const json = read.readJsonObject(body);
   if (!json.ok) return failed(json.reason);
   const format = json.value['object'];
@@ -72,7 +90,7 @@ export function parse(body: Buffer, accounts: readonly string[] = []): ParseResu
   const envelope = read.readAs(envelopeSchema, json.value);
   if (!envelope.ok) return failed(envelope.reason);
   const { account } = envelope.value;
-  return account === null || accounts.includes(account)
+  return account === null || accounts === 'all' || accounts.includes(account)
     ? readType(envelope.value)
-    : ignored(envelope.value, CONNECTED_ACCOUNT);
+    : ofUnlistedAccount(envelope.value);
 }

@@ -25,6 +25,7 @@ const invoiceSchema = z.object({
   parent: read.part({ subscription_details: subscriptionDetails }),
   subscription_details: subscriptionDetails,
   status_transitions: read.part({ paid_at: read.optionalEpochSeconds }),
+  payments: list(read.part({ payment: read.part({ payment_intent: ref, charge: ref }) })),
   lines: list(
     read.part({
       ...pricedShape,
@@ -131,8 +132,13 @@ export function readInvoicePaid(envelope: Envelope): ParseResult {
     ]),
     userKeys: read.distinct([subscription, invoice.customer]),
     payment,
-    // Only API versions before 2025-03-31 name these. Later ones send invoice_payment.paid.
-    paymentAliases: aliasesOf(invoice.id, invoice.payment_intent, invoice.charge),
+    // Only API versions before 2025-03-31 name these. Later ones send invoice_payment.paid, and exports list the payments.
+    paymentAliases: aliasesOf(
+      invoice.id,
+      invoice.payment_intent,
+      invoice.charge,
+      ...invoice.payments.data.flatMap((part) => [part.payment.payment_intent, part.payment.charge]),
+    ),
   });
 }
 

@@ -4,7 +4,7 @@ import { superwallExports } from './export.ts';
 import { parse } from './parse.ts';
 import { superwallSample } from './sample.ts';
 
-/** Superwall, legacy format: delivered and signed by Svix, USD prices as decimal numbers, one event per body. */
+/** Superwall: delivered and signed by Svix, USD prices as decimal numbers, one event per body. */
 export const superwall: Provider = {
   name: 'superwall',
   title: 'Superwall',
@@ -12,7 +12,7 @@ export const superwall: Provider = {
   environmentFrom: 'body',
   proofHeaders: SVIX_HEADERS,
   setupHint:
-    "Create the webhook with Superwall's API (POST /v2/projects/PROJECT/webhook_endpoints), with this URL and the format superwall. Webhooks created in the dashboard use the format V2, which is not supported yet: their deliveries are kept as failed, and a version that reads V2 can reprocess them. Copy the signing secret (whsec_…) here. Have the app pass its own user id (on iOS, a UUID) to Superwall's identify() before the first purchase; it arrives as originalAppUserId. The user attribute app_user_id is a second source.",
+    "Create the webhook with Superwall's API (POST /v2/projects/PROJECT/webhook_endpoints), with this URL and the format superwall. Webhooks created in the dashboard use the format V2, which is read only where it names the facts as the legacy format does: other deliveries are kept as failed, and a version that reads them can reprocess them. Copy the signing secret (whsec_…) here. Have the app pass its own user id (on iOS, a UUID) to Superwall's identify() before the first purchase; it arrives as originalAppUserId. The user attribute app_user_id is a second source.",
   secretProblem: svixSecretProblem,
   verify: verifySvix,
   signedAt: svixTime,

@@ -12,6 +12,7 @@ import {
 import * as read from '../shared/read-body.ts';
 import * as money from '../shared/store-money.ts';
 import type { StorePrice, StoreTransaction } from '../shared/store-money.ts';
+import { findFacts } from './facts.ts';
 
 /** The prefix of ids that Superwall's SDK generates before the app names the user. */
 const ANONYMOUS_PREFIX = '$SuperwallAlias:';
@@ -57,9 +58,9 @@ const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
   ['subscription_paused', 'other'],
 ]);
 
-/** States what to do about a body in the format V2, whose schema is not public. */
-const NOT_LEGACY =
-  "the body has no data.id and data.name, so it is not in Superwall's legacy format. Webhooks created in the dashboard use the format V2, which this version cannot read. Create the webhook with Superwall's API, whose default is the legacy format. The delivery is kept: a version that reads V2 can reprocess it (admin deliveries reprocess).";
+/** States what to do about a body of an unknown form. */
+const NO_FACTS =
+  "the body has no data.id and data.name with the facts of Superwall's legacy format. Of the format V2 (webhooks of the dashboard) this version reads only bodies with these facts in event, data.event or at the top. Create the webhook with Superwall's API, whose default is the legacy format. The delivery is kept: a version that reads it can reprocess it (admin deliveries reprocess).";
 
 function eventOf(data: Data, occurredAt: number, kind: EventKind): NormalizedEvent {
   return normalizedEvent({
@@ -115,9 +116,10 @@ function readData(data: Data, eventAt: number, raw: unknown): ParseResult {
 export function parse(bytes: Buffer): ParseResult {
   const json = read.readJsonObject(bytes);
   if (!json.ok) return failed(json.reason);
-  const raw = json.value['data'];
-  const data = read.readAs(dataSchema, raw);
-  if (!data.ok) return failed(NOT_LEGACY);
+  const raw = findFacts(json.value);
+  if (raw === null) return failed(NO_FACTS);
+  const data = read.readAs(dataSchema, raw, 'data');
+  if (!data.ok) return failed(data.reason);
   const eventAt = data.value.ts ?? read.optionalEpochMs.parse(json.value['timestamp']);
   if (eventAt === null) return failed('data.ts and timestamp are missing or not a time in milliseconds');
   return readData(data.value, eventAt, raw);
