@@ -70,6 +70,9 @@ function arrayOf(items: readonly string[] | null): string[] | null {
 /** Why an app cannot have a subdomain: another app holds or held it, or the app has held too many. */
 export type SubdomainRefusal = 'subdomain_taken' | 'too_many_subdomains';
 
+/** Why an app is not created. */
+export type AppRefusal = SubdomainRefusal | 'too_many_apps';
+
 /** Why a change of settings is refused. */
 export type SettingsRefusal = SubdomainRefusal | 'identity_secret_missing';
 
@@ -90,15 +93,15 @@ async function orRefusal<T>(statement: () => Promise<T>): Promise<T | SubdomainR
 }
 
 /**
- * Creates an app and its first SDK key. Returns `subdomain_taken` when another app holds or held the subdomain. An app
- * whose id exists is returned unchanged.
+ * Creates an app and its first SDK key. Returns `subdomain_taken` when another app holds or held the subdomain, and
+ * `too_many_apps` when the account has as many as it can have. An app whose id exists is returned unchanged.
  */
 export async function createApp(
   sql: Sql,
   accountId: AccountId,
   { id, ...settings }: App,
   sdkKey: NewSdkKey,
-): Promise<App | SubdomainRefusal> {
+): Promise<App | AppRefusal> {
   const { display, sha256 } = sdkKey;
   const add = async () =>
     await sql.maybe<App>`
@@ -119,7 +122,12 @@ export async function createApp(
         select ${sdkKey.id}::text, id, ${sdkKey.kind}::text, ${sha256}::bytea, ${display}::text from added
       )
       select ${columns(sql)} from (select * from added union all select * from apps where id = ${id}) a`;
-  return await orRefusal(() => retryUntilVisible(add));
+  try {
+    return await orRefusal(() => retryUntilVisible(add));
+  } catch (error) {
+    if (violatedConstraint(error) === 'apps_of_account') return 'too_many_apps';
+    throw error;
+  }
 }
 
 /**

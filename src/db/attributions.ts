@@ -9,6 +9,7 @@ import type {
 } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, ClickId, LinkId } from '../domain/ids.ts';
 import type { SdkKeyKind } from '../domain/keys.ts';
+import { isPlaceholder } from '../domain/user-ids.ts';
 import { newId } from './new-id.ts';
 import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
@@ -156,7 +157,8 @@ function candidatesOf(row: CandidateRow): InstallCandidates {
             active: row.codeActive,
             affiliateStatus: row.codeAffiliateStatus,
           },
-    rememberedUsers: row.rememberedUsers,
+    // Earlier versions stored placeholders, too.
+    rememberedUsers: row.rememberedUsers.filter(({ customerUserId }) => !isPlaceholder(customerUserId)),
   };
 }
 
@@ -242,7 +244,10 @@ export async function attributeDevice(
   return added === undefined ? null : { attributionId: id, affiliateId, linkId, clickId, matchMethod };
 }
 
-/** Records a touch that came after the device had an attribution, and claims its click for the device. */
+/**
+ * Records a touch that came after the device had an attribution, and claims its click for the device. A code that was recorded
+ * before is not recorded again: a repeated report may state no time or another one.
+ */
 export async function recordLosingTouch(
   sql: Sql,
   appId: AppId,
@@ -259,7 +264,10 @@ export async function recordLosingTouch(
     insert into losing_touches (app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at)
     select ${appId}::text, ${deviceId}::text, ${affiliateId}::text, ${linkId}::text, ${clickId}::text,
            ${matchMethod}::text, ${instant(touchedAt)}::timestamptz
-     where ${clickId}::text is null or exists (select from claimed)
+     where case when ${clickId}::text is not null then exists (select from claimed)
+                else not exists (select from losing_touches x
+                                  where x.app_id = ${appId} and x.device_id = ${deviceId} and x.affiliate_id = ${affiliateId}
+                                    and x.link_id is not distinct from ${linkId}::text and x.click_id is null) end
     on conflict do nothing`;
 }
 

@@ -27,9 +27,9 @@ export async function readBacklog(sql: Sql): Promise<Backlog> {
   return await sql.one<Backlog>`
     select *
       from (select count(*)::int as unfinished_deliveries,
-                   coalesce(extract(epoch from now() - min(received_at)), 0)::float8 as oldest_unfinished_seconds,
+                   coalesce(extract(epoch from now() - min(accepted_at)), 0)::float8 as oldest_unfinished_seconds,
                    count(last_error)::int as stuck_deliveries
-              from (select received_at, last_error from deliveries where completed_at is null
+              from (select accepted_at, last_error from deliveries where completed_at is null
                      order by coalesce(relayed_at, received_at) limit ${COUNT_LIMIT}) d) deliveries,
            (select count(*)::int as overdue_commissions,
                    coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as oldest_overdue_seconds

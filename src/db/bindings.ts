@@ -1,5 +1,6 @@
 import { USERS_PER_DEVICE } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, BindingId } from '../domain/ids.ts';
+import { isPlaceholder } from '../domain/user-ids.ts';
 import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
 import { retryAfterConflict, retryUntilVisible } from './retries.ts';
@@ -7,12 +8,13 @@ import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** The binding of a user who was identified on a device. */
-export interface UserBinding {
-  readonly bindingId: BindingId;
+/** A user who was identified on an attributed device. */
+export interface IdentifiedUser {
+  /** The attribution of the device. The user may be bound to that of another device. */
   readonly attributionId: AttributionId;
-  /** Whether this call created it. */
-  readonly isNew: boolean;
+  readonly affiliateId: AffiliateId;
+  /** The binding that this call created. Null if the user has another one, or was erased. */
+  readonly newBindingId: BindingId | null;
 }
 
 /** What `identify` reports. */
@@ -33,15 +35,16 @@ interface BoundRow {
   readonly isRefused: boolean;
   readonly isErased: boolean;
   readonly deviceAttributionId: AttributionId | null;
+  readonly deviceAffiliateId: AffiliateId;
   readonly bindingId: BindingId | null;
-  readonly attributionId: AttributionId | null;
 }
 
 /**
  * Records that a user was identified on a device, and binds the user to the device's attribution unless the user has a
  * binding: the first committed binding stays, even if it belongs to another device. The first identification time of
- * the pair stays too. Returns undefined when the device has no attribution or the user was erased, and `too_many_users` when the device has as
- * many users as it can have and this is another one; nothing is then recorded.
+ * the pair stays too. Returns undefined when the device has no attribution, and `too_many_users` when the device has as many users as it
+ * can have and this is another one; nothing is then recorded, nor of an erased user. The result depends on the device only: anybody
+ * can name any user.
  *
  * One statement does both, so that a process that dies leaves both or neither. If it sees no attribution, it runs again
  * after its commit: it then sees an install that committed meanwhile, and a later install sees the pair. Two statements
@@ -50,36 +53,24 @@ interface BoundRow {
 export async function bindUser(
   sql: Sql,
   identity: Identity,
-): Promise<UserBinding | 'too_many_users' | undefined> {
+): Promise<IdentifiedUser | 'too_many_users' | undefined> {
   const id = newId('binding');
-  const { binding } = await retryUntilVisible(async () => {
+  const { identified } = await retryUntilVisible(async () => {
     const row = await retryAfterConflict(
       ['identities_one_position'],
       () => insertBinding(sql, id, identity),
       USERS_PER_DEVICE + 1,
     );
-    if (row.isErased) return { binding: undefined };
-    if (row.isRefused) return { binding: 'too_many_users' as const };
-    if (row.deviceAttributionId === null) return row.wasRemembered ? { binding: undefined } : undefined;
-    if (row.bindingId === null || row.attributionId === null) return undefined;
+    if (row.isRefused) return { identified: 'too_many_users' as const };
+    const { deviceAttributionId: attributionId, deviceAffiliateId: affiliateId } = row;
+    if (attributionId === null)
+      return row.wasRemembered || row.isErased ? { identified: undefined } : undefined;
+    if (row.bindingId === null && !row.isErased) return undefined;
     return {
-      binding: { bindingId: row.bindingId, attributionId: row.attributionId, isNew: row.bindingId === id },
+      identified: { attributionId, affiliateId, newBindingId: row.bindingId === id ? row.bindingId : null },
     };
   });
-  return binding;
-}
-
-/** Returns the attribution that a user is bound to, whichever device reported the user. */
-export async function findAttributionOfUser(
-  sql: Sql,
-  appId: AppId,
-  customerUserId: string,
-): Promise<{ readonly attributionId: AttributionId; readonly affiliateId: AffiliateId } | undefined> {
-  const [row] = await sql<{ attributionId: AttributionId; affiliateId: AffiliateId }>`
-    select t.id as attribution_id, t.affiliate_id
-      from bindings b join attributions t on t.id = b.attribution_id
-     where b.app_id = ${appId} and b.customer_user_id = ${customerUserId}`;
-  return row;
+  return identified;
 }
 
 async function insertBinding(
@@ -103,7 +94,7 @@ async function insertBinding(
         from free where position is not null and not exists (select from known) and not (select is_erased from erased)
       on conflict (app_id, device_id, customer_user_id) do nothing
     ), device as (
-      select id from attributions where app_id = ${appId} and device_id = ${deviceId}
+      select id, affiliate_id from attributions where app_id = ${appId} and device_id = ${deviceId}
     ), stored as (
       select id, attribution_id from bindings where app_id = ${appId} and customer_user_id = ${customerUserId}
     ), refused as (
@@ -117,12 +108,13 @@ async function insertBinding(
         from device
        where not exists (select from stored) and not exists (select from refused) and not (select is_erased from erased)
       on conflict (app_id, customer_user_id) do nothing
-      returning id, attribution_id
+      returning id
     )
     select exists (select from known) as was_remembered, exists (select from refused) as is_refused,
            (select is_erased from erased) as is_erased,
-           (select id from device) as device_attribution_id, b.id as binding_id, b.attribution_id
-      from (select 1) always left join (select * from stored union all select * from added) b on true`;
+           (select id from device) as device_attribution_id, (select affiliate_id from device) as device_affiliate_id,
+           b.id as binding_id
+      from (select 1) always left join (select id from stored union all select id from added) b on true`;
 }
 
 interface Device {
@@ -153,7 +145,9 @@ async function listWaitingUsersOfDevices(
         select id, healed_at from bindings x
          where x.app_id = d.app_id and x.customer_user_id = i.customer_user_id offset 0) b on true
      where b.healed_at is null`;
-  return devices.map((_, index) => waiting.filter(({ number }) => number === index + 1));
+  // Earlier versions stored placeholders, too.
+  const real = waiting.filter(({ customerUserId }) => !isPlaceholder(customerUserId));
+  return devices.map((_, index) => real.filter(({ number }) => number === index + 1));
 }
 
 const listWaitingUsers = shareStatements(listWaitingUsersOfDevices, {
@@ -215,7 +209,12 @@ async function markHealed(sql: Sql, bindingIds: readonly BindingId[]): Promise<b
                 where l.app_id = b.app_id and l.customer_user_id = b.customer_user_id) u
              join payments p on p.id = u.payment_id
             where p.environment = 'production' and p.earned_cents = 0
-              and (p.likely_cause is not null or p.evaluated_at is null))
+              and (p.likely_cause is not null or p.evaluated_at is null
+                   -- Another row of the same payment may wait, and not name the user itself.
+                   or (p.binding_id is null and (
+                     select true from payment_aliases l
+                      where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.alias_ref = p.ref
+                      limit 1))))
          and not exists (
            select from user_transfers g
             where g.app_id = b.app_id and g.customer_user_id = b.customer_user_id and g.role = 'giver')

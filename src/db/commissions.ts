@@ -1,5 +1,5 @@
 import type { MatchMethod } from '../domain/attribution.ts';
-import type { CommissionKind } from '../domain/evaluate-payment.ts';
+import type { CommissionKind } from '../domain/payment-snapshot.ts';
 import type { AffiliateId, AppId, CommissionId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';

@@ -101,9 +101,11 @@ export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<Acc
               or (select num_nulls(c.expires_at) = 1 from webhook_secrets c where c.id = ${d.currentSecretId}))
     ), row as (
       insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, proof,
-                              body_sha256, event_id)
+                              body_sha256, event_id, relayed_at)
       select ${d.deliveryId}::text, ${d.appId}::text, ${d.provider}::text, ${instant(d.receivedAt)}::timestamptz, true, 'received',
-             valid.id, ${sql.json(d.proof)}::jsonb, ${d.bodySha256}::bytea, ${d.eventId}::text
+             valid.id, ${sql.json(d.proof)}::jsonb, ${d.bodySha256}::bytea, ${d.eventId}::text,
+             -- The turn in the outbox follows the clock of the database (docs/reliability.md, "Clocks").
+             case when ${instant(d.receivedAt)}::timestamptz > now() then now() end
         from valid
       on conflict (id) do nothing
       returning id, is_self_test

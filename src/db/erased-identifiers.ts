@@ -1,7 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { NormalizedEvent } from '../domain/events.ts';
-import { identifiersOf, isPlaceholder, referencesOf, tiedKeys } from '../domain/erasure.ts';
+import { identifiersOf, referencesOf, tiedKeys } from '../domain/erasure.ts';
+import { isPlaceholder } from '../domain/user-ids.ts';
 import type { Identifiers, SubjectKey } from '../domain/erasure.ts';
 import type { AppId } from '../domain/ids.ts';
 import type { EventFacts } from './events.ts';

@@ -1,5 +1,5 @@
 import { shownUsdPerUnit } from '../domain/exchange-rate.ts';
-import type { Evaluation } from '../domain/evaluate-payment.ts';
+import type { Evaluation } from '../domain/evaluation.ts';
 import type { AppId, CommissionId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
 import { removeEncryptedBody } from './deliveries.ts';
 import { newId } from './new-id.ts';
@@ -28,6 +28,8 @@ export interface EvaluatedDelivery {
   readonly deliveryId: DeliveryId;
   readonly eventId: EventId;
   readonly sourceEventId: string;
+  /** Whether its event reports a payment that an earlier event brought. Only the earlier event has a cause. */
+  readonly isFurtherReport: boolean;
 }
 
 /** What the parts of the statement share. */
@@ -73,7 +75,9 @@ export async function applyEvaluation(
     ${evaluation.booked.length === 0 ? sql.fragment`` : sql.fragment`, booked as (${bookAdjustments(sql, application)})`}
     ${evaluation.binding === null ? sql.fragment`` : sql.fragment`, first_paid as (${markFirstPaid(sql, application)})`}
     , priced as (${updatePaidEvent(sql, application)})
-    ${delivery === null || delivery.eventId === payment.eventId ? sql.fragment`` : sql.fragment`, cleared as (${clearCause(sql, delivery.eventId)})`}
+    ${evaluation.unconverted.length === 0 ? sql.fragment`` : sql.fragment`, unconverted as (${markUnconverted(sql, application)})`}
+    ${evaluation.converted.length === 0 ? sql.fragment`` : sql.fragment`, converted as (${clearConverted(sql, application)})`}
+    ${delivery?.isFurtherReport === true ? sql.fragment`, cleared as (${clearCause(sql, delivery.eventId)})` : sql.fragment``}
     ${
       delivery === null
         ? sql.fragment``
@@ -110,7 +114,7 @@ function commissionRows(payment: StoredPayment, evaluation: Evaluation): Commiss
 /**
  * `held` raises the payment's version and stores the result, if no row of the payment has changed since it was read. If the
  * payment has other references and money changes, `names` locks all its rows before, in one order, and `aliases` raises the
- * versions of the others, so that their evaluations run again: only one reference earns.
+ * versions of the others, so that their evaluations run again: only one reference earns. Attributed ones are marked, too.
  */
 function hold(sql: Sql, { payment, evaluation, rows }: Application): Fragment {
   const { binding, revenue, booked } = evaluation;
@@ -132,7 +136,12 @@ function hold(sql: Sql, { payment, evaluation, rows }: Application): Fragment {
       select q.id, q.version from payments q where q.id = any(${names}::text[]) order by q.id for update
     ), ${holdRow(sql.fragment`and (select sum(n.version) from names n) = ${payment.version + payment.aliasVersions}::bigint`)},
     aliases as (
-      update payments q set version = q.version + 1 from held
+      -- An attributed row counts no longer, if this evaluation attributes another one. Its own evaluation has to follow.
+      update payments q
+         set version = q.version + 1,
+             recheck_since = case when ${binding !== null}::boolean and q.binding_id is not null and q.duplicate_of is null
+                                  then coalesce(q.recheck_since, now()) else q.recheck_since end
+        from held
        where q.id = any(${[...payment.aliasIds]}::text[])
     )`;
 }
@@ -191,12 +200,29 @@ function insertRevenue(sql: Sql, { payment, evaluation, reprocessRunId }: Applic
      order by v.position`;
 }
 
-/** Stores how much of each adjustment the ledger contains. */
+/** Stores how much of each adjustment the ledger contains. One that was converted keeps its value until another event states it. */
 function bookAdjustments(sql: Sql, { evaluation }: Application): Fragment {
   return sql.fragment`
-    update adjustments a set booked_minor = b."bookedMinor", booked_payment_id = held.id
-      from held, jsonb_to_recordset(${sql.json(evaluation.booked)}) b ("adjustmentId" text, "bookedMinor" bigint)
+    update adjustments a
+       set booked_minor = b."bookedMinor", booked_payment_id = held.id,
+           usd_cents = case when a.event_id = b."eventId" then coalesce(b."convertedCents", a.usd_cents) else a.usd_cents end
+      from held, jsonb_to_recordset(${sql.json(evaluation.booked)})
+                 b ("adjustmentId" text, "bookedMinor" bigint, "eventId" text, "convertedCents" bigint)
      where a.id = b."adjustmentId" and a.id = any(${evaluation.booked.map((one) => one.adjustmentId)}::text[])`;
+}
+
+/** Stores the cause of refunds and disputes that wait for a rate. An import of rates marks their payments. */
+function markUnconverted(sql: Sql, { evaluation }: Application): Fragment {
+  return sql.fragment`
+    update events e set likely_cause = 'missing_exchange_rate' from held
+     where e.id = any(${[...evaluation.unconverted]}::text[]) and e.likely_cause is null`;
+}
+
+/** Removes the cause of refunds and disputes that waited for a rate and do not any more. */
+function clearConverted(sql: Sql, { evaluation }: Application): Fragment {
+  return sql.fragment`
+    update events e set likely_cause = null from held
+     where e.id = any(${[...evaluation.converted]}::text[]) and e.likely_cause = 'missing_exchange_rate'`;
 }
 
 /** Stores the time of the first payment of the user whom the payment is attributed through. */
@@ -225,7 +251,7 @@ function updatePaidEvent(sql: Sql, { payment, evaluation }: Application): Fragme
        and (e.likely_cause is distinct from ${likelyCause}::text or e.amount_cents is distinct from ${baseCents}::bigint)`;
 }
 
-/** Removes the cause of an event whose payment another event brought: only that one has a cause. */
+/** Removes the first cause of an event whose payment another event brought. */
 function clearCause(sql: Sql, eventId: EventId): Fragment {
   return sql.fragment`
     update events e set likely_cause = null from held

@@ -1,4 +1,4 @@
-import type { LikelyCause } from '../domain/evaluate-payment.ts';
+import type { LikelyCause } from '../domain/payment-snapshot.ts';
 import { WAITING_CAUSES } from '../domain/event-outcome.ts';
 import type { EventOutcome } from '../domain/event-outcome.ts';
 import { ADJUSTMENT_KINDS } from '../domain/events.ts';

@@ -1,4 +1,4 @@
-import type { LikelyCause } from '../domain/evaluate-payment.ts';
+import type { LikelyCause } from '../domain/payment-snapshot.ts';
 import type { AppId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
 import type { Environment, NormalizedEvent } from '../domain/events.ts';
 import { isErased } from './erased-identifiers.ts';
@@ -81,7 +81,11 @@ export async function recordEventFacts(
         ? sql.fragment``
         : sql.fragment`, payment as (${insertPayment(sql, facts, sql.fragment`event`, evaluation)})`
     }
-    ${adjustment === null ? sql.fragment`` : sql.fragment`, adjustment as (${insertAdjustment(sql, facts, sql.fragment`event`)})`}
+    ${
+      adjustment === null
+        ? sql.fragment``
+        : sql.fragment`, adjustment as (${insertAdjustment(sql, facts, sql.fragment`event`)}), replaced as (${clearReplaced(sql, facts)})`
+    }
     ${joined(sql, parts)}
     select reporter.delivery_id,
            ${payment === null ? sql.fragment`null` : sql.fragment`(select id from payment)`} as payment_id
@@ -128,7 +132,8 @@ export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<App
       union all
       select p.id from payments p where ${facts.event.payment !== null}::boolean and ${samePayment} and exists (select from event)
     ),
-    adjustment as (${insertAdjustment(sql, facts, sql.fragment`money_event`)})
+    adjustment as (${insertAdjustment(sql, facts, sql.fragment`money_event`)}),
+    replaced as (${clearReplaced(sql, facts)})
     ${joined(sql, detailsOf(sql, facts))},
     counts as (
       select jsonb_build_object(
@@ -238,16 +243,17 @@ function insertAdjustment(sql: Sql, facts: EventFacts, source: Fragment): Fragme
     (excluded.rank, excluded.state, excluded.currency, excluded.amount_minor) = (old.rank, old.state, old.currency, old.amount_minor)`;
   return sql.fragment`
     insert into adjustments as old (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
-                                    amount_minor, usd_cents, occurred_at, stated_at, event_id)
+                                    amount_minor, usd_cents, made_at, occurred_at, stated_at, event_id)
     select ${newId('adjustment')}, ${appId}, ${environment}, ${adjustment?.store ?? null}, ${adjustment?.ref ?? null},
            ${adjustment?.paymentRef ?? null}, ${adjustment?.kind ?? null}, ${adjustment?.state ?? null},
            ${adjustment?.rank ?? null}::int, ${adjustment?.reversesAll ?? false}::boolean, ${adjustment?.currency ?? null},
            ${adjustment?.amountMinor ?? null}::bigint, ${adjustment?.usdCents ?? null}::bigint,
+           ${adjustment?.madeAt == null ? null : instant(adjustment.madeAt)}::timestamptz,
            ${instant(event.occurredAt)}, ${instant(event.occurredAt)}, id
       from ${source} where ${adjustment !== null}::boolean
     on conflict (app_id, environment, store, ref) do update
       set state = excluded.state, rank = excluded.rank, currency = excluded.currency, amount_minor = excluded.amount_minor,
-          stated_at = excluded.stated_at,
+          stated_at = excluded.stated_at, made_at = coalesce(old.made_at, excluded.made_at),
           -- A repeated report of a state is later than the states before it, but does not move its time.
           usd_cents = case when ${isRepeated} then old.usd_cents else excluded.usd_cents end,
           occurred_at = case when ${isRepeated} then old.occurred_at else excluded.occurred_at end,
@@ -255,6 +261,16 @@ function insertAdjustment(sql: Sql, facts: EventFacts, source: Fragment): Fragme
       where (excluded.rank, excluded.stated_at, excluded.state = 'reversed', excluded.amount_minor)
           > (old.rank, old.stated_at, old.state = 'reversed', old.amount_minor)
     returning 1`;
+}
+
+/** Removes the cause of an event that stated the adjustment before: it waits no longer for a rate. The evaluation that follows looks again. */
+function clearReplaced(sql: Sql, { event: { adjustment }, appId, environment }: EventFacts): Fragment {
+  return sql.fragment`
+    update events e set likely_cause = null
+      from adjustments old
+     where old.app_id = ${appId} and old.environment = ${environment} and old.store = ${adjustment?.store ?? null}
+       and old.ref = ${adjustment?.ref ?? null} and e.id = old.event_id and e.likely_cause = 'missing_exchange_rate'
+       and exists (select from adjustment)`;
 }
 
 /** A common table expression that inserts facts, and their number. */

@@ -1,3 +1,4 @@
+import { payersOf } from '../domain/evaluate-payment.ts';
 import type {
   EventHistory,
   ExplainedCommission,
@@ -57,7 +58,9 @@ async function findCommissions(sql: Sql, paymentId: PaymentId): Promise<Explaine
 }
 
 async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promise<ExplainedUser[]> {
-  const users = payment.candidates.map(({ customerUserId, identified }) => ({ customerUserId, identified }));
+  // A payment that was attributed through a key keeps that user, also beside a user whom a later event names.
+  const candidates = payment.bindingId === null ? payersOf(payment.candidates) : payment.candidates;
+  const users = candidates.map(({ customerUserId, identified }) => ({ customerUserId, identified }));
   return await sql<ExplainedUser>`
     select u."customerUserId", u.identified,
            case when u.identified then '[]' else coalesce((

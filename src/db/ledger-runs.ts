@@ -1,6 +1,6 @@
 import type { AccountId, AppId } from '../domain/ids.ts';
-import { LEDGER_CHECKS, LedgerCheckTooLong, MOST_EXAMPLES, runLedgerCheck } from './ledger-checks.ts';
-import type { LedgerCheck } from './ledger-checks.ts';
+import { LEDGER_CHECKS, LedgerCheckTooLong, MOST_EXAMPLES, runLedgerCheck } from './ledger-checks/index.ts';
+import type { LedgerCheck } from './ledger-checks/index.ts';
 import type { Position } from './page.ts';
 import { DatabaseUnavailable } from './sql.ts';
 import type { Sql } from './sql.ts';

@@ -23,16 +23,16 @@ const BYTES_OF_AN_APP = 4_096;
 
 /**
  * Returns the first `limit` apps that name mobile apps, oldest first: at most 20 of an account, and none whose mobile apps take
- * more than 4 KiB.
+ * more than 4 KiB. The limit of an account counts before the other, so that no account leaves less room to those after it.
  */
 export async function listAssociations(sql: Sql, limit: number): Promise<AssociationRow[]> {
   return await sql<AssociationRow>`
     select app.ios_app_ids, app.android_apps,
            array(select s.subdomain from link_subdomains s where s.app_id = app.id order by s.position) as subdomains
-      from (select a.*, row_number() over (partition by account_id order by created_at, id) as number
-              from (select * from apps where cardinality(ios_app_ids) > 0 or android_apps <> '[]'
-                     order by created_at, id limit ${4 * limit}) a
-             where octet_length(ios_app_ids::text) + octet_length(android_apps::text) <= ${BYTES_OF_AN_APP}) app
-     where number <= ${APPS_OF_AN_ACCOUNT}
+      from accounts cross join lateral (
+             select * from apps a
+              where a.account_id = accounts.id and (cardinality(a.ios_app_ids) > 0 or a.android_apps <> '[]')
+                and octet_length(a.ios_app_ids::text) + octet_length(a.android_apps::text) <= ${BYTES_OF_AN_APP}
+              order by a.created_at, a.id limit ${APPS_OF_AN_ACCOUNT}) app
      order by app.created_at, app.id limit ${limit}`;
 }

@@ -32,7 +32,7 @@ function notificationOption(onNotify: (channel: string, payload: string) => void
 /**
  * Calls `onPayload` with every payload that a channel receives, on a connection of its own. A connection that dies or is
  * silent is replaced; payloads are lost until then, so callers need another source. The driver's own `listen` is not
- * used: it gives up when the database is away while it subscribes again.
+ * used: it gives up when the database is unavailable while it subscribes again.
  */
 export function listenTo(
   { url, channel }: { readonly url: string; readonly channel: Channel },
@@ -73,7 +73,9 @@ export function listenTo(
     try {
       const subscribed = (async () => {
         await client.unsafe(`listen ${channel}`);
-        return true;
+        const [row] = await client.unsafe("select current_setting('transaction_read_only') as read_only");
+        // A server that was demoted sends nothing more; the name may lead to the new primary by now.
+        return row?.['read_only'] === 'off';
       })();
       const isLate = sleep(RESPOND_WITHIN_MS, false, { signal: late.signal });
       if (await Promise.race([subscribed, isLate])) return true;

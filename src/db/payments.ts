@@ -1,7 +1,11 @@
 import type { AppId, EventId, PaymentId } from '../domain/ids.ts';
 import type { Environment } from '../domain/events.ts';
 import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
-import type { PaymentSnapshot } from '../domain/evaluate-payment.ts';
+import { CUSTOMER_KEY } from '../domain/payment-snapshot.ts';
+import type { PaymentSnapshot } from '../domain/payment-snapshot.ts';
+import { standingOf } from '../domain/payment-rows.ts';
+import type { PaymentRow, RowStanding } from '../domain/payment-rows.ts';
+import { isRunningTotal } from './running-totals.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -17,7 +21,7 @@ export function isSimilarUserId(sql: Sql, userId: ReturnType<Sql['fragment']>): 
 }
 
 /** A snapshot with what is needed to apply its evaluation. */
-export interface StoredPayment extends PaymentSnapshot {
+export interface StoredPayment extends PaymentSnapshot, Pick<RowStanding, 'isPart'> {
   readonly paymentId: PaymentId;
   readonly appId: AppId;
   readonly eventId: EventId;
@@ -30,8 +34,9 @@ export interface StoredPayment extends PaymentSnapshot {
   readonly aliasVersions: number;
 }
 
-/** Selects payments by id, or by their references at the store, with all rows of the same payments. */
+/** Selects one row, or payments by id or by their references at the store, with all rows of the same payments. */
 export type PaymentSelector =
+  | { readonly rowId: PaymentId }
   | { readonly paymentIds: readonly PaymentId[] }
   | {
       readonly appId: AppId;
@@ -49,8 +54,10 @@ const NOTHING_ELSE = {
   earning: null,
   aliasIds: [],
   aliasVersions: 0,
+  isPart: false,
   countedElsewhere: false,
   duplicateOf: null,
+  inherited: null,
   adjustments: [],
 } as const satisfies Partial<StoredPayment>;
 
@@ -62,7 +69,7 @@ const NOTHING_ELSE = {
  */
 export async function loadCommonPayment(sql: Sql, paymentId: PaymentId): Promise<StoredPayment | undefined> {
   const row = await sql.maybe<Omit<StoredPayment, keyof typeof NOTHING_ELSE>>`
-    select ${paymentColumns(sql)}
+    select ${paymentColumns(sql, sql.fragment`array[p.id::text]`)}
       from payments p
      cross join lateral (select * from events x where x.id = p.event_id offset 0) e
      cross join lateral (select * from apps x where x.id = p.app_id offset 0) app
@@ -76,38 +83,56 @@ export async function loadCommonPayment(sql: Sql, paymentId: PaymentId): Promise
   return row && { ...row, ...NOTHING_ELSE };
 }
 
+/** A row of the payment as it is read, with its version. */
+type VersionedRow = PaymentRow & { readonly version: number };
+
+type LoadedPayment = Omit<StoredPayment, keyof RowStanding | 'aliasIds' | 'aliasVersions'> & {
+  readonly rows: readonly VersionedRow[];
+};
+
 /**
  * Reads payments with all known facts, in one statement. Call it after the newest fact was committed: it then sees
- * every fact that was committed before. The parts of the statement:
+ * every fact that was committed before. Returns all rows of the same payments, parts after the row that counts instead, so that
+ * a caller that evaluates them in this order ends with a part that is corrected. The parts of the statement:
  *
  * - `paymentColumns`: the payment's own columns and the users whom it may belong to;
  * - its revenue entries (`r`) and `earning` so far;
  * - `names`: all references of the payment, and with any of them `adjustments`, its refunds and disputes;
- * - `aliases`: its rows under other references. Of several attributed rows the one with the first earning counts; the
- *   others have it as `duplicateOf`.
+ * - `same`: its rows, one per reference that reported money.
  */
 export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise<StoredPayment[]> {
   const which =
-    'paymentIds' in selector
-      ? sql.fragment`p.id = any(${[...selector.paymentIds]}::text[])`
-      : sql.fragment`p.id = any(array(
+    'rowId' in selector
+      ? sql.fragment`p.id = ${selector.rowId}`
+      : 'paymentIds' in selector
+        ? sql.fragment`p.id = any(array(
+          select s.id
+            from unnest(${[...selector.paymentIds]}::text[]) i
+           cross join lateral (select * from payments x where x.id = i offset 0) n
+           cross join lateral same_payment(n.app_id, n.environment, n.store, array[n.ref]) s))`
+        : sql.fragment`p.id = any(array(
           select id from same_payment(${selector.appId}, ${selector.environment}, ${selector.store},
                                       ${[...selector.refs]}::text[])))`;
-  return await sql<StoredPayment>`
-    select ${paymentColumns(sql)}, p.reversed_cents, p.corrected_cents,
-           r.net as revenue_cents, r.entries as revenue_entries, own.earning,
-           aliases.alias_ids, aliases.alias_versions, aliases.counted_elsewhere, aliases.duplicate_of,
+  const loaded = await sql<LoadedPayment>`
+    select ${paymentColumns(sql, sql.fragment`same.ids`)}, p.reversed_cents, p.corrected_cents,
+           r.net as revenue_cents, r.entries as revenue_entries, own.earning, same.rows,
            coalesce((
              select jsonb_agg(jsonb_build_object(
-                      'adjustmentId', a.id, 'kind', a.kind, 'state', a.state, 'reversesAll', a.reverses_all, 'currency', a.currency,
-                      'amountMinor', a.amount_minor, 'usdCents', a.usd_cents, 'occurredAt', epoch_ms(a.occurred_at),
+                      'adjustmentId', a.id, 'ref', a.ref, 'paymentRef', a.payment_ref, 'isTotal', ${isRunningTotal(sql, sql.fragment`a`)},
+                      'madeAt', epoch_ms(a.made_at), 'statedAt', epoch_ms(a.stated_at),
+                      'referenceRate', case when a.currency <> p.currency and stated.usd_cents is null then ${rateOnPaymentDay(sql, sql.fragment`a.currency`)} end, 'kind', a.kind, 'state', a.state, 'reversesAll', a.reverses_all, 'currency', a.currency,
+                      'amountMinor', a.amount_minor, 'usdCents', stated.usd_cents, 'occurredAt', epoch_ms(a.occurred_at),
                       'eventId', a.event_id,
                       'bookedMinor', case when a.booked_payment_id = p.id then a.booked_minor else 0 end))
                from unnest(names.refs) n (ref)
               cross join lateral (
                 select * from adjustments x
                  where x.app_id = p.app_id and x.environment = p.environment and x.store = p.store
-                   and x.payment_ref = n.ref collate "default" offset 0) a), '[]') as adjustments
+                   and x.payment_ref = n.ref collate "default" offset 0) a
+              cross join lateral (
+                -- Another row may have converted it at the rate of its own day.
+                select case when a.booked_payment_id <> p.id
+                            then (select x.amount_cents from events x where x.id = a.event_id) else a.usd_cents end as usd_cents) stated), '[]') as adjustments
       from payments p
      cross join lateral (select * from events x where x.id = p.event_id offset 0) e
      cross join lateral (select * from apps x where x.id = p.app_id offset 0) app
@@ -120,59 +145,97 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
      cross join lateral (
        select array(select n.ref from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n) as refs offset 0) names
      cross join lateral (
-       select coalesce(jsonb_agg(q.id) filter (where q.id <> p.id), '[]') as alias_ids,
-              coalesce(sum(q.version) filter (where q.id <> p.id), 0)::bigint as alias_versions,
-              coalesce(bool_or(q.binding_id is not null) filter (where q.id <> p.id), false) as counted_elsewhere,
-              case when p.binding_id is not null then
-                (array_agg(jsonb_build_object('paymentId', q.id, 'commissionId', q.earning_id)
-                           order by q.earning_id nulls last, q.id) filter (where q.binding_id is not null))[1] end as first
+       select array_agg(q.id::text) as ids,
+              jsonb_agg(jsonb_build_object(
+                'paymentId', q.id, 'version', q.version, 'currency', q.currency, 'amountMinor', q.amount_minor,
+                'isDuplicate', q.duplicate_of is not null,
+                'isRoot', (select true from payment_aliases l
+                            where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store
+                              and l.alias_ref = q.ref and l.payment_ref <> l.alias_ref limit 1) is null,
+                'attribution', case when q.binding_id is not null then jsonb_build_object(
+                  'customerUserId', b.customer_user_id, 'binding', ${bindingObject(sql)}) end,
+                'earning', (select jsonb_build_object('commissionId', c.id, 'rateBps', c.rate_bps,
+                                                      'rateSource', coalesce(c.rate_source, 'app'))
+                              from commissions c where c.payment_id = q.id and c.kind = 'earning' limit 1))) as rows
          from unnest(names.refs) n (ref)
         cross join lateral (
-          select x.id, x.version, x.binding_id,
-                 (select min(c.id) filter (where c.kind = 'earning') from commissions c where c.payment_id = x.id) as earning_id
-            from payments x
-           where x.app_id = p.app_id and x.environment = p.environment and x.store = p.store and x.ref = n.ref collate "default" offset 0) q) rows_of_payment
-     cross join lateral (
-       select alias_ids, alias_versions, counted_elsewhere,
-              case when first->>'paymentId' <> p.id::text then first end as duplicate_of from (select rows_of_payment.*) f) aliases
+          select * from payments x
+           where x.app_id = p.app_id and x.environment = p.environment and x.store = p.store and x.ref = n.ref collate "default" offset 0) q
+         left join lateral (select * from bindings y where y.id = q.binding_id offset 0) b on true
+         left join lateral (select * from attributions y where y.id = b.attribution_id offset 0) t on true
+         left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true) same
      where ${which}
      order by p.id`;
+  return loaded.map(withStanding).toSorted((a, b) => Number(a.isPart) - Number(b.isPart));
+}
+
+function withStanding({ rows, ...payment }: LoadedPayment): StoredPayment {
+  const own = rows.find((row) => row.paymentId === payment.paymentId);
+  if (own === undefined) throw new Error(`payment ${payment.paymentId} is not among its own rows`);
+  const others = rows.filter((row) => row !== own);
+  return {
+    ...payment,
+    ...standingOf(own, rows),
+    aliasIds: others.map(({ paymentId }) => paymentId),
+    aliasVersions: others.reduce((sum, { version }) => sum + version, 0),
+  };
+}
+
+/** The snapshot of a binding `b` with its attribution `t` and affiliate `f`. */
+function bindingObject(sql: Sql): ReturnType<Sql['fragment']> {
+  return sql.fragment`
+    jsonb_build_object(
+      'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
+      'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,
+      'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
+      'affiliateRateBps', f.default_commission_rate_bps)`;
+}
+
+/** The rate of a currency on the day of a payment `p`, otherwise the latest of the seven days before. */
+function rateOnPaymentDay(sql: Sql, currency: ReturnType<Sql['fragment']>): ReturnType<Sql['fragment']> {
+  return sql.fragment`
+    (select jsonb_build_object('units', x.units::text, 'worthUsd', x.worth_usd::text, 'source', x.source || ' ' || x.day)
+       from exchange_rates x
+      where x.currency = ${currency} and x.day <= (p.occurred_at at time zone 'UTC')::date
+        and x.day >= (p.occurred_at at time zone 'UTC')::date - ${RATE_MAX_AGE_DAYS}::int
+      order by x.day desc limit 1)`;
 }
 
 /**
  * The columns of a snapshot that every payment has, for a payment `p` with its event `e` and its `app`. `candidates` are the
- * users whom the payment's events name or whom its provider keys lead to, with their bindings. Each look-up has one index.
+ * users whom the events of any row of the payment (`rowIds`) name or whom its provider keys lead to, with their bindings, those
+ * of its own row first. Each look-up has one index.
  */
-function paymentColumns(sql: Sql): ReturnType<Sql['fragment']> {
+function paymentColumns(sql: Sql, rowIds: ReturnType<Sql['fragment']>): ReturnType<Sql['fragment']> {
   return sql.fragment`
     p.id as payment_id, p.app_id, p.event_id, e.source, p.version, p.environment, p.currency, p.amount_minor, p.usd_cents,
     p.occurred_at, e.received_at, p.only_anonymous_user, p.evaluated_at, p.likely_cause, p.base_cents, p.binding_id,
     coalesce((
       select jsonb_agg(jsonb_build_object(
-               'customerUserId', u.customer_user_id, 'identified', i.identified,
+               'customerUserId', u.customer_user_id, 'via', u.via, 'identified', i.identified,
                'nearlyIdentified', b.id is null and not i.identified and exists (
                  select from identities i
                   where i.app_id = p.app_id and ${isSimilarUserId(sql, sql.fragment`u.customer_user_id`)}),
                'identifiedInTest', b.id is null and not i.identified and (
                  select true from test_identities y
                   where y.app_id = p.app_id and y.customer_user_id = u.customer_user_id limit 1) is not null,
-               'binding', case when b.id is not null then jsonb_build_object(
-                 'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
-                 'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,
-                 'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
-                 'affiliateRateBps', f.default_commission_rate_bps) end)
-             order by u.position)
-        from (select x.customer_user_id, min(x.position) as position
-                from (select customer_user_id, position from payment_users where payment_id = p.id
+               'binding', case when b.id is not null then ${bindingObject(sql)} end)
+             order by u.is_of_other, u.position, u.customer_user_id)
+        from (select distinct on (x.customer_user_id) x.customer_user_id, x.is_of_other, x.position,
+                     case x.distance when 0 then 'event' when 1 then 'key' else 'customer_key' end as via
+                from (select y.customer_user_id, 0 as distance, y.payment_id <> p.id as is_of_other, y.position
+                        from unnest(${rowIds}) i
+                       cross join lateral (select * from payment_users x where x.payment_id = i offset 0) y
                       union all
-                      select l.customer_user_id, 1000 + k.position
-                        from payment_user_keys k
+                      select l.customer_user_id, case when k.user_key ~ ${CUSTOMER_KEY} then 2 else 1 end,
+                             k.payment_id <> p.id, 1000 + k.position
+                        from unnest(${rowIds}) i
+                       cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) k
                        cross join lateral (
                          select y.customer_user_id from user_links y
                           where y.app_id = p.app_id and y.environment = p.environment and y.source = k.source
-                            and y.user_key = k.user_key offset 0) l
-                       where k.payment_id = p.id) x
-               group by 1) u
+                            and y.user_key = k.user_key offset 0) l) x
+               order by x.customer_user_id, x.distance, x.is_of_other, x.position) u
        cross join lateral (
          select (select true from identities y
                   where y.app_id = p.app_id and y.customer_user_id = u.customer_user_id limit 1) is not null as identified offset 0) i
@@ -182,11 +245,7 @@ function paymentColumns(sql: Sql): ReturnType<Sql['fragment']> {
         left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true), '[]') as candidates,
     jsonb_build_object('commissionRateBps', app.commission_rate_bps, 'attributionWindowDays', app.attribution_window_days,
                        'holdPeriodDays', app.hold_period_days) as app,
-    (select jsonb_build_object('units', x.units::text, 'worthUsd', x.worth_usd::text, 'source', x.source || ' ' || x.day)
-       from exchange_rates x
-      where x.currency = p.currency and x.day <= (p.occurred_at at time zone 'UTC')::date
-        and x.day >= (p.occurred_at at time zone 'UTC')::date - ${RATE_MAX_AGE_DAYS}::int
-      order by x.day desc limit 1) as reference_rate,
+    ${rateOnPaymentDay(sql, sql.fragment`p.currency`)} as reference_rate,
     epoch_ms(now()) as now`;
 }
 

@@ -7,8 +7,9 @@ import { number, string } from '@json2csv/formatters';
 import { Parser } from '@json2csv/plainjs';
 import type { AppId, PayoutId } from '../domain/ids.ts';
 import { formatMinor } from '../domain/money.ts';
-import { findPayout, listPayoutItems, storeCsv } from './ledger.ts';
-import type { PayoutItem, StoredPayout } from './ledger.ts';
+import { findPayout, listPayoutItems, storeCsv } from './stored-payouts.ts';
+import type { PayoutItem, StoredPayout } from './stored-payouts.ts';
+import { databaseClock } from './clock.ts';
 import type { Sql } from './sql.ts';
 
 export interface PayoutCsv {
@@ -35,9 +36,12 @@ export const EOL = '\r\n';
 
 /**
  * The start of a cell that a spreadsheet would run as a formula, in ASCII or full-width characters. A spreadsheet may split a
- * cell at a semicolon, a tab, a vertical bar or a line end, and drops quotes and spaces before a formula.
+ * cell at a semicolon, a tab, a vertical bar or a line end, and drops quotes, spaces and characters that are not shown before a
+ * formula, however many. The class has none of those that split, so the search never reads a character twice.
  */
-const FORMULA = /^(?=[\t\r])|(?<=^|[;|\t\r\n])(?=["\p{Zs}]{0,200}[=+\-@＝＋－＠])/gu;
+const FORMULA =
+  // oxlint-disable-next-line no-control-regex -- control characters are looked past on purpose
+  /^(?=[\t\r])|(?<=^|[;|\t\r\n])(?=["'\p{Zs}\p{Zl}\p{Zp}\p{Cf}\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*[=+\-@＝＋－＠])/gu;
 
 /** Puts an apostrophe before each part of a text that a spreadsheet would run as a formula, so that it is shown as text. */
 export function neutralizeFormula(text: string): string {
@@ -180,7 +184,8 @@ export async function csvMatchesPayout(
   const payout = await findPayout(sql, appId, payoutId);
   if (payout === undefined) return true;
   const { csvGzip: gzip, csvSha256: sha256 } = payout;
-  if (gzip === null || sha256 === null) return Date.now() - payout.createdAt < minutes * 60_000;
+  if (gzip === null || sha256 === null)
+    return (await databaseClock(sql)) - payout.createdAt < minutes * 60_000;
   const bytes = await openCsv({ gzip, sha256 });
   if (bytes === null) return false;
   const records = recordsOf(bytes.toString('utf8'));

@@ -4,7 +4,7 @@ import { gzip } from 'node:zlib';
 import { isId } from '../domain/ids.ts';
 import type { AppId, PayoutId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
-import { storeCsv } from './ledger.ts';
+import { storeCsv } from './stored-payouts.ts';
 import { COLUMNS, csvMatchesPayout, recordsOf, storePayoutCsv } from './payout-csv.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';

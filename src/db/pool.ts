@@ -13,8 +13,8 @@ interface Destination {
   readonly path: string | false;
 }
 
-/** Creates a driver with one connection, which opens its sockets with `openSocket`. */
-export type CreateClient = (openSocket: (destination: Destination) => Socket) => Client;
+/** Creates a driver with one connection, which opens its sockets with `openSocket`. It calls `onOpen` after each login. */
+export type CreateClient = (openSocket: (destination: Destination) => Socket, onOpen: () => void) => Client;
 
 /** The database did not respond within the limits of a statement. Whether the statement took effect is unknown. */
 export class NoResponse extends Error {
@@ -67,27 +67,39 @@ export interface StatementLimits {
 
 /** How often the limits are checked, ms. */
 const CHECK_MS = 100;
-/** A check that is late by this much does nothing: responses that arrived meanwhile are read before the next one. */
-const LATE_CHECK_MS = 1_000;
-/** After this time without a response to a statement, a probe asks whether the database responds at all, ms. */
+/** After this time without any answer, with a statement in flight, a probe asks whether the database responds at all, ms. */
 const SUSPECT_AFTER_MS = 1_500;
-/** How long a probe waits for a response, ms. */
-const PROBE_MS = 1_500;
-/** The same while the database is silent: its return must be noticed soon. */
-const SILENT_PROBE_MS = 1_000;
-const SILENT_PROBE_PAUSE_MS = 250;
-/** The pause after a probe that was answered: the statement is only slow. */
-const ANSWERED_PROBE_PAUSE_MS = 5_000;
-/** When the database responds again, connections that were silent for this long are discarded, ms. */
+/** After this time of probes without an answer the database is silent, and no statement is sent, ms. */
+const SILENT_AFTER_MS = 1_500;
+/** How often a new connection probes, ms: on a network that has lost the others, only a new one gets an answer. */
+const PROBE_PAUSE_MS = 750;
+/** How long a probe waits for its answer, ms. */
+const PROBE_MS = 3_000;
+/** One of the probes waits for longer: a login on a machine without processor time takes its time, ms. */
+const PATIENT_PROBE_MS = 30_000;
+/** How long an idle connection may take to answer whether it still works, ms. */
+const PING_MS = 4_000;
+/** When the database responds again, a connection from before has this long to answer, too, ms. */
+const GRACE_MS = 1_000;
+/** Which statements are from before: those that have been in flight for this long, ms. */
 const LOST_AFTER_MS = 1_000;
 /** After this time of silence, all connections are discarded, also those of statements that may take longer, ms. */
-const SILENCE_LIMIT_MS = 5_000;
+const SILENCE_LIMIT_MS = 10_000;
+/** How many connections log in at one time: a login costs the server more than a statement. */
+const MOST_OPENING = 4;
+/** After all connections were closed, they are kept for this time at least: logins cost the server more than statements, ms. */
+const RENEW_PAUSE_MS = 2_000;
 /** How long `close` waits for statements in flight, ms. */
 const CLOSE_MS = 5_000;
 
 interface Statement extends StatementLimits {
+  /** In the time of the pool. */
   readonly sentAt: number;
+  /** Until when it must be answered, although its time limit may be later; in the time of the pool. */
+  answerBy: number;
   readonly fail: (error: Error) => void;
+  /** Whether it only asks if the connection works. */
+  readonly isPing?: boolean;
 }
 
 /** A connection of the pool. `statement` is the one in flight, undefined while the connection is idle. */
@@ -96,14 +108,23 @@ class Connection {
   statement: Statement | undefined;
   /** The share that the statement in flight belongs to. */
   share: Share | null = null;
-  /** When the last statement ended, `performance.now()` ms. */
+  /** When the last statement ended, in the time of the pool. */
   usedAt = 0;
+  readonly createdAt = performance.now();
   isDiscarded = false;
+  /** Whether it has logged in. */
+  isOpen = false;
   readonly #sockets = new Set<Socket>();
   #attempts = 0;
 
-  constructor(createClient: CreateClient) {
-    this.client = createClient((destination) => this.#open(destination));
+  constructor(createClient: CreateClient, onOpen: () => void = () => {}) {
+    this.client = createClient(
+      (destination) => this.#open(destination),
+      () => {
+        this.isOpen = true;
+        onOpen();
+      },
+    );
   }
 
   /**
@@ -170,10 +191,15 @@ export class Pool {
   readonly #waiting: Waiter[] = [];
   #silentSince: number | null = null;
   #isProbing = false;
-  #nextProbeAt = 0;
+  /** When the last answer came, on any connection; in the time of the pool. */
+  #heardAt = 0;
+  #wake: () => void = () => {};
+  /** How long the event loop was held up in all, ms. */
+  #heldUpMs = 0;
   #isClosed = false;
   #checks: NodeJS.Timeout | undefined;
   #checkedAt = 0;
+  #renewedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: PoolOptions) {
     this.#options = options;
@@ -184,17 +210,20 @@ export class Pool {
     const connection = await this.#acquire(limits);
     const work = async () => {
       try {
-        return await send(connection.client);
+        const result = await send(connection.client);
+        this.#hear(connection.statement?.sentAt);
+        return result;
       } catch (error) {
-        if (!isAnswer(error)) this.#discard(connection);
+        if (isAnswer(error)) this.#hear(connection.statement?.sentAt);
+        else this.#discard(connection);
         throw error;
       } finally {
         this.#release(connection);
       }
     };
     return await new Promise<T>((resolve, reject) => {
-      connection.statement = { ...limits, sentAt: performance.now(), fail: reject };
       this.#startChecks();
+      connection.statement = { ...limits, sentAt: this.#now(), answerBy: Infinity, fail: reject };
       work().then(resolve, reject);
     });
   }
@@ -209,11 +238,25 @@ export class Pool {
     };
   }
 
+  /** Discards all connections, those with a statement after it. Does nothing within `RENEW_PAUSE_MS` after the last time. */
+  renew(): void {
+    const now = performance.now();
+    if (now - this.#renewedAt < RENEW_PAUSE_MS) return;
+    this.#renewedAt = now;
+    this.#discardIdle(() => true);
+  }
+
   /** Ends all connections after their statements, for at most 5 s. Waiting statements fail. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#wake();
     for (const waiter of this.#waiting.splice(0)) waiter.fail(new PoolClosed('the pool was closed'));
-    await Promise.all([...this.#connections].map(async (connection) => await connection.end()));
+    await Promise.all(
+      [...this.#connections].map(async (connection) => {
+        if (connection.statement?.isPing === true) this.#discard(connection);
+        else await connection.end();
+      }),
+    );
     clearInterval(this.#checks);
   }
 
@@ -246,26 +289,60 @@ export class Pool {
 
   #create(): Connection | undefined {
     if (this.#connections.size >= this.#options.max) return undefined;
-    const connection = new Connection(this.#options.createClient);
+    let opening = 0;
+    for (const { isOpen } of this.#connections) if (!isOpen) opening += 1;
+    if (opening >= MOST_OPENING) return undefined;
+    const connection = new Connection(this.#options.createClient, () => this.#dispatch());
     this.#connections.add(connection);
     return connection;
   }
 
   #release(connection: Connection): void {
     connection.statement = undefined;
-    connection.usedAt = performance.now();
+    connection.usedAt = this.#now();
     this.#leaveShare(connection);
+    if (connection.createdAt < this.#renewedAt) this.#discard(connection);
     if (!connection.isDiscarded) this.#idle.push(connection);
     this.#dispatch();
   }
 
-  /** Discards a connection without a response, and the idle ones that were not heard of since: they share its fate. */
+  /** Discards a connection without a response, and asks the idle ones that were not heard of since: they may have failed with it. */
   #lose(connection: Connection, statement: Statement): void {
     this.#discard(connection);
-    this.#discardIdle(({ usedAt }) => usedAt < statement.sentAt);
+    this.#ping(({ usedAt }) => usedAt < statement.sentAt);
     statement.fail(new NoResponse('the database did not respond on this connection'));
-    void this.#probeUntilAnswered();
+    if (this.#heardAt < statement.sentAt) void this.#probeUntilAnswered();
     this.#dispatch();
+  }
+
+  /** Asks idle connections whether they still work. Those without an answer are discarded. */
+  #ping(isSuspect: (connection: Connection) => boolean): void {
+    for (const connection of this.#idle.splice(0)) {
+      if (isSuspect(connection)) void this.#pingOne(connection);
+      else this.#idle.push(connection);
+    }
+  }
+
+  async #pingOne(connection: Connection): Promise<void> {
+    this.#startChecks();
+    const sentAt = this.#now();
+    connection.statement = {
+      sentAt,
+      giveUpAt: Infinity,
+      respondWithinMs: PING_MS,
+      answerBy: Infinity,
+      share: null,
+      isPing: true,
+      fail: () => {},
+    };
+    try {
+      await connection.client`select 1`;
+      this.#hear(sentAt);
+    } catch (error) {
+      if (isAnswer(error)) this.#hear(sentAt);
+      else this.#discard(connection);
+    }
+    this.#release(connection);
   }
 
   #discard(connection: Connection): void {
@@ -286,86 +363,127 @@ export class Pool {
     }
   }
 
+  /** The time of the pool, ms: it stands still while the event loop is held up. */
+  #now(): number {
+    const now = performance.now();
+    return now - this.#heldUpMs - (this.#checks === undefined ? 0 : this.#lateMs(now));
+  }
+
+  /** How late the next check is, ms. */
+  #lateMs(now: number): number {
+    return Math.max(0, now - this.#checkedAt - 2 * CHECK_MS);
+  }
+
   #startChecks(): void {
     if (this.#checks !== undefined) return;
     this.#checkedAt = performance.now();
-    this.#checks = setInterval(() => this.#check(), CHECK_MS);
+    this.#checks = setInterval(() => {
+      const now = performance.now();
+      this.#heldUpMs += this.#lateMs(now);
+      this.#checkedAt = now;
+      // After the responses that have arrived meanwhile.
+      setImmediate(() => this.#check());
+    }, CHECK_MS);
   }
 
   #check(): void {
-    const now = performance.now();
-    const isLate = now - this.#checkedAt > LATE_CHECK_MS;
-    this.#checkedAt = now;
-    if (isLate) return;
-    const silentMs = this.#silentSince === null ? 0 : now - this.#silentSince;
+    const [now, time] = [performance.now(), this.#now()];
+    const silentMs = this.#silentSince === null ? 0 : time - this.#silentSince;
     let isBusy = false;
     for (const connection of this.#connections) {
       const { statement } = connection;
       if (statement === undefined) continue;
       isBusy = true;
-      const age = now - statement.sentAt;
+      const age = time - statement.sentAt;
       if (now > statement.giveUpAt) statement.fail(new NoResponse('the database did not respond in time'));
-      if (age > statement.respondWithinMs || (silentMs > SILENCE_LIMIT_MS && age > LOST_AFTER_MS)) {
+      if (
+        age > statement.respondWithinMs ||
+        time > statement.answerBy ||
+        (silentMs > SILENCE_LIMIT_MS && age > LOST_AFTER_MS)
+      ) {
         this.#lose(connection, statement);
       }
-      if (age > SUSPECT_AFTER_MS) void this.#probeUntilAnswered();
+      if (Math.min(age, time - this.#heardAt) > SUSPECT_AFTER_MS) void this.#probeUntilAnswered();
     }
     for (const waiter of this.#waiting.filter(({ giveUpAt }) => now > giveUpAt)) {
       this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
       waiter.fail(new NoResponse('no connection became free in time'));
     }
-    if (!isBusy && this.#waiting.length === 0) {
+    if (!isBusy && this.#waiting.length === 0 && !this.#isProbing) {
       clearInterval(this.#checks);
       this.#checks = undefined;
     }
   }
 
-  /** Probes the database until it responds. From the first probe without a response on, the database is silent. */
+  /** Notes an answer to what was sent at that time. It ends the silence of the database. */
+  #hear(sentAt = this.#now()): void {
+    this.#heardAt = this.#now();
+    this.#wake();
+    if (this.#silentSince !== null) this.#endSilence(this.#heardAt - sentAt);
+  }
+
+  /** Probes the database until it is heard on any connection. It is silent when it has not answered the first probes. */
   async #probeUntilAnswered(): Promise<void> {
-    const since = performance.now();
-    if (this.#isProbing || since < this.#nextProbeAt) return;
+    if (this.#isProbing) return;
     this.#isProbing = true;
-    while (
-      !this.#isClosed &&
-      !(await this.#isAnswered(this.#silentSince === null ? PROBE_MS : SILENT_PROBE_MS))
-    ) {
-      this.#silentSince ??= since;
-      await new Promise((resolve) => {
-        setTimeout(resolve, SILENT_PROBE_PAUSE_MS);
-      });
+    const since = this.#now();
+    this.#heardAt = Math.min(this.#heardAt, since - 1);
+    this.#ping(() => true);
+    const probes = new Set<Connection>();
+    let patient: Connection | undefined;
+    while (!this.#isClosed && this.#heardAt < since) {
+      const isPatient = patient === undefined || !probes.has(patient);
+      const probe = this.#probe(probes, isPatient ? PATIENT_PROBE_MS : PROBE_MS);
+      if (isPatient) patient = probe;
+      await this.#pause(PROBE_PAUSE_MS);
+      if (this.#heardAt < since && this.#now() - since > SILENT_AFTER_MS) this.#silentSince ??= since;
     }
+    for (const probe of probes) probe.discard();
     this.#isProbing = false;
-    this.#nextProbeAt = performance.now() + ANSWERED_PROBE_PAUSE_MS;
-    if (this.#silentSince !== null) this.#endSilence();
   }
 
-  /** Discards the connections that the silence has left behind, and goes on. */
-  #endSilence(): void {
-    this.#silentSince = null;
-    const now = performance.now();
-    for (const connection of this.#connections) {
-      const { statement } = connection;
-      if (statement !== undefined && now - statement.sentAt > LOST_AFTER_MS)
-        this.#lose(connection, statement);
-    }
-    this.#discardIdle(() => true);
-    this.#dispatch();
-  }
-
-  /** Whether a new connection gets any response, be it an error. */
-  async #isAnswered(withinMs: number): Promise<boolean> {
-    const probe = new Connection(this.#options.createClient);
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), withinMs);
+  /** Waits until an answer comes, for at most `ms`. */
+  async #pause(ms: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
     });
-    const answer = probe.client`select 1`.then(
-      () => true,
-      () => true,
-    );
-    const isAnswered = await Promise.race([answer, late]);
-    clearTimeout(timer);
-    probe.discard();
-    return isAnswered;
+  }
+
+  /** Asks on a new connection. Any response counts, be it an error. */
+  #probe(probes: Set<Connection>, withinMs: number): Connection {
+    const probe = new Connection(this.#options.createClient);
+    const sentAt = this.#now();
+    probes.add(probe);
+    const end = () => {
+      clearTimeout(timer);
+      probes.delete(probe);
+      probe.discard();
+    };
+    const timer = setTimeout(end, withinMs);
+    const hear = () => {
+      if (!probe.isDiscarded) this.#hear(sentAt);
+      end();
+    };
+    probe.client`select 1`.then(hear, hear);
+    return probe;
+  }
+
+  /**
+   * Lets statements go on. What was sent before the silence has a moment to be answered, and its connection to be kept: longer if
+   * the first answer took `latencyMs`, because the database is slow then.
+   */
+  #endSilence(latencyMs: number): void {
+    this.#silentSince = null;
+    const time = this.#now();
+    for (const { statement } of this.#connections) {
+      if (statement !== undefined && time - statement.sentAt > LOST_AFTER_MS)
+        statement.answerBy = time + Math.max(GRACE_MS, 2 * latencyMs);
+    }
+    this.#ping(() => true);
+    this.#dispatch();
   }
 }

@@ -29,6 +29,16 @@ export async function importRates(sql: Sql, { source, rates }: RatesFile): Promi
         where (old.source <> 'operator' or excluded.source = 'operator')
           and (old.units, old.worth_usd, old.source) is distinct from (excluded.units, excluded.worth_usd, excluded.source)
       returning xmax = 0 as is_new
+    ), waiting as (
+      -- Payments with a refund or dispute that waits for one of these currencies. They are evaluated again.
+      select q.id
+        from adjustments a
+        join events e on e.app_id = a.app_id and e.id = a.event_id and e.likely_cause = 'missing_exchange_rate'
+       cross join lateral same_payment(a.app_id, a.environment, a.store, array[a.payment_ref]) q
+       where a.environment = 'production' and a.state = 'applied' and a.usd_cents is null
+         and a.currency = any(array(select currency from given))
+    ), marked as (
+      update payments set recheck_since = now(), version = version + 1 where id in (select id from waiting)
     )
     select count(*) filter (where is_new) as added, count(*) filter (where not is_new) as changed,
            (select count(*) from given join exchange_rates o using (currency, day)

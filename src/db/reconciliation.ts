@@ -1,9 +1,10 @@
 import type { AppId, CommissionId, DeliveryId, EventId, PaymentId, SecretId } from '../domain/ids.ts';
 import type { Environment } from '../domain/events.ts';
-import { RECONCILED_EVENT_PREFIX } from '../domain/reconcile.ts';
-import type { RecordedGroup, RecordedPayment } from '../domain/reconcile.ts';
+import { RECONCILED_EVENT_PREFIX } from '../domain/reconcile-findings.ts';
+import type { RecordedGroup, RecordedPayment } from '../domain/reconcile-findings.ts';
 import type { Proof } from '../providers/proof.ts';
 import type { ProcessingStatus } from './deliveries.ts';
+import { givenBackSince, isInRunningTotal, isRunningTotal } from './running-totals.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -29,7 +30,7 @@ function paymentObject(sql: Sql): ReturnType<Sql['fragment']> {
 
 /**
  * Returns what is stored about production payments, in the order of `wanted`, under any of their references. Of several rows
- * of one payment, the one that counts is returned.
+ * of one payment, the one that counts is returned, and of the whole rather than of a part.
  */
 export async function findRecorded(
   sql: Sql,
@@ -46,10 +47,11 @@ export async function findRecorded(
     ), found as (
       select x.n, jsonb_agg(p.id) as payment_ids,
              (array_agg(${paymentObject(sql)}
-                        order by (p.duplicate_of is not null), (p.binding_id is null), p.id))[1] as payment
+                        order by p.duplicate_of is not null, p.is_part, p.binding_id is null, p.id))[1] as payment
         from names x
        cross join lateral (
-         select * from payments y
+         select y.*, is_part_of(y, w) as is_part
+           from payments y left join lateral whole_payment(y) w on true
           where y.app_id = ${appId} and y.environment = 'production' and y.store = x.store collate "default"
             and y.ref = x.ref collate "default" offset 0) p
        cross join lateral (select * from events y where y.id = p.event_id offset 0) e
@@ -57,13 +59,14 @@ export async function findRecorded(
     ), refunds as (
       select x.n, jsonb_agg(jsonb_build_object(
                'ref', a.ref, 'kind', a.kind, 'state', a.state, 'reversesAll', a.reverses_all, 'currency', a.currency,
-               'amountMinor', a.amount_minor, 'usdCents', a.usd_cents, 'occurredAt', epoch_ms(a.occurred_at),
-               'eventId', a.event_id) order by a.occurred_at, a.id) as adjustments
+               'amountMinor', greatest(0, a.amount_minor - ${givenBackSince(sql, sql.fragment`a`)}), 'usdCents', a.usd_cents,
+               'occurredAt', epoch_ms(a.occurred_at), 'eventId', a.event_id) order by a.occurred_at, a.id) as adjustments
         from names x
        cross join lateral (
          select * from adjustments y
           where y.app_id = ${appId} and y.environment = 'production' and y.store = x.store collate "default"
             and y.payment_ref = x.ref collate "default" offset 0) a
+       where not ${isInRunningTotal(sql, sql.fragment`a`)}
        group by x.n
     )
     select found.payment, coalesce(found.payment_ids, '[]') as payment_ids,
@@ -94,15 +97,21 @@ export interface PaymentPosition {
   readonly ref: string;
 }
 
+/** A payment of the app, with whether the provider of an export reported it first. */
+export interface OtherPayment extends RecordedPayment {
+  readonly paymentId: PaymentId;
+  readonly isOwn: boolean;
+}
+
 /** A page of payments, with the position of the next one; null after the last. */
 export interface PaymentsPage {
-  readonly payments: readonly (RecordedPayment & { readonly paymentId: PaymentId })[];
+  readonly payments: readonly OtherPayment[];
   readonly next: PaymentPosition | null;
 }
 
 /**
- * Returns those production payments of a page that a provider reported first and that occurred in a range (epoch ms, both
- * ends included). A page examines `limit` payments of the app, in the order of their references.
+ * Returns those production payments of a page that occurred in a range (epoch ms, both ends included), with whether a provider
+ * reported them first. A page examines `limit` payments of the app, in the order of their references.
  */
 export async function listPaymentsOf(
   sql: Sql,
@@ -114,6 +123,7 @@ export async function listPaymentsOf(
     id: PaymentId;
     store: string;
     ref: string;
+    isOwn: boolean;
     payment: RecordedPayment | null;
   }>`
     with page as materialized (
@@ -122,15 +132,17 @@ export async function listPaymentsOf(
          and (p.store, p.ref) > (${after?.store ?? ''}, ${after?.ref ?? ''})
        order by p.store, p.ref limit ${limit}
     )
-    select p.id, p.store, p.ref,
-           case when e.source = ${source} and p.duplicate_of is null
+    select p.id, p.store, p.ref, e.source = ${source} as is_own,
+           case when p.duplicate_of is null
                  and p.occurred_at between ${instant(from)} and ${instant(to)} then ${paymentObject(sql)} end as payment
       from page p
      cross join lateral (select * from events x where x.id = p.event_id offset 0) e
      order by p.store, p.ref`;
   const last = rows.at(-1);
   return {
-    payments: rows.flatMap(({ id, payment }) => (payment === null ? [] : [{ ...payment, paymentId: id }])),
+    payments: rows.flatMap(({ id, isOwn, payment }) =>
+      payment === null ? [] : [{ ...payment, paymentId: id, isOwn }],
+    ),
     next: last === undefined || rows.length < limit ? null : { store: last.store, ref: last.ref },
   };
 }
@@ -145,18 +157,17 @@ export type RefundReporting = 'single' | 'running_totals' | 'unknown';
 export async function findRefundReporting(sql: Sql, appId: AppId): Promise<RefundReporting> {
   const { hasTotals, hasSingle } = await sql.one<{ hasTotals: boolean; hasSingle: boolean }>`
     select exists (
-             select from adjustments
-              where app_id = ${appId} and environment = 'production' and store = 'stripe' and kind = 'refund'
-                and starts_with(ref, 'ch_')) as has_totals,
+             select from adjustments a
+              where a.app_id = ${appId} and a.environment = 'production' and ${isRunningTotal(sql, sql.fragment`a`)}) as has_totals,
            exists (
              select from adjustments a
                join events e on e.app_id = a.app_id and e.id = a.event_id
               where a.app_id = ${appId} and a.environment = 'production' and a.store = 'stripe' and a.kind = 'refund'
-                and starts_with(a.ref, 're_')
+                and a.state = 'applied' and (starts_with(a.ref, 're_') or starts_with(a.ref, 'pyr_'))
                 and e.source = 'stripe' and not starts_with(e.source_event_id, ${RECONCILED_EVENT_PREFIX})
                 and exists (
                   select from same_payment_refs(a.app_id, a.environment, a.store, array[a.payment_ref]) n
-                   where starts_with(n.ref, 'ch_'))) as has_single`;
+                   where starts_with(n.ref, 'ch_') or starts_with(n.ref, 'py_'))) as has_single`;
   if (hasTotals) return 'running_totals';
   return hasSingle ? 'single' : 'unknown';
 }

@@ -31,7 +31,7 @@ export async function makeOverdue(sql: Sql, withinMs: number): Promise<void> {
        where completed_at is null and ${recent(sql.fragment`coalesce(relayed_at, received_at)`)}
        for update skip locked
     )
-    update deliveries d set relayed_at = least(d.received_at, ${before})
+    update deliveries d set relayed_at = least(d.accepted_at, ${before})
       from page where d.id = page.id and d.completed_at is null`;
   await sql.within(LONG_STATEMENT_MS)`
     with page as materialized (

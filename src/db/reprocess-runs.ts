@@ -5,7 +5,7 @@ import type { ProviderName } from '../providers/index.ts';
 import { acting } from './audit.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
-import { ofStatus } from './reprocess.ts';
+import { ofStatus } from './reprocess-deliveries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 

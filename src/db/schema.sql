@@ -66,11 +66,13 @@ create table accounts (
   id account_id not null,
   name text not null,
   created_at timestamp with time zone not null default now(),
+  app_limit integer not null default 200,
   constraint accounts_pkey PRIMARY KEY (id),
+  constraint accounts_app_limit_check CHECK (((app_limit >= 1) AND (app_limit <= 100000))),
   constraint accounts_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
 );
 CREATE INDEX accounts_by_created ON accounts USING btree (created_at DESC, id DESC);
-CREATE TRIGGER accounts_audit AFTER INSERT OR UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION write_audit_row('account', 'id', 'name');
+CREATE TRIGGER accounts_audit AFTER INSERT OR UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION write_audit_row('account', 'id', 'name app_limit');
 
 create table address_keys (
   day_starts_at timestamp with time zone not null,
@@ -99,6 +101,7 @@ create table adjustments (
   event_id event_id not null,
   booked_minor bigint not null default 0,
   booked_payment_id payment_id,
+  made_at timestamp with time zone,
   constraint adjustments_pkey PRIMARY KEY (id),
   constraint adjustments_app_id_environment_store_ref_key UNIQUE (app_id, environment, store, ref),
   constraint adjustments_app_id_id_key UNIQUE (app_id, id),
@@ -108,7 +111,7 @@ create table adjustments (
   constraint adjustments_booked_minor_check CHECK ((booked_minor >= 0)),
   constraint adjustments_check CHECK ((stated_at >= occurred_at)),
   constraint adjustments_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
-  constraint adjustments_kind_check CHECK ((kind = ANY (ARRAY['refund'::text, 'chargeback'::text, 'chargeback_warning'::text, 'out_of_band'::text]))),
+  constraint adjustments_kind_check CHECK ((kind = ANY (ARRAY['refund'::text, 'chargeback'::text, 'chargeback_warning'::text, 'out_of_band'::text, 'credit_note'::text]))),
   constraint adjustments_state_check CHECK ((state = ANY (ARRAY['applied'::text, 'reversed'::text]))),
   constraint adjustments_usd_cents_check CHECK (((usd_cents)::bigint >= 0)),
   constraint booked_names_payment CHECK (((booked_minor = 0) OR (booked_payment_id IS NOT NULL)))
@@ -169,9 +172,10 @@ create table apps (
   constraint apps_stripe_accounts_check CHECK ((cardinality(stripe_accounts) <= 100))
 );
 CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
-CREATE INDEX apps_with_mobile_apps ON apps USING btree (created_at, id) WHERE ((cardinality(ios_app_ids) > 0) OR (android_apps <> '[]'::jsonb));
+CREATE INDEX apps_with_mobile_apps_of_account ON apps USING btree (account_id, created_at, id) WHERE ((cardinality(ios_app_ids) > 0) OR (android_apps <> '[]'::jsonb));
 CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps');
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
+CREATE TRIGGER apps_limit BEFORE INSERT ON apps FOR EACH ROW EXECUTE FUNCTION refuse_app_beyond_limit();
 
 create table attributions (
   id attribution_id not null,
@@ -429,6 +433,7 @@ create table deliveries (
   refused_count integer not null default 0,
   refused_hour timestamp with time zone,
   is_self_test boolean not null default false,
+  accepted_at timestamp with time zone not null default now(),
   constraint deliveries_pkey PRIMARY KEY (id),
   constraint deliveries_app_id_id_key UNIQUE (app_id, id),
   constraint deliveries_event_id_key UNIQUE (event_id),
@@ -449,7 +454,7 @@ CREATE INDEX deliveries_latest_real ON deliveries USING btree (app_id, provider,
 CREATE UNIQUE INDEX deliveries_refused ON deliveries USING btree (app_id, provider, refused_hour) WHERE (refused_hour IS NOT NULL);
 CREATE INDEX deliveries_refused_by_age ON deliveries USING btree (refused_hour) WHERE (refused_hour IS NOT NULL);
 CREATE INDEX deliveries_unfinished ON deliveries USING btree (COALESCE(relayed_at, received_at)) WHERE (completed_at IS NULL);
-CREATE TRIGGER deliveries_announce_stuck AFTER UPDATE OF last_error ON deliveries FOR EACH ROW WHEN (((new.last_error IS NOT NULL) AND (new.completed_at IS NULL) AND (NOT new.is_self_test) AND (new.received_at < (now() - '00:00:30'::interval)))) EXECUTE FUNCTION announce_stuck_delivery();
+CREATE TRIGGER deliveries_announce_stuck AFTER UPDATE OF last_error ON deliveries FOR EACH ROW WHEN (((new.last_error IS NOT NULL) AND (new.completed_at IS NULL) AND (NOT new.is_self_test) AND (new.accepted_at < (now() - '00:00:30'::interval)))) EXECUTE FUNCTION announce_stuck_delivery();
 CREATE TRIGGER deliveries_mark_self_test BEFORE INSERT ON deliveries FOR EACH ROW WHEN (new.signature_valid) EXECUTE FUNCTION mark_self_test();
 CREATE TRIGGER deliveries_self_test_immutable BEFORE UPDATE OF is_self_test ON deliveries FOR EACH ROW WHEN ((old.is_self_test <> new.is_self_test)) EXECUTE FUNCTION forbid_self_test_change();
 
@@ -1717,12 +1722,15 @@ begin
     select from commissions k
       join payments kept on kept.id = k.payment_id
       join payments p on p.id = new.payment_id
-     where k.id = new.duplicate_of_commission_id and k.kind = 'earning' and k.id < new.reverses_commission_id
+      left join lateral whole_payment(p) whole on true
+     where k.id = new.duplicate_of_commission_id and k.kind = 'earning'
+       and case when is_part_of(p, whole) <> is_part_of(kept, whole) then is_part_of(p, whole)
+                else k.id < new.reverses_commission_id end
        and kept.id <> p.id and kept.app_id = p.app_id and kept.environment = p.environment and kept.store = p.store
        and p.earned_cents = p.reversed_cents + p.corrected_cents
        and kept.ref in (select ref from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]))
   ) then
-    raise exception 'correction % needs an earlier earning of the same payment, and must take back the rest of its own', new.id
+    raise exception 'correction % needs an earlier earning of the same payment or one of the whole payment, and must take back the rest of its own', new.id
       using errcode = 'integrity_constraint_violation';
   end if;
   return null;
@@ -1997,6 +2005,14 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION is_part_of(p payments, whole payments)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select coalesce(p.currency = whole.currency and p.amount_minor < whole.amount_minor, false)
+$function$;
+
 CREATE OR REPLACE FUNCTION is_pseudonym(of_app app_id, candidate text)
  RETURNS boolean
  LANGUAGE sql
@@ -2004,6 +2020,17 @@ CREATE OR REPLACE FUNCTION is_pseudonym(of_app app_id, candidate text)
 AS $function$
   select exists (select from erased_identifiers e
                   where e.app_id = of_app and e.pseudonym = split_part(candidate, '~', 1) and e.kind = 'user')
+$function$;
+
+CREATE OR REPLACE FUNCTION is_root(p payments)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select not exists (
+    select from payment_aliases l
+     where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.alias_ref = p.ref
+       and l.payment_ref <> l.alias_ref)
 $function$;
 
 CREATE OR REPLACE FUNCTION mark_for_recheck()
@@ -2021,7 +2048,7 @@ begin
          cross join lateral (
            select array_agg(x.id) as ids, count(*) filter (where x.binding_id is not null and x.duplicate_of is null) as attributed
              from same_payment(a.app_id, a.environment, a.store, array[a.alias_ref]) x) tied
-         where a.environment = 'production' and tied.attributed > 1))
+         where a.environment = 'production' and tied.attributed > 0 and cardinality(tied.ids) > 1))
       order by q.id for update));
   return null;
 end $function$;
@@ -2102,6 +2129,20 @@ begin
   values (new.app_id, 'affiliate', new.id, '-infinity', 0, new.status)
   on conflict (app_id, scope, scope_id, bucket_at) do update set affiliate_status = excluded.affiliate_status;
   return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION refuse_app_beyond_limit()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  most integer;
+begin
+  select app_limit into most from accounts where id = new.account_id for no key update;
+  if (select count(*) from apps where account_id = new.account_id and id <> new.id) >= most then
+    raise exception 'the account has % apps', most using errcode = 'check_violation', constraint = 'apps_of_account';
+  end if;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION require_known_history()
@@ -2254,6 +2295,17 @@ CREATE OR REPLACE FUNCTION usd_text(amount cents)
  IMMUTABLE PARALLEL SAFE
 AS $function$
   select (amount::numeric / 100)::numeric(20, 2)::text
+$function$;
+
+CREATE OR REPLACE FUNCTION whole_payment(of_row payments)
+ RETURNS SETOF payments
+ LANGUAGE sql
+ STABLE PARALLEL SAFE ROWS 1
+AS $function$
+  select p.*
+    from same_payment(of_row.app_id, of_row.environment, of_row.store, array[of_row.ref]) p
+   where p.duplicate_of is null and is_root(p)
+   order by p.amount_minor desc, p.id limit 1
 $function$;
 
 CREATE OR REPLACE FUNCTION write_audit_row()

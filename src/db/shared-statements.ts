@@ -1,4 +1,4 @@
-import { DatabaseUnavailable, isConnectionFailure } from './sql.ts';
+import { DatabaseUnavailable, isEnvironmentFault } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** Items that one statement takes at most. */
@@ -93,14 +93,14 @@ class Queue<Item, Result> {
         for (const { resolve } of waiters) resolve(results[index] as Result);
       }
     } catch (error) {
-      if (isConnectionFailure(error)) this.#fail(batch, error);
+      if (isEnvironmentFault(error)) this.#fail(batch, error);
       else if (batch.length === 1) rejectAll(batch, error);
       // A value that Postgres refuses must not fail the others.
       else for (const entry of batch) void this.#send([entry]);
     }
   }
 
-  /** Fails the batch, and the calls that wait. Otherwise they would wait for a database that is away, batch after batch. */
+  /** Fails the batch, and the calls that wait. Otherwise they would wait for a database that is unavailable, batch after batch. */
   #fail(batch: readonly Entry<Item, Result>[], error: unknown): void {
     rejectAll(batch, error);
     for (const waiter of this.#waiting.splice(0)) waiter.reject(error);
@@ -116,8 +116,8 @@ function rejectAll(
 
 /**
  * Makes calls of one process share statements: those that arrive while two statements run wait, and the next one takes up to a
- * hundred of them. A lone call waits for none. Its statement begins after the call, and so sees all that was committed before it.
- * An item that Postgres refuses fails alone. A database that is away fails all that wait. `statement` looks up each item by all
+ * hundred of them. A call without others is sent at once. Its statement begins after the call, and so sees all that was committed before it.
+ * An item that Postgres refuses fails alone. A database that is unavailable fails all that wait. `statement` looks up each item by all
  * columns of an index, in a `lateral (… offset 0)`: a plain join may read all rows of an app (docs/database.md, "Plans").
  */
 export function shareStatements<Item, Result>(

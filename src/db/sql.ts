@@ -2,6 +2,8 @@ import postgres from 'postgres';
 import { driverAddress } from '../config/database-url.ts';
 import type { Actor } from '../domain/audit.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { environmentFault } from './environment-faults.ts';
+import type { EnvironmentFault } from './environment-faults.ts';
 import { NoResponse, Pool, PoolClosed, PoolOverloaded } from './pool.ts';
 import type { Client, CreateClient, PoolUsage, Share } from './pool.ts';
 
@@ -46,6 +48,13 @@ export interface Sql {
   readonly actor: string | null;
   /** Returns what the pool does right now. */
   usage(): PoolUsage;
+  /**
+   * Closes the connections, those with a statement after it: new ones follow the name of the host to the server that it means
+   * now. Does nothing within two seconds after the last time.
+   */
+  renew(): void;
+  /** Returns why Postgres has refused statements within the last half minute, for the operator. Null without such a fault. */
+  recentProblem(): string | null;
   /** Closes all connections after their statements complete. */
   close(): Promise<void>;
 }
@@ -91,54 +100,75 @@ class InvalidResult extends Error {
 }
 
 const ATTEMPTS = 8;
+/** A failover that has not ended by now takes longer than any caller waits. */
+const RECONNECT_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 400;
-
-/**
- * Classes of SQLSTATE codes that are independent of the statement: connection, serialization and deadlock, insufficient
- * resources, operator intervention (shutdown, cancelled), system error.
- */
-const RETRIABLE_CLASSES = ['08', '40', '53', '57', '58'];
-const RETRIABLE_CODES = new Set([
-  'CONNECTION_CLOSED',
-  'CONNECTION_DESTROYED',
-  'CONNECTION_ENDED',
-  'CONNECT_TIMEOUT',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ENOTFOUND',
-  'ETIMEDOUT',
-  'ENOENT',
-  'EAI_AGAIN',
-]);
+/** How deep the error of a driver lies below the error that a caller gets. */
+const MOST_CAUSES = 4;
 
 function codeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 }
 
-/** Whether the statement may be sent again: its outcome is unknown, or it did nothing. */
-export function isConnectionFailure(error: unknown): boolean {
-  if (error instanceof InvalidResult || error instanceof DatabaseUnavailable || error instanceof NoResponse)
-    return true;
-  const code = codeOf(error);
-  return (
-    RETRIABLE_CODES.has(code) || (/^[0-9A-Z]{5}$/.test(code) && RETRIABLE_CLASSES.includes(code.slice(0, 2)))
-  );
+const NO_RESPONSE: EnvironmentFault = { remedy: 'resend', problem: 'Postgres does not respond' };
+const OVERLOADED: EnvironmentFault = {
+  remedy: 'resend',
+  problem: 'more statements wait for the database than it can finish in time',
+};
+
+/** Returns the fault of the environment behind an error or one of its causes. Null for an error that has another reason. */
+export function faultOf(error: unknown): EnvironmentFault | null {
+  let isUnavailable = false;
+  let cause: unknown = error;
+  for (let depth = 0; depth <= MOST_CAUSES && cause instanceof Error; depth += 1) {
+    if (cause instanceof PoolOverloaded) return OVERLOADED;
+    const found = environmentFault(cause);
+    if (found !== null) return found;
+    if (
+      cause instanceof InvalidResult ||
+      cause instanceof DatabaseUnavailable ||
+      cause instanceof NoResponse ||
+      cause instanceof PoolClosed
+    )
+      isUnavailable = true;
+    cause = cause.cause;
+  }
+  return isUnavailable ? NO_RESPONSE : null;
 }
+
+/** Whether the database or the machine is the reason of an error, and not the statement or its values. */
+export function isEnvironmentFault(error: unknown): boolean {
+  return faultOf(error) !== null;
+}
+
+/** How long the readiness shows a fault after the last statement that it has refused, ms. */
+const PROBLEM_SHOWN_MS = 30_000;
+
+/** Whether a fault lasts until somebody helps, although statements are sent again meanwhile. */
+const isLasting = (error: unknown): boolean =>
+  codeOf(error) === '57014' || ['53', '58', 'XX'].includes(codeOf(error).slice(0, 2));
 
 /** Time limit (`statementTimeoutMs`), full disk, out of memory, limit of temporary files (`temp_file_limit`). */
 const TOO_LARGE_CODES = ['57014', '53100', '53200', '53400'];
 
 /** Whether a statement failed because it needs more time, memory or disk than it may use. */
 export function isStatementTooLarge(error: unknown): boolean {
-  return error instanceof DatabaseUnavailable && TOO_LARGE_CODES.includes(codeOf(error.cause));
+  return TOO_LARGE_CODES.includes(codeOf(error instanceof DatabaseUnavailable ? error.cause : error));
 }
 
 /** Returns the name of the constraint that refused a row. Undefined for other errors. */
 export function violatedConstraint(error: unknown): string | undefined {
   if (!(error instanceof postgres.PostgresError)) return undefined;
   return error.code.startsWith('23') ? (error.constraint_name ?? '') : undefined;
+}
+
+/** Data exceptions, such as a text that cannot be stored; limits, such as the size of a row of an index; a check of a column or row. */
+const CONTENT_CODES = /^(22|54)|^(23502|23514)$/;
+
+/** Whether Postgres refused what a statement wants to store. Sent again, it is refused again. */
+export function isContentFault(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && CONTENT_CODES.test(error.code);
 }
 
 /** Whether Postgres refused the value of a parameter of the correct type, e.g. an unknown time zone. */
@@ -238,17 +268,19 @@ export function connect(options: SqlOptions): Sql {
     onStatement,
   } = options;
   const { url: address, ssl } = driverAddress(url);
-  const createClient: CreateClient = (openSocket) =>
+  const createClient: CreateClient = (openSocket, onOpen) =>
     postgres(address, {
       ssl,
       max: 1,
       ...socketOption(openSocket),
-      connect_timeout: 5,
+      // The pool has a deadline for each statement, and a probe may need longer.
+      connect_timeout: 30,
       idle_timeout: 60,
       max_lifetime: 60 * 30,
       fetch_types: false,
       backoff: (attempt: number) => Math.min(0.01 * 2 ** attempt, 0.25),
       onnotice: () => {},
+      onparameter: onOpen,
       ...debugOption(onStatement),
       connection: {
         application_name: applicationName,
@@ -272,9 +304,14 @@ export function connect(options: SqlOptions): Sql {
     });
   const pool = new Pool({ max, maxWaiting, createClient });
   // It never connects: it makes the parts of statements.
-  const parts = createClient(() => {
-    throw new PoolClosed('this client has no connection');
-  });
+  const parts = createClient(
+    () => {
+      throw new PoolClosed('this client has no connection');
+    },
+    () => {},
+  );
+
+  let lastFault: { readonly at: number; readonly problem: string } | null = null;
 
   async function run<T extends object>(
     send: (client: Client) => PromiseLike<unknown>,
@@ -300,10 +337,16 @@ export function connect(options: SqlOptions): Sql {
         if (error instanceof PoolOverloaded || error instanceof PoolClosed) {
           throw new DatabaseUnavailable(error.message, { cause: error });
         }
-        if (!isConnectionFailure(error)) throw error;
+        const fault = faultOf(error);
+        if (fault === null) throw error;
+        if (fault.remedy === 'reconnect') pool.renew();
+        if (fault.remedy === 'wait' || isLasting(error))
+          lastFault = { at: performance.now(), problem: fault.problem };
+        if (fault.remedy === 'wait') throw error;
         onRetry?.(error);
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), MAX_PAUSE_MS);
-        if (attempt >= ATTEMPTS || performance.now() + pause > startedAt + patienceMs) {
+        const most = fault.remedy === 'reconnect' ? RECONNECT_ATTEMPTS : ATTEMPTS;
+        if (attempt >= most || performance.now() + pause > startedAt + patienceMs) {
           const attempts = attempt === 1 ? '1 attempt' : `${attempt} attempts`;
           throw new DatabaseUnavailable(`the database did not respond in ${attempts}`, {
             cause: error,
@@ -361,6 +404,9 @@ export function connect(options: SqlOptions): Sql {
     sql.actingAs = (actor) => createView({ ...view, actor: JSON.stringify(actor) });
     sql.share = (connections) => createView({ ...view, share: { max: connections, inUse: 0 } });
     sql.usage = () => pool.usage;
+    sql.renew = () => pool.renew();
+    sql.recentProblem = () =>
+      lastFault === null || performance.now() - lastFault.at > PROBLEM_SHOWN_MS ? null : lastFault.problem;
     sql.close = () => pool.close();
     return sql;
   }

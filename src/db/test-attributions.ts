@@ -32,7 +32,9 @@ export async function attributeTestDevice(
 export interface RecordedTestUser {
   /** False if the device has as many users as it can have, and this is another one. Nothing is then recorded. */
   readonly isRecorded: boolean;
-  readonly isDeviceAttributed: boolean;
+  /** The attribution of the device. Null if it has none. */
+  readonly attributionId: AttributionId | null;
+  readonly affiliateId: AffiliateId | null;
 }
 
 /** Records that a user was identified on a device with a test key. Of an erased user, nothing is recorded. */
@@ -59,24 +61,14 @@ export async function recordTestUser(
         on conflict (app_id, device_id, customer_user_id) do nothing
       )
       select exists (select from known) or (select position from free) is not null as is_recorded,
-             exists (select from test_attributions where app_id = ${appId} and device_id = ${deviceId}) as is_device_attributed`,
+             t.id as attribution_id, t.affiliate_id
+        from (select 1) always
+        left join (select id, affiliate_id from test_attributions where app_id = ${appId} and device_id = ${deviceId}) t on true`,
     USERS_PER_DEVICE + 1,
   );
 }
 
-/** Returns the test attribution that a user would be bound to: the first of the user's devices that was both reported and attributed. */
-export async function findTestAttributionOfUser(
-  sql: Sql,
-  appId: AppId,
-  customerUserId: string,
-): Promise<{ readonly attributionId: AttributionId; readonly affiliateId: AffiliateId } | undefined> {
-  const [row] = await sql<{ attributionId: AttributionId; affiliateId: AffiliateId }>`
-    select t.id as attribution_id, t.affiliate_id
-      from (${testAttributionOfUser(sql, appId, sql.fragment`${customerUserId}::text`)}) t`;
-  return row;
-}
-
-/** Selects the test attribution of a user, at most one row. */
+/** Selects the test attribution that a user would be bound to: the first of the user's devices that was both reported and attributed. */
 export function testAttributionOfUser(
   sql: Sql,
   appId: AppId,

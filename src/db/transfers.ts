@@ -1,4 +1,5 @@
 import type { AppId, AttributionId, BindingId, EventId } from '../domain/ids.ts';
+import { isPlaceholder } from '../domain/user-ids.ts';
 import { newId } from './new-id.ts';
 import type { Sql } from './sql.ts';
 
@@ -18,6 +19,7 @@ export async function bindTransfers(
   appId: AppId,
   selector: TransferSelector,
 ): Promise<BindingId[]> {
+  if ('giver' in selector && isPlaceholder(selector.giver)) return [];
   const which =
     'eventId' in selector
       ? sql.fragment`g.event_id = ${selector.eventId}`

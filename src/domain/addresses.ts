@@ -9,6 +9,15 @@ function withoutPort(text: string): string {
   return inBrackets ?? beforePort ?? text;
 }
 
+/**
+ * Whether the host of a web address stands where every reader looks for it. `URL` takes `https:///x`, `https:x` and addresses with
+ * spaces or tabs, too, and finds a host that a person and other parsers do not see.
+ */
+export function hasPlainHost(text: string): boolean {
+  // oxlint-disable-next-line no-control-regex -- URL drops control characters
+  return /^[a-z]+:\/\/[^/\\?#]/i.test(text) && !/[\u0000-\u0020\u007f]/.test(text);
+}
+
 /** Returns the host of a URL, an IPv6 address without its brackets. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1');
@@ -39,19 +48,32 @@ export function ipv4Of(text: string): string | null {
   return [seventh >> 8, seventh & 0xff, eighth >> 8, eighth & 0xff].join('.');
 }
 
+function networkOf(text: string, bits: 56 | 64): string | null {
+  const address = withoutPort(text.trim());
+  const ipv4 = ipv4Of(address);
+  if (ipv4 !== null) return ipv4;
+  const groups = ipv6Groups(address);
+  if (groups === null) return null;
+  const [first = 0, second = 0, third = 0, fourth = 0] = groups;
+  const network = [first, second, third, bits === 56 ? fourth & 0xff00 : fourth];
+  return `${network.map((group) => group.toString(16)).join(':')}::/${bits}`;
+}
+
 /**
  * Returns the part of a requester's address that is stable between a click and an install: an IPv4 address, or the
  * first 64 bits of an IPv6 address, since devices change the other bits automatically. IPv4-mapped IPv6 counts as IPv4.
  * Null when the text is not an address.
  */
 export function addressBlock(text: string): string | null {
-  const address = withoutPort(text.trim());
-  const ipv4 = ipv4Of(address);
-  if (ipv4 !== null) return ipv4;
-  const groups = ipv6Groups(address);
-  if (groups === null) return null;
-  const network = groups.slice(0, 4).map((group) => group.toString(16));
-  return `${network.join(':')}::/64`;
+  return networkOf(text, 64);
+}
+
+/**
+ * Returns the network that a household or a company usually has for itself: an IPv4 address, or the first 56 bits of an IPv6
+ * address. Limits that a caller with many networks of 64 bits could evade count per site. Null when the text is not an address.
+ */
+export function addressSite(text: string): string | null {
+  return networkOf(text, 56);
 }
 
 /**

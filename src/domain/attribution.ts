@@ -19,7 +19,7 @@ export interface Touch {
   readonly affiliateId: AffiliateId;
   readonly linkId: LinkId | null;
   readonly clickId: ClickId | null;
-  /** Time of the click, or of the first open for a code. Epoch ms. */
+  /** When the click happened, or when the code was entered. Epoch ms. */
   readonly touchedAt: number;
 }
 
@@ -69,7 +69,8 @@ export function isInFuture(at: number, now: number): boolean {
 /**
  * Returns the touch that an install is attributed to, or null. The claim token decides; the code is the fallback. A
  * token belongs to the first device that redeemed it. A click counts even if its link is inactive by now; a code of an
- * inactive link does not. No install is attributed to a removed affiliate; a paused affiliate is attributed as usual.
+ * inactive link does not. No install is attributed to a removed affiliate; a paused affiliate is attributed as usual. A code has no
+ * age: its touch is its entry, which may be long after the first open.
  */
 export function chooseTouch(install: {
   readonly deviceId: string;
@@ -77,8 +78,9 @@ export function chooseTouch(install: {
   readonly windowDays: number;
   readonly click: ClaimedClick | null;
   readonly code: CodeTarget | null;
+  readonly codeEnteredAt: number;
 }): Touch | null {
-  const { click, code, deviceId, firstOpenAt, windowDays } = install;
+  const { click, code, codeEnteredAt, deviceId, firstOpenAt, windowDays } = install;
   if (
     click !== null &&
     (click.claimedByDevice === null || click.claimedByDevice === deviceId) &&
@@ -90,7 +92,7 @@ export function chooseTouch(install: {
   }
   if (code !== null && code.active && code.affiliateStatus !== 'removed') {
     const { affiliateId, linkId } = code;
-    return { matchMethod: 'code', affiliateId, linkId, clickId: null, touchedAt: firstOpenAt };
+    return { matchMethod: 'code', affiliateId, linkId, clickId: null, touchedAt: codeEnteredAt };
   }
   return null;
 }
@@ -129,7 +131,7 @@ export function chooseDeferredClick(match: {
 
 /**
  * Whether an install that is reported again contains the touch that won before. The time is not compared: for a code it
- * is the time of the first open, which a client may report differently.
+ * may be the time of the report.
  */
 export function isSameTouch(winner: Omit<Touch, 'touchedAt'>, touch: Touch): boolean {
   return (

@@ -1,15 +1,7 @@
 import type { AppId, CommissionId, DeliveryId, EventId } from './ids.ts';
 
 /** The steps of a webhook delivery, in their order. Each has an activity of the same name. */
-export const DELIVERY_STEPS = [
-  'verify',
-  'storeRaw',
-  'normalize',
-  'dedupe',
-  'attribute',
-  'writeCommission',
-] as const;
-export type DeliveryStep = (typeof DELIVERY_STEPS)[number];
+export type DeliveryStep = 'verify' | 'storeRaw' | 'normalize' | 'dedupe' | 'attribute' | 'writeCommission';
 
 /** The ids with which a delivery's workflow is started and found. */
 export interface DeliveryKeys {

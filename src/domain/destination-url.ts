@@ -1,3 +1,5 @@
+import { hasPlainHost } from './addresses.ts';
+
 /** Schemes that run code in a browser, read local files, or have no destination. */
 const BROWSER_SCHEMES = `
   about blob brave chrome chrome-extension data edge file filesystem jar javascript mhtml moz-extension opera resource
@@ -38,7 +40,8 @@ export function isDestinationUrl(text: string): boolean {
   const { username, password } = new URL(text);
   if (username !== '' || password !== '') return false;
   const scheme = schemeOf(text);
-  // A web address without a host does not parse. After any other scheme there must be more text.
+  if ((scheme === 'https' || scheme === 'http') && !hasPlainHost(text)) return false;
+  // After any other scheme there must be more text.
   return !isRefusedScheme(scheme) && text.length > scheme.length + 1;
 }
 

@@ -1,4 +1,6 @@
 import type { NormalizedEvent } from './events.ts';
+import { isPlaceholder } from './user-ids.ts';
+import { formsOf, hasIdentifier, hasValue } from './identifier-in-text.ts';
 
 /** A person's key at a billing provider: a subscription, a customer, or an id that the provider's SDK generated. */
 export interface SubjectKey {
@@ -20,21 +22,6 @@ export interface ErasureSubject {
 export interface Identifiers {
   readonly users: readonly string[];
   readonly keys: readonly string[];
-}
-
-/**
- * Strings that clients send in place of a missing id, in lower case. RevenueCat refuses most of them as user ids. A user with such
- * an id may be several persons.
- */
-const PLACEHOLDERS: ReadonlySet<string> = new Set(
-  `no_user null none nil (null) nan unidentified undefined unknown anonymous guest default test n/a true false -1 0 [] {}`
-    .split(' ')
-    .concat('[object object]', ''),
-);
-
-/** Whether a text stands for a missing id. No key is tied to a person by it. */
-export function isPlaceholder(text: string): boolean {
-  return PLACEHOLDERS.has(text.trim().toLowerCase());
 }
 
 /** The most texts of one body that are compared with erased identifiers. */
@@ -160,24 +147,30 @@ export function referencesOf({ payment, adjustment, paymentAliases }: Normalized
 }
 
 /**
- * Whether a body names one of the identifiers. `event` is what the body holds, or null. A body that is not JSON names those whose
- * bytes it contains.
+ * Whether a body names one of the identifiers. `event` is what the body holds, or null. Within a longer text an identifier counts
+ * where it is not a part of another one. In a body that is not JSON a short one counts as a value.
  */
 export function namesOneOf(
   body: Uint8Array,
   event: NormalizedEvent | null,
   identifiers: readonly string[],
 ): boolean {
-  const texts = textsOf(body, Infinity);
   if (parsed(body) === null) {
-    const text = new TextDecoder().decode(body);
-    return identifiers.some((identifier) => !isPlaceholder(identifier) && text.includes(identifier));
+    const forms = formsOf(new TextDecoder().decode(body));
+    return identifiers
+      .filter((identifier) => !isPlaceholder(identifier))
+      .some((identifier) => {
+        const isNamedIn = isDistinctive(identifier) ? hasIdentifier : hasValue;
+        return forms.some((text) => isNamedIn(text, identifier));
+      });
   }
   const all = new Set(identifyingTexts(body, event, Infinity));
-  return identifiers.some(
-    (identifier) =>
-      all.has(identifier) || (isDistinctive(identifier) && texts.some((text) => text.includes(identifier))),
-  );
+  if (identifiers.some((identifier) => all.has(identifier))) return true;
+  const distinctive = identifiers.filter(isDistinctive);
+  if (distinctive.length === 0) return false;
+  return textsOf(body, Infinity)
+    .flatMap(formsOf)
+    .some((text) => distinctive.some((identifier) => hasIdentifier(text, identifier)));
 }
 
 /** What an erasure keeps, and why. docs/erasure.md says the same. */

@@ -1,35 +1,20 @@
 import { convertToUsdCents } from './exchange-rate.ts';
-import type { ExchangeRate } from './exchange-rate.ts';
 import { maturesAt } from './hold.ts';
-import { commissionCents, share } from './money.ts';
-import type {
-  AdjustmentId,
-  AffiliateId,
-  BindingId,
-  CommissionId,
-  EventId,
-  LinkId,
-  PaymentId,
-} from './ids.ts';
-import type { AdjustmentFact, Environment } from './events.ts';
-import type { AffiliateStatus, MatchMethod } from './attribution.ts';
+import { commissionCents } from './money.ts';
 import { DAY_MS } from './time.ts';
-
-/** Why a paid event earned no commission (docs/contract.md, "Unattributed"). */
-export type LikelyCause =
-  | 'missing_user_id'
-  | 'anonymous_user_id'
-  | 'user_never_identified'
-  | 'user_id_mismatch'
-  | 'user_not_attributed'
-  | 'outside_attribution_window'
-  | 'affiliate_paused'
-  | 'affiliate_removed'
-  | 'rate_zero'
-  | 'missing_exchange_rate'
-  | 'price_unknown'
-  | 'processing'
-  | 'test_key_only';
+import { isPlaceholder } from './user-ids.ts';
+import { CANDIDATE_SOURCES } from './payment-snapshot.ts';
+import type {
+  LikelyCause,
+  BindingSnapshot,
+  UserCandidate,
+  FrozenRate,
+  EarningTerms,
+  PaymentSnapshot,
+} from './payment-snapshot.ts';
+import { applyAdjustments } from './apply-adjustments.ts';
+import { DEFAULT_LIMITS } from './evaluation.ts';
+import type { RevenueEntry, EvaluationLimits, Evaluation } from './evaluation.ts';
 
 /** Causes that a later binding can fix. Every other cause was a decision, and decisions are not retroactive. */
 const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
@@ -42,151 +27,6 @@ const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
   'test_key_only',
 ]);
 
-/** A reversal follows a refund or dispute. A correction takes back an earning of a payment that earned twice. */
-export const COMMISSION_KINDS = ['earning', 'reversal', 'correction'] as const;
-export type CommissionKind = (typeof COMMISSION_KINDS)[number];
-
-export interface BindingSnapshot {
-  readonly bindingId: BindingId;
-  readonly boundAt: number;
-  readonly touchedAt: number;
-  readonly matchMethod: MatchMethod;
-  readonly affiliateId: AffiliateId;
-  readonly linkId: LinkId | null;
-  readonly affiliateStatus: AffiliateStatus;
-  /** Null when the affiliate inherits the app's rate. */
-  readonly affiliateRateBps: number | null;
-}
-
-export interface UserCandidate {
-  readonly customerUserId: string;
-  /** Whether a device has reported this user. */
-  readonly identified: boolean;
-  /** Whether a device has reported an id that differs only in case, surrounding spaces or a prefix of this id. */
-  readonly nearlyIdentified: boolean;
-  /** Whether devices have reported this user, but only with a test key, which binds nobody. */
-  readonly identifiedInTest: boolean;
-  readonly binding: BindingSnapshot | null;
-}
-
-export interface AdjustmentSnapshot {
-  readonly adjustmentId: AdjustmentId;
-  readonly kind: AdjustmentFact['kind'];
-  readonly state: 'applied' | 'reversed';
-  readonly reversesAll: boolean;
-  readonly currency: string;
-  readonly amountMinor: number;
-  readonly usdCents: number | null;
-  readonly occurredAt: number;
-  readonly eventId: EventId;
-  /** The part that the payment's ledger already contains, in minor units of its currency. */
-  readonly bookedMinor: number;
-}
-
-export interface EarningSnapshot {
-  readonly commissionId: CommissionId;
-  readonly amountCents: number;
-}
-
-/** The rate that a payment was converted at, with its source. Later imports do not change it. */
-export interface FrozenRate extends ExchangeRate {
-  readonly source: string;
-}
-
-/** A payment with all known facts, read in one statement that begins after the newest fact was committed. */
-export interface PaymentSnapshot {
-  readonly environment: Environment;
-  readonly currency: string;
-  readonly amountMinor: number;
-  readonly usdCents: number | null;
-  readonly occurredAt: number;
-  /** When the delivery that first reported the payment was received. */
-  readonly receivedAt: number;
-  readonly onlyAnonymousUser: boolean;
-  readonly evaluatedAt: number | null;
-  readonly likelyCause: LikelyCause | null;
-  readonly baseCents: number | null;
-  /** The binding that the payment was attributed through. Once set, it never changes. */
-  readonly bindingId: BindingId | null;
-  readonly reversedCents: number;
-  /** The part of the earning that a correction took back. */
-  readonly correctedCents: number;
-  /** Sum of the revenue entries in the ledger. Null when there are none. */
-  readonly revenueCents: number | null;
-  readonly earning: EarningSnapshot | null;
-  /** Whether the same payment was attributed under another reference (docs/money.md, "One payment"). */
-  readonly countedElsewhere: boolean;
-  /** The row of the same payment that counts, if this one was attributed under another reference, too. */
-  readonly duplicateOf: { readonly paymentId: PaymentId; readonly commissionId: CommissionId | null } | null;
-  readonly candidates: readonly UserCandidate[];
-  readonly adjustments: readonly AdjustmentSnapshot[];
-  readonly app: {
-    readonly commissionRateBps: number;
-    readonly attributionWindowDays: number;
-    readonly holdPeriodDays: number;
-  };
-  /** The rate of the payment's currency on the payment's day, otherwise the latest of the seven days before. */
-  readonly referenceRate: FrozenRate | null;
-  readonly now: number;
-}
-
-export interface EarningEntry {
-  readonly binding: BindingSnapshot;
-  readonly customerUserId: string;
-  readonly rateBps: number;
-  /** Where the rate comes from: the affiliate's own setting, or the app's. */
-  readonly rateSource: 'affiliate' | 'app';
-  readonly amountCents: number;
-  readonly dueAt: number;
-}
-
-export interface ReversalEntry {
-  readonly adjustmentId: AdjustmentId;
-  readonly eventId: EventId;
-  readonly occurredAt: number;
-  /** Negative for a refund or dispute, positive when one is undone. */
-  readonly amountCents: number;
-  readonly baseCents: number;
-}
-
-export interface RevenueEntry {
-  readonly adjustmentId: AdjustmentId | null;
-  readonly amountCents: number;
-  readonly occurredAt: number;
-}
-
-/** What the operator configures for evaluations. */
-export interface EvaluationLimits {
-  /** The largest payment that earns, US cents. A larger one is read as an unknown price. */
-  readonly maxPaymentCents: number;
-}
-
-/** A payment of up to a million dollars earns unless the operator configures another limit. */
-export const DEFAULT_LIMITS: EvaluationLimits = { maxPaymentCents: 100_000_000 };
-
-/** Takes back what is left of an earning. */
-export interface CorrectionEntry {
-  /** Always negative. */
-  readonly amountCents: number;
-  readonly baseCents: number;
-}
-
-/** What has to be appended to bring the ledger up to date. */
-export interface Evaluation {
-  readonly likelyCause: LikelyCause | null;
-  readonly customerUserId: string | null;
-  readonly baseCents: number | null;
-  /** The rate at which this evaluation converted the base. Null when it converted nothing. */
-  readonly fx: FrozenRate | null;
-  readonly binding: BindingSnapshot | null;
-  readonly earning: EarningEntry | null;
-  readonly reversals: readonly ReversalEntry[];
-  readonly correction: CorrectionEntry | null;
-  readonly revenue: readonly RevenueEntry[];
-  /** Adjustments, with the part that the ledger contains after this evaluation. */
-  readonly booked: readonly { readonly adjustmentId: AdjustmentId; readonly bookedMinor: number }[];
-}
-
 /**
  * Compares the ledger of a payment with what it should contain, and returns the difference. Pure: the caller appends
  * the difference if the payment still has the version that was read, and otherwise evaluates again.
@@ -195,7 +35,8 @@ export interface Evaluation {
  *   fixed.
  * - The reversed amount is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than
  *   the commission. A reversal has the due date of its earning, so that both net in the same payout.
- * - If the payment was attributed under two references, all that is left under the second one is taken back.
+ * - If the payment was attributed under two references, all that is left under the one that does not count is taken back.
+ * - A row that replaces an attributed part takes over its binding and, if the part earned, its rate.
  */
 export function evaluatePayment(
   payment: PaymentSnapshot,
@@ -213,15 +54,18 @@ export function evaluatePayment(
     correction: null,
     revenue: [],
     booked: [],
+    unconverted: [],
+    converted: [],
   };
   if (payment.environment === 'sandbox') return nothing;
   if (payment.duplicateOf !== null) return { ...nothing, ...takeBack(payment) };
   if (!isAttributed && payment.countedElsewhere) return nothing;
 
+  const { inherited } = payment;
   const user = chooseUser(payment);
-  const customerUserId = user?.customerUserId ?? null;
-  const binding = isAttributed ? null : (user?.binding ?? null);
-  if (!isAttributed && (binding === null || !mayAttribute(payment, binding))) {
+  const customerUserId = inherited?.customerUserId ?? user?.customerUserId ?? null;
+  const binding = isAttributed ? null : (inherited?.binding ?? user?.binding ?? null);
+  if (!isAttributed && inherited === null && (binding === null || !mayAttribute(payment, binding))) {
     return { ...nothing, customerUserId, likelyCause: identityCause(payment, user) };
   }
   const base = baseOf(payment, limits);
@@ -246,16 +90,28 @@ export function evaluatePayment(
     correction: null,
     revenue: [...firstRevenue, ...adjusted.revenue],
     booked: adjusted.booked,
+    unconverted: adjusted.unconverted,
+    converted: adjusted.converted,
   };
 }
 
 /**
- * Returns the candidate that decides: the first whose binding may attribute the payment, else the first with a binding,
- * else the first that was identified, else the first that was nearly identified, else the first that only a test key reported,
- * else the first.
+ * Returns the candidates who may be the payer. A placeholder that was stored as a user id is nobody. Keys count only where no event of the payment names a user, and the key of a
+ * customer only where no other key leads to one.
+ */
+export function payersOf(candidates: readonly UserCandidate[]): readonly UserCandidate[] {
+  const real = candidates.filter(({ customerUserId }) => !isPlaceholder(customerUserId));
+  const closest = CANDIDATE_SOURCES.find((source) => real.some(({ via }) => via === source));
+  return real.filter(({ via }) => via === closest);
+}
+
+/**
+ * Returns the candidate that decides: of those who may be the payer, the first whose binding may attribute the payment, else
+ * the first with a binding, else the first that was identified, else the first that was nearly identified, else the first that
+ * only a test key reported, else the first.
  */
 function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
-  const { candidates } = payment;
+  const candidates = payersOf(payment.candidates);
   return (
     candidates.find((c) => c.binding !== null && mayAttribute(payment, c.binding)) ??
     candidates.find((c) => c.binding !== null) ??
@@ -283,7 +139,11 @@ function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boole
 }
 
 function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined): LikelyCause {
-  if (user === undefined) return payment.onlyAnonymousUser ? 'anonymous_user_id' : 'missing_user_id';
+  if (user === undefined) {
+    // Candidates without a payer are placeholders.
+    const isAnonymous = payment.onlyAnonymousUser || payment.candidates.length > 0;
+    return isAnonymous ? 'anonymous_user_id' : 'missing_user_id';
+  }
   if (user.binding !== null) return 'outside_attribution_window';
   if (user.identified) return 'user_not_attributed';
   if (user.nearlyIdentified) return 'user_id_mismatch';
@@ -333,101 +193,27 @@ function earn(
   customerUserId: string,
   binding: BindingSnapshot,
 ): Pick<Evaluation, 'likelyCause' | 'earning'> {
-  const rateBps = binding.affiliateRateBps ?? payment.app.commissionRateBps;
+  // A part has earned while its affiliate was active, and a later change is not retroactive.
+  const inherited = payment.inherited?.terms ?? null;
+  const { rateBps, rateSource } = inherited ?? currentTerms(payment, binding);
   const amountCents = commissionCents(baseCents, rateBps);
-  if (binding.affiliateStatus === 'removed') return { likelyCause: 'affiliate_removed', earning: null };
-  if (binding.affiliateStatus === 'paused') return { likelyCause: 'affiliate_paused', earning: null };
+  if (inherited === null) {
+    if (binding.affiliateStatus === 'removed') return { likelyCause: 'affiliate_removed', earning: null };
+    if (binding.affiliateStatus === 'paused') return { likelyCause: 'affiliate_paused', earning: null };
+  }
   if (amountCents === 0) return { likelyCause: 'rate_zero', earning: null };
   const dueAt = maturesAt(payment.occurredAt, payment.app.holdPeriodDays);
-  const rateSource = binding.affiliateRateBps === null ? 'app' : 'affiliate';
   return { likelyCause: null, earning: { binding, customerUserId, rateBps, rateSource, amountCents, dueAt } };
+}
+
+function currentTerms(payment: PaymentSnapshot, binding: BindingSnapshot): EarningTerms {
+  return binding.affiliateRateBps === null
+    ? { rateBps: payment.app.commissionRateBps, rateSource: 'app' }
+    : { rateBps: binding.affiliateRateBps, rateSource: 'affiliate' };
 }
 
 /** Returns the first revenue entry of a payment. Empty when the ledger has it, or when the payment is worth nothing. */
 function revenueOf(payment: PaymentSnapshot, baseCents: number): RevenueEntry[] {
   if (payment.revenueCents !== null || baseCents <= 0) return [];
   return [{ adjustmentId: null, amountCents: baseCents, occurredAt: payment.occurredAt }];
-}
-
-/**
- * Books the payment's refunds and disputes. Returns the reversals of the commission and the revenue entries that each
- * adds. `refundedCents` is the part of `baseCents` that is not in the revenue entries of the ledger.
- */
-function applyAdjustments(
-  payment: PaymentSnapshot,
-  baseCents: number,
-  earnedCents: number,
-  refundedCents: number,
-): Pick<Evaluation, 'reversals' | 'revenue' | 'booked'> {
-  const reversals: ReversalEntry[] = [];
-  const revenue: RevenueEntry[] = [];
-  const booked: Evaluation['booked'][number][] = [];
-  let bookedMinor = payment.adjustments.reduce((sum, a) => sum + a.bookedMinor, 0);
-  let reversed = payment.reversedCents;
-  let refunded = refundedCents;
-  for (const { adjustmentId, eventId, occurredAt, fromMinor, toMinor } of adjustmentChanges(
-    payment,
-    baseCents,
-  )) {
-    bookedMinor += toMinor - fromMinor;
-    booked.push({ adjustmentId, bookedMinor: toMinor });
-    const shouldReverse = share(earnedCents, bookedMinor, payment.amountMinor);
-    const shouldRefund = share(baseCents, bookedMinor, payment.amountMinor);
-    const amountCents = reversed - shouldReverse;
-    const revenueCents = refunded - shouldRefund;
-    if (amountCents !== 0) {
-      reversals.push({ adjustmentId, eventId, occurredAt, amountCents, baseCents: revenueCents });
-    }
-    if (revenueCents !== 0) revenue.push({ adjustmentId, amountCents: revenueCents, occurredAt });
-    reversed = shouldReverse;
-    refunded = shouldRefund;
-  }
-  return { reversals, revenue, booked };
-}
-
-interface AdjustmentChange {
-  readonly adjustmentId: AdjustmentId;
-  readonly fromMinor: number;
-  readonly toMinor: number;
-  readonly eventId: EventId;
-  readonly occurredAt: number;
-}
-
-/** Returns what the adjustments book or unbook, in the order in which it happened. */
-function adjustmentChanges(payment: PaymentSnapshot, baseCents: number): AdjustmentChange[] {
-  const { adjustments } = payment;
-  const undoings = adjustments
-    .filter((a) => a.reversesAll && a.state === 'reversed')
-    .toSorted((a, b) => a.occurredAt - b.occurredAt);
-  const changes: AdjustmentChange[] = [];
-  for (const adjustment of adjustments) {
-    if (adjustment.reversesAll) continue;
-    const undoneBy = undoings.find(
-      (u) => u.kind === adjustment.kind && u.occurredAt >= adjustment.occurredAt,
-    );
-    const applies = adjustment.state === 'applied' && undoneBy === undefined;
-    const toMinor = applies ? inPaymentCurrency(payment, baseCents, adjustment) : 0;
-    if (toMinor === null || toMinor === adjustment.bookedMinor) continue;
-    const { adjustmentId, bookedMinor: fromMinor } = adjustment;
-    const { eventId, occurredAt } = undoneBy ?? adjustment;
-    changes.push({ adjustmentId, fromMinor, toMinor, eventId, occurredAt });
-  }
-  return changes.toSorted(
-    (a, b) => a.occurredAt - b.occurredAt || (a.adjustmentId < b.adjustmentId ? -1 : 1),
-  );
-}
-
-/**
- * Returns an adjustment's amount in minor units of the payment's currency. Amounts in different currencies are compared in
- * USD: the payment with the value that its provider states, else with its converted base. Null when the adjustment has no
- * USD value.
- */
-function inPaymentCurrency(
-  payment: PaymentSnapshot,
-  baseCents: number,
-  adjustment: AdjustmentSnapshot,
-): number | null {
-  if (adjustment.currency === payment.currency) return adjustment.amountMinor;
-  const usdCents = adjustment.usdCents ?? (adjustment.currency === 'USD' ? adjustment.amountMinor : null);
-  return usdCents === null ? null : share(payment.amountMinor, usdCents, payment.usdCents ?? baseCents);
 }

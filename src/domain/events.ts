@@ -61,9 +61,9 @@ export interface PaymentFact extends OriginalAmount {
 export interface AdjustmentFact extends OriginalAmount {
   /**
    * `chargeback_warning`: the provider refunded the customer because a bank warned of a chargeback. `out_of_band`: a part of
-   * the payment was received outside the provider.
+   * the payment was received outside the provider. `credit_note`: a part was returned outside the provider.
    */
-  readonly kind: 'refund' | 'chargeback' | 'chargeback_warning' | 'out_of_band';
+  readonly kind: 'refund' | 'chargeback' | 'chargeback_warning' | 'out_of_band' | 'credit_note';
   readonly store: string;
   /** The refund's or dispute's own id, otherwise the id of the event that reported it. */
   readonly ref: string;
@@ -72,6 +72,8 @@ export interface AdjustmentFact extends OriginalAmount {
   readonly state: 'applied' | 'reversed';
   /** Orders the states of one adjustment before their time does. */
   readonly rank: number;
+  /** When the refund was made, epoch ms. A running total of its charge that was stated later contains it. */
+  readonly madeAt?: number | null;
   /**
    * When set, the fact reverses every earlier `applied` adjustment of the payment with the same kind and another ref: a
    * refund reversal or a won chargeback that names only the transaction.

@@ -1,5 +1,5 @@
 import type { MatchMethod } from './attribution.ts';
-import type { CommissionKind, LikelyCause } from './evaluate-payment.ts';
+import type { CommissionKind, LikelyCause } from './payment-snapshot.ts';
 import {
   EARNED_BY_ANOTHER_EVENT,
   MOVES_NO_MONEY,

@@ -1,11 +1,11 @@
-import type { LikelyCause } from './evaluate-payment.ts';
+import type { LikelyCause } from './payment-snapshot.ts';
 
 /** Why a paid event earned no commission: what happened, then what the founder can do. */
 export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
   missing_user_id:
     "The provider's event contains no user id. Set the app's own user id at the billing provider before the purchase: Set-up in the console names the field, and so does setupHint in the API.",
   anonymous_user_id:
-    "The event contains only ids that the provider's SDK generated. Log the user in to the SDK with the app's own user id before the purchase: Set-up in the console says how, and so does setupHint in the API.",
+    "The event contains only ids that the provider's SDK generated, or placeholders such as undefined, null or guest. Log the user in to the SDK with the app's own user id before the purchase: Set-up in the console says how, and so does setupHint in the API.",
   user_never_identified:
     'No device has reported this user. Call identify(userId) with exactly the string that the billing provider reports: this payment is then evaluated again.',
   user_id_mismatch:

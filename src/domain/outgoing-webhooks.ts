@@ -1,4 +1,4 @@
-import { hostOf, ipv4Of, ipv6Groups } from './addresses.ts';
+import { hasPlainHost, hostOf, ipv4Of, ipv6Groups } from './addresses.ts';
 import type { AppId, WebhookMessageId } from './ids.ts';
 import { isPublicAddress } from './public-addresses.ts';
 import { HOUR_MS, MINUTE_MS } from './time.ts';
@@ -87,12 +87,14 @@ export function retryDelayMs(
  * 0x7f.1, in the usual way. A host name is accepted: its addresses are checked at each attempt.
  */
 export function webhookUrlProblem(text: string, targets: WebhookTargets): string | null {
-  if (!URL.canParse(text)) return 'Must be an address such as https://example.com/webhooks.';
+  const wrong = 'Must be an address such as https://example.com/webhooks.';
+  if (!URL.canParse(text)) return wrong;
   const url = new URL(text);
   const { protocol, username, password, hash } = url;
   if (protocol !== 'https:' && !(protocol === 'http:' && targets === 'any')) {
     return 'Must begin with https://.';
   }
+  if (!hasPlainHost(text)) return wrong;
   if (username !== '' || password !== '') return 'Must have no user name and no password.';
   if (hash !== '') return 'Must have no part after #.';
   const host = hostOf(url);

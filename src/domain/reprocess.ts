@@ -1,5 +1,6 @@
 import type { Environment, EventKind, NormalizedEvent } from './events.ts';
-import type { Evaluation, LikelyCause, PaymentSnapshot } from './evaluate-payment.ts';
+import type { Evaluation } from './evaluation.ts';
+import type { LikelyCause, PaymentSnapshot } from './payment-snapshot.ts';
 
 /** The most deliveries that a reprocess run examines that is requested over the API. */
 export const MAX_REQUESTED_DELIVERIES = 10_000;

@@ -1,0 +1,2 @@
+-- Blocks neither reads nor writes.
+alter table adjustments validate constraint adjustments_kind_check;

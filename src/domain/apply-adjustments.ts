@@ -1,0 +1,137 @@
+import { convertToUsdCents } from './exchange-rate.ts';
+import { share } from './money.ts';
+import type { AdjustmentId, EventId } from './ids.ts';
+import type { AdjustmentSnapshot, PaymentSnapshot } from './payment-snapshot.ts';
+import type { ReversalEntry, RevenueEntry, BookedAdjustment, Evaluation } from './evaluation.ts';
+
+/**
+ * Books the payment's refunds and disputes. Returns the reversals of the commission and the revenue entries that each
+ * adds. `refundedCents` is the part of `baseCents` that is not in the revenue entries of the ledger.
+ */
+export function applyAdjustments(
+  payment: PaymentSnapshot,
+  baseCents: number,
+  earnedCents: number,
+  refundedCents: number,
+): Pick<Evaluation, 'reversals' | 'revenue' | 'booked' | 'unconverted' | 'converted'> {
+  const reversals: ReversalEntry[] = [];
+  const revenue: RevenueEntry[] = [];
+  const booked: BookedAdjustment[] = [];
+  let bookedMinor = payment.adjustments.reduce((sum, a) => sum + a.bookedMinor, 0);
+  let reversed = payment.reversedCents;
+  let refunded = refundedCents;
+  const { changes, unconverted, converted } = adjustmentChanges(payment, baseCents);
+  for (const { adjustmentId, eventId, occurredAt, fromMinor, toMinor, stated } of changes) {
+    bookedMinor += toMinor - fromMinor;
+    booked.push({ adjustmentId, bookedMinor: toMinor, ...stated });
+    const shouldReverse = share(earnedCents, bookedMinor, payment.amountMinor);
+    const shouldRefund = share(baseCents, bookedMinor, payment.amountMinor);
+    const amountCents = reversed - shouldReverse;
+    const revenueCents = refunded - shouldRefund;
+    if (amountCents !== 0) {
+      reversals.push({ adjustmentId, eventId, occurredAt, amountCents, baseCents: revenueCents });
+    }
+    if (revenueCents !== 0) revenue.push({ adjustmentId, amountCents: revenueCents, occurredAt });
+    reversed = shouldReverse;
+    refunded = shouldRefund;
+  }
+  return { reversals, revenue, booked, unconverted, converted };
+}
+
+interface AdjustmentChange {
+  readonly adjustmentId: AdjustmentId;
+  readonly fromMinor: number;
+  readonly toMinor: number;
+  readonly eventId: EventId;
+  readonly occurredAt: number;
+  readonly stated: Pick<BookedAdjustment, 'eventId' | 'convertedCents'>;
+}
+
+/** Whether a running total of a charge contains a refund: it was made before the total was stated. */
+function containsRefund(total: AdjustmentSnapshot, refund: AdjustmentSnapshot): boolean {
+  return (
+    total.isTotal &&
+    !refund.isTotal &&
+    refund.kind === 'refund' &&
+    refund.madeAt !== null &&
+    refund.madeAt <= total.statedAt &&
+    (refund.paymentRef === total.paymentRef || refund.paymentRef === total.ref)
+  );
+}
+
+/** Returns the refunds that a running total contains and that were given back since it was stated. */
+function givenBackSince(
+  total: AdjustmentSnapshot,
+  adjustments: readonly AdjustmentSnapshot[],
+): readonly AdjustmentSnapshot[] {
+  return adjustments.filter(
+    (a) =>
+      a.state === 'reversed' &&
+      a.currency === total.currency &&
+      a.occurredAt > total.statedAt &&
+      containsRefund(total, a),
+  );
+}
+
+/** Returns what the adjustments book or unbook, in the order in which it happened, and which cannot be converted yet. */
+function adjustmentChanges(
+  payment: PaymentSnapshot,
+  baseCents: number,
+): { readonly changes: readonly AdjustmentChange[] } & Pick<Evaluation, 'unconverted' | 'converted'> {
+  const { adjustments } = payment;
+  const undoings = adjustments
+    .filter((a) => a.reversesAll && a.state === 'reversed')
+    .toSorted((a, b) => a.occurredAt - b.occurredAt);
+  const changes: AdjustmentChange[] = [];
+  const unconverted: EventId[] = [];
+  const converted: EventId[] = [];
+  for (const adjustment of adjustments) {
+    if (adjustment.reversesAll) continue;
+    const undoneBy = undoings.find(
+      (u) => u.kind === adjustment.kind && u.occurredAt >= adjustment.occurredAt,
+    );
+    const isContained = adjustments.some((total) => containsRefund(total, adjustment));
+    const applies = adjustment.state === 'applied' && undoneBy === undefined && !isContained;
+    const givenBack = givenBackSince(adjustment, adjustments);
+    const amountMinor = givenBack.reduce((rest, a) => rest - a.amountMinor, adjustment.amountMinor);
+    const counted = { ...adjustment, amountMinor: Math.max(0, amountMinor) };
+    const toMinor = applies ? inPaymentCurrency(payment, baseCents, counted) : 0;
+    if (toMinor === null) unconverted.push(adjustment.eventId);
+    else if (adjustment.currency !== payment.currency) converted.push(adjustment.eventId);
+    if (toMinor === null || toMinor === adjustment.bookedMinor) continue;
+    const { adjustmentId, bookedMinor: fromMinor } = adjustment;
+    const { eventId, occurredAt } = undoneBy ?? givenBack.at(-1) ?? adjustment;
+    const stated = {
+      eventId: adjustment.eventId,
+      convertedCents: applies && adjustment.usdCents === null ? convertedAdjustment(counted) : null,
+    };
+    changes.push({ adjustmentId, fromMinor, toMinor, eventId, occurredAt, stated });
+  }
+  const ordered = changes.toSorted(
+    (a, b) => a.occurredAt - b.occurredAt || (a.adjustmentId < b.adjustmentId ? -1 : 1),
+  );
+  return { changes: ordered, unconverted, converted };
+}
+
+/** Returns the USD value of an adjustment at the reference rate. Null without a rate. */
+function convertedAdjustment({ referenceRate, amountMinor, currency }: AdjustmentSnapshot): number | null {
+  return referenceRate === null ? null : convertToUsdCents(amountMinor, currency, referenceRate);
+}
+
+/**
+ * Returns an adjustment's amount in minor units of the payment's currency. Amounts in different currencies are compared in
+ * USD: the payment with the value that its provider states, else with its converted base, and the adjustment with the value that
+ * its provider states, else at the reference rate, which is stored with it when it is booked. Null when the adjustment has no USD
+ * value.
+ */
+function inPaymentCurrency(
+  payment: PaymentSnapshot,
+  baseCents: number,
+  adjustment: AdjustmentSnapshot,
+): number | null {
+  if (adjustment.currency === payment.currency) return adjustment.amountMinor;
+  const usdCents =
+    adjustment.usdCents ??
+    (adjustment.currency === 'USD' ? adjustment.amountMinor : convertedAdjustment(adjustment));
+  return usdCents === null ? null : share(payment.amountMinor, usdCents, payment.usdCents ?? baseCents);
+}

@@ -1,0 +1,69 @@
+import type { AdjustmentId, EventId } from './ids.ts';
+import type { LikelyCause, BindingSnapshot, FrozenRate, EarningTerms } from './payment-snapshot.ts';
+
+export interface EarningEntry extends EarningTerms {
+  readonly binding: BindingSnapshot;
+  readonly customerUserId: string;
+  readonly amountCents: number;
+  readonly dueAt: number;
+}
+
+export interface ReversalEntry {
+  readonly adjustmentId: AdjustmentId;
+  readonly eventId: EventId;
+  readonly occurredAt: number;
+  /** Negative for a refund or dispute, positive when one is undone. */
+  readonly amountCents: number;
+  readonly baseCents: number;
+}
+
+export interface RevenueEntry {
+  readonly adjustmentId: AdjustmentId | null;
+  readonly amountCents: number;
+  readonly occurredAt: number;
+}
+
+/** What the operator configures for evaluations. */
+export interface EvaluationLimits {
+  /** The largest payment that earns, US cents. A larger one is read as an unknown price. */
+  readonly maxPaymentCents: number;
+}
+
+/** A payment of up to a million dollars earns unless the operator configures another limit. */
+export const DEFAULT_LIMITS: EvaluationLimits = { maxPaymentCents: 100_000_000 };
+
+/** Takes back what is left of an earning. */
+export interface CorrectionEntry {
+  /** Always negative. */
+  readonly amountCents: number;
+  readonly baseCents: number;
+}
+
+export interface BookedAdjustment {
+  readonly adjustmentId: AdjustmentId;
+  readonly bookedMinor: number;
+  /** The event that states the adjustment. */
+  readonly eventId: EventId;
+  /** Its value at the reference rate. Null if it was not converted. */
+  readonly convertedCents: number | null;
+}
+
+/** What has to be appended to bring the ledger up to date. */
+export interface Evaluation {
+  readonly likelyCause: LikelyCause | null;
+  readonly customerUserId: string | null;
+  readonly baseCents: number | null;
+  /** The rate at which this evaluation converted the base. Null when it converted nothing. */
+  readonly fx: FrozenRate | null;
+  readonly binding: BindingSnapshot | null;
+  readonly earning: EarningEntry | null;
+  readonly reversals: readonly ReversalEntry[];
+  readonly correction: CorrectionEntry | null;
+  readonly revenue: readonly RevenueEntry[];
+  /** Adjustments, with the part that the ledger contains after this evaluation. */
+  readonly booked: readonly BookedAdjustment[];
+  /** The events of refunds and disputes that wait for the rate of their currency. */
+  readonly unconverted: readonly EventId[];
+  /** The events of refunds and disputes in another currency that do not wait. */
+  readonly converted: readonly EventId[];
+}

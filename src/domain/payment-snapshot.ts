@@ -1,0 +1,137 @@
+import type { ExchangeRate } from './exchange-rate.ts';
+import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId, LinkId } from './ids.ts';
+import type { AdjustmentFact, Environment } from './events.ts';
+import type { AffiliateStatus, MatchMethod } from './attribution.ts';
+import type { RowStanding } from './payment-rows.ts';
+
+/** Why a paid event earned no commission (docs/contract.md, "Unattributed"). */
+export type LikelyCause =
+  | 'missing_user_id'
+  | 'anonymous_user_id'
+  | 'user_never_identified'
+  | 'user_id_mismatch'
+  | 'user_not_attributed'
+  | 'outside_attribution_window'
+  | 'affiliate_paused'
+  | 'affiliate_removed'
+  | 'rate_zero'
+  | 'missing_exchange_rate'
+  | 'price_unknown'
+  | 'processing'
+  | 'test_key_only';
+
+/** A reversal follows a refund or dispute. A correction takes back an earning of a payment that earned twice. */
+export const COMMISSION_KINDS = ['earning', 'reversal', 'correction'] as const;
+
+export type CommissionKind = (typeof COMMISSION_KINDS)[number];
+
+export interface BindingSnapshot {
+  readonly bindingId: BindingId;
+  readonly boundAt: number;
+  readonly touchedAt: number;
+  readonly matchMethod: MatchMethod;
+  readonly affiliateId: AffiliateId;
+  readonly linkId: LinkId | null;
+  readonly affiliateStatus: AffiliateStatus;
+  /** Null when the affiliate inherits the app's rate. */
+  readonly affiliateRateBps: number | null;
+}
+
+/**
+ * How a payment leads to a user: an event of the payment names the user, or another event ties one of the payment's keys at
+ * the provider to the user. A subscription is closer to the payer than a customer, which may be a company with many users.
+ */
+export const CANDIDATE_SOURCES = ['event', 'key', 'customer_key'] as const;
+
+export type CandidateSource = (typeof CANDIDATE_SOURCES)[number];
+
+/** A regular expression for the keys of customers: Stripe's and Paddle's. Every other key is of a subscription. */
+export const CUSTOMER_KEY = '^(cus|ctm)_';
+
+export interface UserCandidate {
+  readonly customerUserId: string;
+  /** The closest way in which the payment leads to this user. */
+  readonly via: CandidateSource;
+  /** Whether a device has reported this user. */
+  readonly identified: boolean;
+  /** Whether a device has reported an id that differs only in case, surrounding spaces or a prefix of this id. */
+  readonly nearlyIdentified: boolean;
+  /** Whether devices have reported this user, but only with a test key, which binds nobody. */
+  readonly identifiedInTest: boolean;
+  readonly binding: BindingSnapshot | null;
+}
+
+export interface AdjustmentSnapshot {
+  readonly adjustmentId: AdjustmentId;
+  readonly ref: string;
+  /** The reference of the payment that the refund or dispute names. */
+  readonly paymentRef: string;
+  readonly kind: AdjustmentFact['kind'];
+  readonly state: 'applied' | 'reversed';
+  readonly reversesAll: boolean;
+  /** Whether it is the running total of a charge. */
+  readonly isTotal: boolean;
+  /** When the refund was made. Null where the provider does not state it. */
+  readonly madeAt: number | null;
+  /** When its state was last stated. */
+  readonly statedAt: number;
+  /** The rate of its currency on the payment's day, if it is another one and the provider states no USD value. */
+  readonly referenceRate: FrozenRate | null;
+  readonly currency: string;
+  readonly amountMinor: number;
+  /** As the provider states it, or as it was converted when the payment booked it. */
+  readonly usdCents: number | null;
+  readonly occurredAt: number;
+  readonly eventId: EventId;
+  /** The part that the payment's ledger already contains, in minor units of its currency. */
+  readonly bookedMinor: number;
+}
+
+export interface EarningSnapshot {
+  readonly commissionId: CommissionId;
+  readonly amountCents: number;
+}
+
+/** The rate that a payment was converted at, with its source. Later imports do not change it. */
+export interface FrozenRate extends ExchangeRate {
+  readonly source: string;
+}
+
+/** The rate of an earning, and whether it is the affiliate's own setting or the app's. */
+export interface EarningTerms {
+  readonly rateBps: number;
+  readonly rateSource: 'affiliate' | 'app';
+}
+
+/** A payment with all known facts, read in one statement that begins after the newest fact was committed. */
+export interface PaymentSnapshot extends Omit<RowStanding, 'isPart'> {
+  readonly environment: Environment;
+  readonly currency: string;
+  readonly amountMinor: number;
+  readonly usdCents: number | null;
+  readonly occurredAt: number;
+  /** When the delivery that first reported the payment was received. */
+  readonly receivedAt: number;
+  readonly onlyAnonymousUser: boolean;
+  readonly evaluatedAt: number | null;
+  readonly likelyCause: LikelyCause | null;
+  readonly baseCents: number | null;
+  /** The binding that the payment was attributed through. Once set, it never changes. */
+  readonly bindingId: BindingId | null;
+  readonly reversedCents: number;
+  /** The part of the earning that a correction took back. */
+  readonly correctedCents: number;
+  /** Sum of the revenue entries in the ledger. Null when there are none. */
+  readonly revenueCents: number | null;
+  readonly earning: EarningSnapshot | null;
+  readonly candidates: readonly UserCandidate[];
+  readonly adjustments: readonly AdjustmentSnapshot[];
+  readonly app: {
+    readonly commissionRateBps: number;
+    readonly attributionWindowDays: number;
+    readonly holdPeriodDays: number;
+  };
+  /** The rate of the payment's currency on the payment's day, otherwise the latest of the seven days before. */
+  readonly referenceRate: FrozenRate | null;
+  readonly now: number;
+}
