@@ -1,10 +1,12 @@
 import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
-import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { addressBlock } from './domain/addresses.ts';
 import { respondToClientErrors } from './http/client-error.ts';
+import { limitConnections } from './http/connection-limits.ts';
+import type { ConnectionLimits } from './http/connection-limits.ts';
+import { serveOneAtATime } from './http/one-at-a-time.ts';
 import { listen } from './lib/listen.ts';
+import { watchLoop } from './lib/loop-watch.ts';
 
 /** New requests are accepted for this long after readiness is off: some are in flight already. */
 const LINGER_MS = 400;
@@ -12,7 +14,7 @@ const DRAIN_CHECK_MS = 100;
 const DRAIN_LIMIT_MS = 10_000;
 
 /** What one process gives to connections. */
-export interface ServerLimits {
+export interface ServerLimits extends ConnectionLimits {
   /** How long the headers of a request may take, also from the opening of a connection. */
   readonly headersTimeoutMs: number;
   /** How long a whole request may take to arrive. The work for it may take longer. */
@@ -23,10 +25,6 @@ export interface ServerLimits {
   readonly stalledMs: number;
   /** How often the time limits are checked. */
   readonly checkEveryMs: number;
-  /** The most connections at one time; more are closed at once. */
-  readonly connections: number;
-  /** The most connections of one address (IPv6: of its /64). */
-  readonly connectionsPerAddress: number;
 }
 
 const DEFAULT_CONNECTIONS = 2_000;
@@ -68,12 +66,12 @@ export async function startHttpServer(
 ): Promise<HttpServer> {
   const server = createLimitedServer(limits);
   const url = await listen(server, host, port, 'PORT');
-  respondToClientErrors(server);
   server.on('request', createHandler(url));
   return { url, stop: (lingerMs = LINGER_MS) => drain(server, lingerMs) };
 }
 
-function createLimitedServer(limits: ServerLimits): Server {
+/** Creates a server with limits of connections, and responses to what is no request. The caller adds the handler and listens. */
+export function createLimitedServer(limits: ServerLimits = SERVER_LIMITS): Server {
   const server = createServer({
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
@@ -81,29 +79,11 @@ function createLimitedServer(limits: ServerLimits): Server {
     connectionsCheckingInterval: limits.checkEveryMs,
   });
   server.timeout = limits.stalledMs;
-  server.maxConnections = limits.connections;
-  limitPerAddress(server, limits.connectionsPerAddress);
+  limitConnections(server, limits);
+  serveOneAtATime(server);
+  const lateness = { lateMs: limits.checkEveryMs, everyMs: limits.checkEveryMs / 4 };
+  respondToClientErrors(server, watchLoop(lateness));
   return server;
-}
-
-/** Closes the connections of an address beyond `most`. */
-function limitPerAddress(server: Server, most: number): void {
-  const open = new Map<string, number>();
-  server.on('connection', (socket: Socket) => {
-    const { remoteAddress = '' } = socket;
-    const caller = addressBlock(remoteAddress) ?? remoteAddress;
-    const count = (open.get(caller) ?? 0) + 1;
-    if (count > most) {
-      socket.destroy();
-      return;
-    }
-    open.set(caller, count);
-    socket.once('close', () => {
-      const left = (open.get(caller) ?? 1) - 1;
-      if (left > 0) open.set(caller, left);
-      else open.delete(caller);
-    });
-  });
 }
 
 async function drain(server: Server, lingerMs: number): Promise<void> {
@@ -111,10 +91,10 @@ async function drain(server: Server, lingerMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  const giveUpAt = Date.now() + DRAIN_LIMIT_MS;
+  const giveUpAt = performance.now() + DRAIN_LIMIT_MS;
   const closeIdle = setInterval(() => {
     server.closeIdleConnections();
-    if (Date.now() > giveUpAt) server.closeAllConnections();
+    if (performance.now() > giveUpAt) server.closeAllConnections();
   }, DRAIN_CHECK_MS);
   server.closeIdleConnections();
   await closed;

@@ -1,6 +1,7 @@
 import cors from '@koa/cors';
 import { Router } from '@koa/router';
 import Koa from 'koa';
+import type { Request } from 'koa';
 import { inSpan } from '../config/tracing.ts';
 import { serveConsole } from './console-files.ts';
 import type { HttpContext, HttpState } from './context.ts';
@@ -10,7 +11,7 @@ import { problem } from './middleware/problem.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
 import { addressCaller, limitRate } from './rate-limits.ts';
-import type { Route } from './route.ts';
+import type { Route } from './routing/route.ts';
 import { routes as allRoutes } from './routes.ts';
 
 /** Paths that browsers may call from any origin. */
@@ -28,6 +29,17 @@ async function safeHeaders(ctx: HttpContext, next: () => Promise<unknown>): Prom
   ctx.set('X-Content-Type-Options', 'nosniff');
   ctx.set('Cache-Control', 'no-store');
   await next();
+}
+
+/**
+ * Announces the end of the connection in a response before the end of the request, whose rest is not read, and, where no proxy
+ * shares the connection between clients, in a 429.
+ */
+function closeUnread({ trustProxy }: HttpDeps) {
+  return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
+    await next();
+    if (!ctx.req.complete || (ctx.status === 429 && trustProxy === 0)) ctx.set('Connection', 'close');
+  };
 }
 
 async function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): Promise<void> {
@@ -98,13 +110,26 @@ function route(routers: Routers) {
   };
 }
 
+/**
+ * The host that a request is for chooses the app. Koa would take `X-Forwarded-Host` behind a proxy, which any client can send
+ * where the proxy passes it on. Proxies pass the `Host` header of the client.
+ */
+const HOST_HEADER: PropertyDescriptor & ThisType<Request> = {
+  configurable: true,
+  get() {
+    return this.get('Host');
+  },
+};
+
 /** Creates the HTTP application. The caller listens and closes. */
 export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes): Koa<HttpState> {
   const app = new Koa<HttpState>({ proxy: deps.trustProxy > 0, maxIpsCount: deps.trustProxy });
+  Object.defineProperty(app.request, 'host', HOST_HEADER);
   const routers = createRouters(deps, routes);
   app.use(requestId);
   app.use(requestLog(deps.logger, deps.observeRequest));
   app.use(safeHeaders);
+  app.use(closeUnread(deps));
   app.use(openToAnyOrigin);
   app.use(problem(deps.logger));
   app.use(serveConsole(async (ctx) => await limitAddress(ctx, deps)));

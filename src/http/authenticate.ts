@@ -13,6 +13,7 @@ import type { Permission } from '../domain/keys.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
+import { countAsFailed, findByCredential } from './failed-calls.ts';
 import { limitRate } from './rate-limits.ts';
 import { readSessionToken, refuseOtherOrigins } from './session-cookie.ts';
 
@@ -38,12 +39,18 @@ function unauthorized(kind: CallerKind, detail = UNAUTHORIZED[kind]): ApiError {
   });
 }
 
+/** Throws the 401 of a call without a key or session, which counts against its address; 429 over that limit. */
+async function refuse(ctx: HttpContext, deps: HttpDeps, kind: CallerKind, detail?: string): Promise<never> {
+  await countAsFailed(ctx, deps);
+  throw unauthorized(kind, detail);
+}
+
 /** Returns the bearer key of the request. Throws 401 if it is not in the format of that kind. */
-function bearerKey(ctx: HttpContext, kind: CallerKind): string {
+async function bearerKey(ctx: HttpContext, deps: HttpDeps, kind: CallerKind): Promise<string> {
   const [, key] = /^Bearer +(\S+) *$/i.exec(ctx.get('Authorization')) ?? [];
   const sentKind = key === undefined ? null : keyKind(key);
   if (key === undefined || sentKind === null || (sentKind === 'account' ? 'account' : 'sdk') !== kind)
-    throw unauthorized(kind, sentKind === null ? UNAUTHORIZED[kind] : OTHER_KIND[kind]);
+    return await refuse(ctx, deps, kind, sentKind === null ? UNAUTHORIZED[kind] : OTHER_KIND[kind]);
   return key;
 }
 
@@ -60,9 +67,9 @@ export interface Caller extends AccountCaller {
 export async function authenticateAccount(ctx: HttpContext, deps: HttpDeps): Promise<Caller> {
   const token = readSessionToken(ctx, deps.publicUrl);
   if (token !== null) return await sessionCaller(ctx, deps, token);
-  const key = bearerKey(ctx, 'account');
+  const key = await bearerKey(ctx, deps, 'account');
   await limitRate(ctx, deps.rateLimits, 'account', key);
-  const caller = await findAccountCaller(deps.sql, key, deps.now());
+  const caller = await findByCredential(ctx, deps, key, () => findAccountCaller(deps.sql, key, deps.now()));
   if (caller === undefined) throw unauthorized('account');
   ctx.state.accountId = caller.accountId;
   return { ...caller, session: null };
@@ -74,7 +81,7 @@ export async function authenticateSession(
   deps: HttpDeps,
 ): Promise<Caller & { readonly session: Session }> {
   const token = readSessionToken(ctx, deps.publicUrl);
-  if (token === null) throw unauthorized('account', NO_SESSION);
+  if (token === null) return await refuse(ctx, deps, 'account', NO_SESSION);
   return await sessionCaller(ctx, deps, token);
 }
 
@@ -87,7 +94,7 @@ async function sessionCaller(
 ): Promise<Caller & { readonly session: Session }> {
   refuseOtherOrigins(ctx, deps.publicUrl);
   await limitRate(ctx, deps.rateLimits, 'account', token);
-  const session = await findSession(deps.sql, token, deps.now());
+  const session = await findByCredential(ctx, deps, token, () => findSession(deps.sql, token, deps.now()));
   if (session === undefined)
     throw unauthorized('account', 'The session has ended, or its key has. Sign in again.');
   ctx.state.accountId = session.accountId;
@@ -104,10 +111,12 @@ const NO_CREATOR_SESSION =
  */
 export async function authenticateCreator(ctx: HttpContext, deps: HttpDeps): Promise<CreatorSession> {
   const token = readSessionToken(ctx, deps.publicUrl, 'creator');
-  if (token === null) throw unauthorized('account', NO_CREATOR_SESSION);
+  if (token === null) return await refuse(ctx, deps, 'account', NO_CREATOR_SESSION);
   refuseOtherOrigins(ctx, deps.publicUrl);
   await limitRate(ctx, deps.rateLimits, 'account', token);
-  const session = await findCreatorSession(deps.sql, token, deps.now());
+  const session = await findByCredential(ctx, deps, token, () =>
+    findCreatorSession(deps.sql, token, deps.now()),
+  );
   if (session === undefined)
     throw unauthorized(
       'account',
@@ -127,10 +136,12 @@ const NO_OPERATOR_SESSION =
  */
 export async function authenticateOperator(ctx: HttpContext, deps: HttpDeps): Promise<OperatorSession> {
   const token = readSessionToken(ctx, deps.publicUrl, 'operator');
-  if (token === null) throw unauthorized('account', NO_OPERATOR_SESSION);
+  if (token === null) return await refuse(ctx, deps, 'account', NO_OPERATOR_SESSION);
   refuseOtherOrigins(ctx, deps.publicUrl);
   await limitRate(ctx, deps.rateLimits, 'account', token);
-  const session = await findOperatorSession(deps.sql, token, deps.now());
+  const session = await findByCredential(ctx, deps, token, () =>
+    findOperatorSession(deps.sql, token, deps.now()),
+  );
   if (session === undefined)
     throw unauthorized('account', 'The session has ended. Print a new link with `admin console --operator`.');
   return session;
@@ -154,7 +165,8 @@ export function requirePermission(caller: Caller, permission: Permission): Calle
 
 /** Returns the app and the kind of the request's SDK key. Throws 401 for no valid key. */
 export async function authenticateSdk(ctx: HttpContext, deps: HttpDeps): Promise<SdkCaller> {
-  const caller = await findSdkCaller(deps.sql, bearerKey(ctx, 'sdk'), deps.now());
+  const key = await bearerKey(ctx, deps, 'sdk');
+  const caller = await findByCredential(ctx, deps, key, () => findSdkCaller(deps.sql, key, deps.now()));
   if (caller === undefined) throw unauthorized('sdk');
   ctx.state.appId = caller.appId;
   return caller;

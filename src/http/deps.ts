@@ -3,7 +3,7 @@ import type { WebhookTargets } from '../domain/outgoing-webhooks.ts';
 import type { CommandDeps, PendingStep } from '../commands/deps.ts';
 import type { Intake } from './admission.ts';
 import type { BodyBudget } from './body-budget.ts';
-import type { KnownSenders } from './known-senders.ts';
+import type { KnownCallers } from './known-callers.ts';
 import type { RateLimits } from './rate-limits.ts';
 
 /** Receives every request after its response. `route` is the declared path; undefined if no route matched. */
@@ -24,7 +24,7 @@ export interface ReadinessCheck {
   readonly optional: boolean;
 }
 
-/** Everything that the HTTP layer needs. Built by `src/service.ts` and by tests. */
+/** Everything that the HTTP layer needs. Built by `src/compose/api.ts` and by tests. */
 export interface HttpDeps extends CommandDeps {
   /** Returns the time, epoch ms. The only clock of the HTTP layer. */
   readonly now: () => number;
@@ -40,7 +40,10 @@ export interface HttpDeps extends CommandDeps {
   /** How long the response of an idempotency key is stored, days; one by default. */
   readonly idempotencyDays?: number;
   readonly bodyBudget: BodyBudget;
-  readonly knownSenders: KnownSenders;
+  /** The addresses from which an app received a verified webhook. */
+  readonly knownSenders: KnownCallers;
+  /** The keys and sessions that were accepted. */
+  readonly knownCredentials: KnownCallers;
   /** The limits of what calls without an account key take. */
   readonly intake: Intake;
   /** The part of the pool for changes of endpoints of outgoing webhooks (`ENDPOINT_CONNECTIONS`). */

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { COMMISSION_STATUSES, CORRECTION_REASONS } from '../db/commissions.ts';
 import { PROCESSING_STATUSES } from '../db/deliveries.ts';
 import { AFFILIATE_STATUSES, MATCH_METHODS } from '../domain/attribution.ts';
-import { COMMISSION_KINDS } from '../domain/evaluate-payment.ts';
+import { COMMISSION_KINDS } from '../domain/payment-snapshot.ts';
 import { EVENT_OUTCOMES } from '../domain/event-outcome.ts';
 import { ENVIRONMENTS, EVENT_KINDS } from '../domain/events.ts';
 import { PERMISSIONS } from '../domain/keys.ts';

@@ -15,6 +15,11 @@ export const ERRORS = {
     'The cursor is invalid',
     'Pass the `nextCursor` of the same list with the same filters, or start again without a cursor.',
   ],
+  placeholder_user_id: [
+    400,
+    'The user id is a placeholder',
+    "Send the app's own id of a signed-in user in `customerUserId`, and do not call identify before there is one. A text such as `undefined`, `null` or `guest` may be any number of persons, so it is never a user.",
+  ],
   unauthorized: [
     401,
     'The key is missing or invalid',
@@ -43,7 +48,7 @@ export const ERRORS = {
   key_not_rotatable: [
     409,
     'The key cannot be rotated',
-    'Create a new key. A key that has ended has no successor, and nobody has the text of the key for sign-in links.',
+    'Create a new key. A key that has expired or was revoked stays so, and the key for sign-in links is never shown.',
   ],
   signature_required: [
     401,
@@ -91,6 +96,11 @@ export const ERRORS = {
     409,
     'The app has held too many subdomains',
     'An app keeps every subdomain that it has held, at most 20. Choose one of those.',
+  ],
+  too_many_apps: [
+    409,
+    'The account has too many apps',
+    'Nothing was created. The operator raises the limit of the account with `admin accounts limit`.',
   ],
   ambiguous_match: [
     409,
@@ -147,6 +157,11 @@ export const ERRORS = {
     413,
     'The body is too large',
     'Send at most 1 MiB, and at most 32 KiB to `/clicks` and `/sdk`. Split a bulk call.',
+  ],
+  body_in_small_parts: [
+    400,
+    'The body arrives in too many small parts',
+    'Send the body with a `Content-Length`, or in chunks of at least 1 KiB.',
   ],
   unsupported_media_type: [
     415,

@@ -61,13 +61,31 @@ function messageOf(issue: RawIssue): string | undefined {
 /** The options with which every request is parsed: messages in the words of this API. */
 export const PARSE_OPTIONS = { error: messageOf };
 
-/** Returns the errors of a failed parse, one for each field, and each unknown field under its own path. */
-export function fieldErrors(error: z.ZodError | undefined): FieldError[] {
-  return (error?.issues ?? []).flatMap((issue) => {
+/** How many invalid fields a response names at most, so that it does not grow with what was sent. */
+export const MAX_ERRORS = 100;
+
+/** A longer path is cut off. Names of unknown fields have any length. */
+const PATH_LENGTH = 500;
+
+function* pathsOf(error: z.ZodError): Generator<FieldError> {
+  for (const issue of error.issues) {
     const path = issue.path.map(String);
-    const paths = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path];
-    return paths.map((names) => ({ path: names.join('.'), message: issue.message }));
-  });
+    const { message } = issue;
+    if (issue.code === 'unrecognized_keys') {
+      for (const key of issue.keys) yield { path: [...path, key].join('.').slice(0, PATH_LENGTH), message };
+    } else yield { path: path.join('.').slice(0, PATH_LENGTH), message };
+  }
+}
+
+/** Returns the first hundred errors of a failed parse, one for each field, and each unknown field under its own path. */
+export function fieldErrors(error: z.ZodError | undefined): FieldError[] {
+  const errors: FieldError[] = [];
+  if (error === undefined) return errors;
+  for (const one of pathsOf(error)) {
+    errors.push(one);
+    if (errors.length === MAX_ERRORS) break;
+  }
+  return errors;
 }
 
 /** Returns an error for each parameter of a query that its schema does not have. */
@@ -76,5 +94,6 @@ export function findUnknownParameters(schema: z.ZodType | undefined, query: obje
   const allowed = names.length === 0 ? 'This route has no parameters.' : `Allowed: ${names.join(', ')}.`;
   return Object.keys(query)
     .filter((name) => !names.includes(name))
-    .map((path) => ({ path, message: `Unknown parameter. ${allowed}` }));
+    .slice(0, MAX_ERRORS)
+    .map((path) => ({ path: path.slice(0, PATH_LENGTH), message: `Unknown parameter. ${allowed}` }));
 }

@@ -18,11 +18,13 @@ export interface IdGenerator {
   bytes(length: number): Buffer;
 }
 
-/** Creates a generator with `seed` at `at` (epoch ms). Without a seed its values are unique. */
-export function createIdGenerator(at: number, seed: Buffer = randomBytes(ID_SEED_BYTES)): IdGenerator {
+/** Creates a generator with the seed `given` at `at` (epoch ms). Without a seed its values are unique. */
+export function createIdGenerator(at: number, given?: Buffer): IdGenerator {
+  let seed = given;
   let drawn = 0;
   const draw = () => {
     drawn += 1;
+    seed ??= randomBytes(ID_SEED_BYTES);
     return createHmac('sha256', seed).update(String(drawn)).digest();
   };
   return {

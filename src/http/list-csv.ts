@@ -1,7 +1,7 @@
 import { Parser } from '@json2csv/plainjs';
 import * as z from 'zod';
 import { EOL, neutralizeFormula, quoteWhereNeeded } from '../db/payout-csv.ts';
-import type { RawReply } from './route.ts';
+import type { RawReply } from './reply.ts';
 
 /** The content type that a caller asks for to get a list as CSV. */
 export const CSV_TYPE = 'text/csv';
@@ -20,7 +20,7 @@ export const CSV_LIST =
   `With \`Accept: ${CSV_TYPE}\`, the response has up to ${CSV_ROWS} rows from \`cursor\` on, whatever \`limit\` is. Its columns are ` +
   'the fields of the rows, with instants in ISO 8601.';
 
-interface PageOfRows {
+export interface PageOfRows {
   readonly items: readonly Readonly<Record<string, unknown>>[];
   readonly nextCursor: string | null;
 }

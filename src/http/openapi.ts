@@ -10,7 +10,7 @@ import * as enums from './enum-fields.ts';
 import { exampleId, inputId, textField } from './fields.ts';
 import { idempotencyKey } from './idempotency.ts';
 import { CSV_TYPE } from './list-csv.ts';
-import type { Route, RouteGroup } from './route.ts';
+import type { Route, RouteGroup } from './routing/route.ts';
 import { sessionCookieName } from './session-cookie.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -96,7 +96,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   if (route.permission === 'payout') codes.push('session_not_raised');
   if (takesSession && route.path.includes(':')) codes.push('not_found');
   if (route.rateLimitName !== null || route.limitsAddress) codes.push('rate_limited');
-  if (route.body !== null) codes.push('payload_too_large', 'unsupported_media_type');
+  if (route.body !== null) codes.push('body_in_small_parts', 'payload_too_large', 'unsupported_media_type');
   if (route.storesResponses) codes.push('idempotency_key_reused', 'idempotency_key_in_use');
   return [...new Set(codes)];
 }

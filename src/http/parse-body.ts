@@ -1,4 +1,6 @@
 import { visit } from 'jsonc-parser';
+import { exceededJsonLimit } from '../domain/json-size.ts';
+import type { JsonLimits } from '../domain/json-size.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
@@ -6,6 +8,9 @@ import { JSON_TYPES, readText } from './read-body.ts';
 
 /** A JSON object or array. Other JSON values are no body of this API. */
 const JSON_CONTAINER = /^[ \t\r\n]*[{[]/;
+
+/** More than the largest bulk call has. An unknown field costs more than one that the schema has. */
+export const BODY_LIMITS: JsonLimits = { values: 5_000, depth: 32 };
 
 /** The value of a body, and the text that it was parsed from. */
 export interface ParsedBody {
@@ -42,14 +47,30 @@ function offsetOfError(text: string): number | null {
 function positionOfError(text: string): string | null {
   const offset = offsetOfError(text);
   if (offset === null) return null;
-  const lines = text.slice(0, offset).split('\n');
-  return `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
+  let line = 1;
+  let start = 0;
+  for (let end = text.indexOf('\n'); end !== -1 && end < offset; end = text.indexOf('\n', start)) {
+    line += 1;
+    start = end + 1;
+  }
+  return `line ${line}, column ${offset - start + 1}`;
 }
 
 function invalidJson(text: string, cause?: unknown): ApiError {
   const position = positionOfError(text);
   const message = `Must be a valid JSON object.${position === null ? '' : ` The first error is at ${position}.`}`;
   return new ApiError('invalid_request', { errors: [{ path: '', message }], cause });
+}
+
+/** Throws 400 for a body with so many values, or so deep ones, that parsing and checking it would take long. */
+function refuseLarge(text: string): void {
+  const limit = exceededJsonLimit(text, BODY_LIMITS);
+  if (limit === null) return;
+  const message =
+    limit === 'values'
+      ? `Must have at most ${BODY_LIMITS.values} values. Split a bulk call.`
+      : `Must be nested at most ${BODY_LIMITS.depth} levels deep.`;
+  throw new ApiError('invalid_request', { errors: [{ path: '', message }] });
 }
 
 /**
@@ -81,6 +102,7 @@ export async function parseBody(
   const text = await readText(ctx, deps, limitBytes);
   if (text === '') return undefined;
   if (!JSON_CONTAINER.test(text)) throw invalidJson(text);
+  refuseLarge(text);
   try {
     return { value: JSON.parse(text), text };
   } catch (error) {

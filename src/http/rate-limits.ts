@@ -16,10 +16,12 @@ export interface RateLimitSettings {
   readonly clicks: number;
   /** Per app and client address, user ids bound to devices. */
   readonly identify: number;
-  /** Per app, provider and client address, refused webhooks. */
+  /** Per app, provider and client address, refused webhooks; those of all unknown apps together per address (IPv6: its /56). */
   readonly refusals: number;
   /** Per client address, attempts to sign in to the console. */
   readonly signIn: number;
+  /** Per client address (IPv6: its /56), calls without a valid key or session. */
+  readonly failures: number;
 }
 
 export type RateLimitName = keyof RateLimitSettings;
@@ -32,6 +34,7 @@ export const NO_RATE_LIMITS: RateLimitSettings = {
   identify: 0,
   refusals: 0,
   signIn: 0,
+  failures: 0,
 };
 
 const WINDOW_SECONDS = 60;
@@ -44,8 +47,8 @@ const WINDOW_SECONDS = 60;
 const COUNTERS = 1 << 17;
 const KEY_BYTES = 32;
 
-function counterOf(key: Buffer, caller: string): string {
-  return String(createHmac('sha256', key).update(caller).digest().readUInt32BE(0) % COUNTERS);
+function counterOf(key: Buffer, caller: string, counters: number): string {
+  return String(createHmac('sha256', key).update(caller).digest().readUInt32BE(0) % counters);
 }
 
 /** Returns the text that identifies an address for a limit: itself, or the /64 of an IPv6 address. */
@@ -73,6 +76,8 @@ export interface RateLimitState {
 /** Counts calls in this process, in windows of one minute. Returns null if the limit is off. */
 export interface RateLimits {
   readonly count: (name: RateLimitName, caller: string) => Promise<RateLimitState | null>;
+  /** Takes back one call that was counted. */
+  readonly takeBack: (name: RateLimitName, caller: string) => Promise<void>;
   /** Returns the state before another call, without counting one. */
   readonly peek: (name: RateLimitName, caller: string) => Promise<RateLimitState | null>;
 }
@@ -89,9 +94,10 @@ function stateOf(
   };
 }
 
-/** Creates the counters of a process. */
-export function createRateLimits(settings: RateLimitSettings): RateLimits {
+/** Creates the counters of a process: at most `counters` for each limit, and at most 2^32. */
+export function createRateLimits(settings: RateLimitSettings, counters = COUNTERS): RateLimits {
   const key = randomBytes(KEY_BYTES);
+  const idOf = (caller: string) => counterOf(key, caller, counters);
   const limiters = new Map<RateLimitName, RateLimiterMemory>();
   for (const [name, points] of Object.entries(settings) as [RateLimitName, number][]) {
     if (points > 0) limiters.set(name, new RateLimiterMemory({ points, duration: WINDOW_SECONDS }));
@@ -100,13 +106,16 @@ export function createRateLimits(settings: RateLimitSettings): RateLimits {
     count: async (name, caller) => {
       const limiter = limiters.get(name);
       if (limiter === undefined) return null;
-      const outcome = await limiter.consume(counterOf(key, caller)).catch((refusal: unknown) => refusal);
+      const outcome = await limiter.consume(idOf(caller)).catch((refusal: unknown) => refusal);
       if (!(outcome instanceof RateLimiterRes)) throw outcome;
       return stateOf(limiter, outcome);
     },
+    takeBack: async (name, caller) => {
+      await limiters.get(name)?.reward(idOf(caller));
+    },
     peek: async (name, caller) => {
       const limiter = limiters.get(name);
-      const counted = await limiter?.get(counterOf(key, caller));
+      const counted = await limiter?.get(idOf(caller));
       if (limiter === undefined || counted == null) return null;
       return { ...stateOf(limiter, counted), isAllowed: counted.consumedPoints < limiter.points };
     },
@@ -128,6 +137,16 @@ export async function refuseOverLimit(
   caller: string,
 ): Promise<void> {
   const state = await limits.peek(name, caller);
+  if (state !== null && !state.isAllowed) throw overLimit(state);
+}
+
+/** Counts a call. Throws 429 with `Retry-After` over the limit. */
+export async function refuseBeyondLimit(
+  limits: RateLimits,
+  name: RateLimitName,
+  caller: string,
+): Promise<void> {
+  const state = await limits.count(name, caller);
   if (state !== null && !state.isAllowed) throw overLimit(state);
 }
 

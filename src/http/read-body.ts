@@ -1,24 +1,27 @@
-import { koaBody } from 'koa-body';
-import getRawBody from 'raw-body';
+import type { IncomingMessage } from 'node:http';
+import type { BodyMemory } from './body-budget.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
-import { ApiError } from './errors.ts';
+import { ApiError, withAdvice } from './errors.ts';
 
 /** The media types of a JSON body. */
 export const JSON_TYPES = ['application/json', '+json'] as const;
 
-/** Returns the error for an exception of `raw-body`. */
-function toApiError(error: unknown, limitBytes: number): ApiError {
-  const type = typeof error === 'object' && error !== null && 'type' in error ? error.type : undefined;
-  return type === 'entity.too.large'
-    ? new ApiError('payload_too_large', {
-        detail: `The body has more than ${limitBytes} bytes.`,
-        cause: error,
-      })
-    : new ApiError('invalid_request', {
-        detail: 'The body is shorter than its Content-Length.',
-        cause: error,
-      });
+/** The memory that a body gets at first, bytes. It doubles when the body needs more: one that is only announced holds nothing. */
+const FIRST_BYTES = 8 * 1024;
+
+/**
+ * A part is what the parser passes on at a time: a chunk, or what one packet has of it. Each costs about as much as hundreds
+ * of bytes, so a body may have this many parts, and one more for each `PART_BYTES` bytes.
+ */
+const PARTS = 256;
+const PART_BYTES = 512;
+
+/** Whether a body of `bytes` bytes arrived in too many parts. */
+const isFragmented = (parts: number, bytes: number): boolean => parts > PARTS + bytes / PART_BYTES;
+
+function endedEarly(): ApiError {
+  return new ApiError('invalid_request', { detail: 'The body is shorter than its Content-Length.' });
 }
 
 /** A body whose memory stays reserved until `free` is called. */
@@ -27,65 +30,94 @@ export interface HeldBody<T> {
   readonly free: () => void;
 }
 
-/** Reads a body and reserves its memory. Throws 400, 413, or 503 when too much memory is in use. */
-async function withinBudget<T>(
-  ctx: HttpContext,
-  { bodyBudget }: Pick<HttpDeps, 'bodyBudget'>,
+/**
+ * Receives a body into one buffer, which `memory` counts. Throws 400 for a body that ends early or arrives in too many parts,
+ * and 413 beyond the limit; then nothing more is read.
+ */
+async function receive(
+  request: IncomingMessage,
+  length: number | undefined,
   limitBytes: number,
-  read: () => Promise<T>,
-): Promise<HeldBody<T>> {
-  const free = bodyBudget.reserve(ctx.ip, Math.min(ctx.request.length ?? limitBytes, limitBytes));
-  try {
-    return { body: await read(), free };
-  } catch (error) {
-    free();
-    throw toApiError(error, limitBytes);
-  }
+  memory: BodyMemory,
+): Promise<Buffer> {
+  const tooLarge = () =>
+    new ApiError('payload_too_large', { detail: `The body has more than ${limitBytes} bytes.` });
+  if (length !== undefined && length > limitBytes) throw tooLarge();
+  if (request.destroyed) throw endedEarly();
+  return await new Promise((resolve, reject) => {
+    let buffer: Buffer = Buffer.alloc(0);
+    let [size, parts] = [0, 0];
+    const makeRoom = (bytes: number) => {
+      if (bytes <= buffer.length) return;
+      const room = Math.min(length ?? limitBytes, Math.max(bytes, 2 * buffer.length, FIRST_BYTES));
+      memory.reserve(room);
+      const larger = Buffer.allocUnsafeSlow(room);
+      buffer.copy(larger, 0, 0, size);
+      buffer = larger;
+    };
+    const add = (part: Buffer) => {
+      parts += 1;
+      if (size + part.length > limitBytes) throw tooLarge();
+      if (isFragmented(parts, size + part.length)) throw withAdvice('body_in_small_parts');
+      if (part.length === length) {
+        memory.reserve(length);
+        buffer = part;
+      } else {
+        makeRoom(size + part.length);
+        part.copy(buffer, size);
+      }
+      size += part.length;
+    };
+    const stop = () => {
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+    };
+    const onData = (part: Buffer) => {
+      try {
+        add(part);
+      } catch (error) {
+        stop();
+        request.pause();
+        reject(error);
+      }
+    };
+    const onEnd = () => {
+      stop();
+      resolve(buffer.subarray(0, size));
+    };
+    const onClose = () => {
+      stop();
+      reject(endedEarly());
+    };
+    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  });
 }
 
 /** Returns the bytes of a request's body as they were sent. Throws 400, 413, or 503 when too much memory is in use. */
 export async function readBytes(
   ctx: HttpContext,
-  deps: Pick<HttpDeps, 'bodyBudget'>,
+  { bodyBudget }: Pick<HttpDeps, 'bodyBudget'>,
   limitBytes: number,
 ): Promise<HeldBody<Buffer>> {
-  const { length } = ctx.request;
-  return await withinBudget(ctx, deps, limitBytes, () =>
-    getRawBody(ctx.req, { limit: limitBytes, ...(length === undefined ? {} : { length }) }),
-  );
+  const memory = bodyBudget.open(ctx.ip);
+  try {
+    const body = await receive(ctx.req, ctx.request.length, limitBytes, memory);
+    return { body, free: memory.free };
+  } catch (error) {
+    memory.free();
+    throw error;
+  }
 }
 
-type TextReader = ReturnType<typeof koaBody>;
+const BYTE_ORDER_MARK = '\u{FEFF}';
 
-/** A reader of texts per limit; there are as many limits as kinds of routes. */
-const readers = new Map<number, TextReader>();
-
-function readerOf(limitBytes: number): TextReader {
-  const known = readers.get(limitBytes);
-  if (known !== undefined) return known;
-  const reader = koaBody({
-    json: false,
-    urlencoded: false,
-    multipart: false,
-    text: true,
-    textTypes: [...JSON_TYPES],
-    textLimit: limitBytes,
-  });
-  readers.set(limitBytes, reader);
-  return reader;
-}
-
-/**
- * Returns the text of a request's body. Throws as `readBytes`. The caller has refused a `Content-Encoding`, which this
- * would decompress.
- */
+/** Returns the text of a request's body, without a byte order mark. Throws as `readBytes`. */
 export async function readText(
   ctx: HttpContext,
   deps: Pick<HttpDeps, 'bodyBudget'>,
   limitBytes: number,
 ): Promise<string> {
-  const { free } = await withinBudget(ctx, deps, limitBytes, () => readerOf(limitBytes)(ctx, async () => {}));
+  const { body, free } = await readBytes(ctx, deps, limitBytes);
+  const text = body.toString('utf8');
   free();
-  const { body } = ctx.request as { body?: unknown };
-  return typeof body === 'string' ? body : '';
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
 }

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
-import { fieldErrors, findUnknownParameters, PARSE_OPTIONS } from './field-errors.ts';
+import { fieldErrors, findUnknownParameters, MAX_ERRORS, PARSE_OPTIONS } from './field-errors.ts';
 import { findImplausibleInstants } from './instants.ts';
 import { parseBody } from './parse-body.ts';
 import { readQuery } from './query.ts';
@@ -10,9 +10,6 @@ import { findUnstorableText } from './storable-text.ts';
 
 /** The schema of a part of a request that a route does not read. */
 const UNREAD = z.undefined();
-
-/** How many invalid fields a response names at most, so that it does not grow with what was sent. */
-const MAX_ERRORS = 100;
 
 /** Paths whose unknown query parameters are refused. Others are public, and visitors come with any parameters. */
 const OWN_PATH = /^\/(apps|accounts|sessions?|operator)(\/|$)/;

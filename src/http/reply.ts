@@ -8,6 +8,9 @@ export interface Reply<Body extends string | Buffer = string | Buffer> {
   readonly body: Body;
 }
 
+/** Headers and body of a response whose route declares the status. */
+export type RawReply = Pick<Reply, 'headers' | 'body'>;
+
 /** A response of text, which can be stored for an idempotency key. */
 export type TextReply = Reply<string>;
 

@@ -32,7 +32,7 @@ import { webhookSettingsRoutes } from './resources/webhook-settings.ts';
 import { webhookEndpointRoutes } from './resources/webhook-endpoints.ts';
 import { webhookMessageRoutes } from './resources/webhook-messages.ts';
 import { webhookRoutes } from './resources/webhooks.ts';
-import type { Route, RouteGroup } from './route.ts';
+import type { Route, RouteGroup } from './routing/route.ts';
 
 /** Every route, by tag. The router, the OpenAPI document, `docs/errors.md` and the tests of access are made from it. */
 export const routeGroups: readonly RouteGroup[] = [

@@ -1,22 +1,23 @@
 import type { Logger } from 'pino';
 import { SecretUnreadable } from '../../config/secret-box.ts';
-import { DatabaseUnavailable } from '../../db/sql.ts';
+import { faultOf } from '../../db/sql.ts';
 import type { HttpContext } from '../context.ts';
 import { ApiError } from '../errors.ts';
 import { problemReply, sendReply } from '../reply.ts';
 
 /** When a caller should retry after the database was unavailable, seconds. */
 const RETRY_AFTER_SECONDS = 2;
+/** The same if an operator has to help. */
+const OPERATOR_RETRY_AFTER_SECONDS = 15;
 /** When a caller should retry after a key was missing in SECRETS_KEY, which an operator must restore, seconds. */
 const KEY_RETRY_AFTER_SECONDS = 60;
 
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  if (error instanceof DatabaseUnavailable) {
-    return new ApiError('unavailable', {
-      headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
-      cause: error,
-    });
+  const fault = faultOf(error);
+  if (fault !== null) {
+    const seconds = fault.remedy === 'wait' ? OPERATOR_RETRY_AFTER_SECONDS : RETRY_AFTER_SECONDS;
+    return new ApiError('unavailable', { headers: { 'Retry-After': String(seconds) }, cause: error });
   }
   if (error instanceof SecretUnreadable) {
     return new ApiError('unavailable', {
@@ -40,8 +41,11 @@ export function problem(logger: Logger) {
       const { requestId, route } = ctx.state;
       // `not_ready` reports a state and is no failure.
       if (status >= 500 && code !== 'not_ready') {
-        logger[status === 500 || cause instanceof SecretUnreadable ? 'error' : 'warn']({
+        const fault = faultOf(cause ?? error);
+        const needsOperator = status === 500 || cause instanceof SecretUnreadable || fault?.remedy === 'wait';
+        logger[needsOperator ? 'error' : 'warn']({
           err: cause ?? error,
+          ...(fault === null ? {} : { problem: fault.problem }),
           requestId,
           route,
           code,

@@ -14,7 +14,8 @@ import { RAISED_MS } from '../../domain/sessions.ts';
 import { permissions as permissionList } from '../enum-fields.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
 import { epochMs, graceSeconds, idOf, label, orNull, textField } from '../fields.ts';
-import { sessionRoute } from '../route.ts';
+import { consoleSession } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const LABEL = 'Who uses the key: a person or a program.';
 
@@ -83,11 +84,11 @@ function requireGrantable(session: Session, permissions: readonly Permission[], 
 }
 
 export const accountKeyRoutes = [
-  sessionRoute({
+  route({
     method: 'GET',
     path: '/accounts/:accountId/keys',
+    caller: consoleSession('read'),
     operationId: 'listAccountKeys',
-    permission: 'read',
     ids: accountId,
     summary: "Lists the account's keys, oldest first.",
     response: {
@@ -101,11 +102,11 @@ export const accountKeyRoutes = [
     }),
   }),
 
-  sessionRoute({
+  route({
     method: 'POST',
     path: '/accounts/:accountId/keys',
+    caller: consoleSession('setup'),
     operationId: 'createAccountKey',
-    permission: 'setup',
     ids: accountId,
     summary: 'Creates an account key.',
     description:
@@ -131,11 +132,11 @@ export const accountKeyRoutes = [
     },
   }),
 
-  sessionRoute({
+  route({
     method: 'POST',
     path: '/accounts/:accountId/keys/:keyId/rotate',
+    caller: consoleSession('setup'),
     operationId: 'rotateAccountKey',
-    permission: 'setup',
     ids: { ...accountId, keyId: 'key' },
     summary: 'Replaces an account key by a new one with the same permissions.',
     description:
@@ -156,11 +157,11 @@ export const accountKeyRoutes = [
     },
   }),
 
-  sessionRoute({
+  route({
     method: 'POST',
     path: '/accounts/:accountId/keys/:keyId/revoke',
+    caller: consoleSession('setup'),
     operationId: 'revokeAccountKey',
-    permission: 'setup',
     ids: { ...accountId, keyId: 'key' },
     summary: 'Revokes an account key.',
     description: 'The key and its sessions stop working at once. This cannot be undone.',

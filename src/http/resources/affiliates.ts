@@ -27,7 +27,8 @@ import {
 import type { IdGenerator } from '../id-generator.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, nameKey, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const NAME = 'The name of the creator, as in the CSV of a payout.';
 const name = label.meta({ description: NAME, examples: ['First creator'] });
@@ -143,18 +144,17 @@ function rowOf(idGenerator: IdGenerator, fields: z.output<typeof newAffiliate>) 
 }
 
 export const affiliateRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/affiliates',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'listAffiliates',
     summary: 'Lists affiliates with their clicks, installs and commissions.',
     description:
       '`sort=earnings` returns one page with the top `limit` affiliates and takes no `cursor`.' +
       ` ${CSV_LIST}`,
-    asCsv: true,
     query: affiliatesQuery,
-    response: { status: 200, schema: pageOf(affiliateRow) },
+    response: { status: 200, schema: pageOf(affiliateRow), asCsv: true },
     handler: async ({ deps, app, query }) => {
       const { limit, cursor, sort } = query;
       const filter = { status: query.status ?? null, externalId: query.externalId ?? null };
@@ -194,10 +194,10 @@ export const affiliateRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/affiliates/:affiliateId',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'getAffiliate',
     summary: 'Retrieves an affiliate with its clicks, installs and commissions.',
     ids: { affiliateId: 'affiliate' },
@@ -206,10 +206,10 @@ export const affiliateRoutes = [
       presentAffiliateRow(foundOrThrow(await findListedAffiliate(deps.sql, app.id, ids.affiliateId))),
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/affiliates',
-    permission: 'write',
+    caller: accountApp('write'),
     operationId: 'createAffiliate',
     summary: 'Creates an affiliate.',
     description: 'A repeated `email` creates another affiliate, with a warning.',
@@ -224,10 +224,10 @@ export const affiliateRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/affiliates/bulk',
-    permission: 'write',
+    caller: accountApp('write'),
     operationId: 'createAffiliates',
     summary: 'Creates up to 100 affiliates.',
     description:
@@ -246,10 +246,10 @@ export const affiliateRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'PATCH',
     path: '/apps/:appId/affiliates/:affiliateId',
-    permission: 'write',
+    caller: accountApp('write'),
     operationId: 'updateAffiliate',
     summary: 'Updates an affiliate.',
     description: 'Existing commissions do not change.',

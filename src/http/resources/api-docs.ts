@@ -4,8 +4,10 @@ import path from 'node:path';
 import * as z from 'zod';
 import { notFound } from '../errors.ts';
 import { openApiDocument } from '../openapi.ts';
-import { rawPublicRoute } from '../route.ts';
-import type { RawReply, Route, RouteGroup } from '../route.ts';
+import { anyone } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
+import type { RawReply } from '../reply.ts';
+import type { Route, RouteGroup } from '../routing/route.ts';
 
 const assetFolder = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 
@@ -52,6 +54,9 @@ const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/** Whether a client asks for HTML by name. Clients on a command line accept everything and name nothing. */
+const isBrowser = (accept: string): boolean => /\btext\/html\b/i.test(accept);
+
 function page(contentType: string, body: string | Buffer): RawReply {
   return { headers: { 'Content-Type': contentType, 'Cache-Control': 'no-cache' }, body };
 }
@@ -79,9 +84,10 @@ async function readAsset(file: string): Promise<Buffer> {
 
 /** The OpenAPI document, and the page that shows it. `groups` returns all routes, including these. */
 export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Route[] => [
-  rawPublicRoute({
+  route({
     method: 'GET',
     path: '/openapi.json',
+    caller: anyone(),
     operationId: 'getOpenApi',
     summary: 'Retrieves the OpenAPI 3.1 document of this API.',
     response: {
@@ -93,11 +99,12 @@ export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Rou
       page('application/json; charset=utf-8', openApiBytes(groups(), deps.publicUrl)),
   }),
 
-  rawPublicRoute({
+  route({
     method: 'GET',
     path: '/',
+    caller: anyone(),
     operationId: 'getRoot',
-    summary: 'Redirects to that page.',
+    summary: 'Redirects a browser to the console, and every other client to the page of this API.',
     response: {
       status: 302,
       contentType: 'text/plain',
@@ -106,16 +113,18 @@ export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Rou
     handler: async ({ ctx }) => {
       // The router also matches `//` here.
       if (ctx.path !== '/') throw notFound();
+      const location = isBrowser(ctx.get('Accept')) ? 'console/' : 'docs';
       return {
-        headers: { Location: 'docs', 'Content-Type': 'text/plain; charset=utf-8' },
-        body: 'See /docs.\n',
+        headers: { Location: location, Vary: 'Accept', 'Content-Type': 'text/plain; charset=utf-8' },
+        body: `See /${location}.\n`,
       };
     },
   }),
 
-  rawPublicRoute({
+  route({
     method: 'GET',
     path: '/docs',
+    caller: anyone(),
     operationId: 'getDocs',
     summary: 'Shows a page to read and try this API.',
     response: { status: 200, contentType: 'text/html' },
@@ -128,9 +137,10 @@ export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Rou
     },
   }),
 
-  rawPublicRoute({
+  route({
     method: 'GET',
     path: '/docs/:file',
+    caller: anyone(),
     operationId: 'getDocsFile',
     summary: 'Retrieves a file of that page.',
     errors: ['not_found'],

@@ -20,7 +20,8 @@ import {
   pageQuery,
   timeKey,
 } from '../pagination.ts';
-import { accountRoute, appRoute } from '../route.ts';
+import { account, accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const NAME = 'The name of the app. Creators see it on their page, and the link subdomain is made from it.';
 const name = label.meta({ description: NAME, examples: ['My app'] });
@@ -243,10 +244,10 @@ function newSdkKey(idGenerator: IdGenerator, kind: SdkKeyKind): NewSdkKey {
 }
 
 export const appRoutes = [
-  accountRoute({
+  route({
     method: 'GET',
     path: '/apps',
-    permission: 'read',
+    caller: account('read'),
     operationId: 'listApps',
     summary: "Lists the account's apps, oldest first.",
     description:
@@ -271,17 +272,17 @@ export const appRoutes = [
     },
   }),
 
-  accountRoute({
+  route({
     method: 'POST',
     path: '/apps',
-    permission: 'setup',
+    caller: account('setup'),
     operationId: 'createApp',
     summary: 'Creates an app.',
     description:
       'The response contains the SDK key, which is returned only once. If `linkSubdomain` is missing, one is generated from the name.',
     body: newApp,
     response: { status: 201, schema: createdApp },
-    errors: ['subdomain_taken', 'identity_secret_missing'],
+    errors: ['subdomain_taken', 'identity_secret_missing', 'too_many_apps'],
     handler: async ({ deps, caller, idGenerator, body }) => {
       if (body.identityVerification === true) throw new ApiError('identity_secret_missing');
       const id = idGenerator.id('app');
@@ -291,25 +292,26 @@ export const appRoutes = [
         const row = { id, ...settingsOf(body), linkSubdomain: subdomain };
         const created = await createApp(deps.sql, caller.accountId, row, key);
         if (typeof created !== 'string') return { ...presentApp(created), sdkKey: key.key };
-        if (body.linkSubdomain !== undefined || attempt === SUBDOMAIN_ATTEMPTS) throw new ApiError(created);
+        const isFinal = created !== 'subdomain_taken' || body.linkSubdomain !== undefined;
+        if (isFinal || attempt === SUBDOMAIN_ATTEMPTS) throw new ApiError(created);
       }
     },
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'getApp',
     summary: 'Retrieves an app and its settings.',
     response: { status: 200, schema: app },
     handler: async ({ app: row }) => presentApp(row),
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/settings',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'getSettings',
     summary: "Retrieves an app's settings.",
     description: 'Returns exactly the fields that `PATCH` on this path takes.',
@@ -320,10 +322,10 @@ export const appRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'PATCH',
     path: '/apps/:appId/settings',
-    permission: 'write',
+    caller: accountApp('write'),
     operationId: 'updateSettings',
     summary: "Updates an app's settings.",
     description:
@@ -338,10 +340,10 @@ export const appRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/sdk-key/rotate',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'rotateSdkKey',
     summary: "Rotates the app's SDK key, or creates and rotates its test key.",
     description:

@@ -14,7 +14,8 @@ import {
   presentPage,
   timeKey,
 } from '../pagination.ts';
-import { sessionRoute } from '../route.ts';
+import { consoleSession } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const actorKind = z
   .enum(ACTOR_KINDS)
@@ -106,11 +107,11 @@ function presentRow(row: AuditRow) {
 }
 
 export const auditRoutes = [
-  sessionRoute({
+  route({
     method: 'GET',
     path: '/accounts/:accountId/audit',
+    caller: consoleSession('read'),
     operationId: 'listAudit',
-    permission: 'read',
     ids: { accountId: 'account' },
     summary: 'Lists who changed what in the account and its apps, the last change first.',
     description: `${MAY_BE_SHORT} ${CSV_LIST}`,
@@ -128,8 +129,7 @@ export const auditRoutes = [
         .optional(),
       ...fromTo('Earliest `changedAt`, inclusive.', 'Latest `changedAt`, exclusive.'),
     }),
-    asCsv: true,
-    response: { status: 200, schema: pageOf(auditRow) },
+    response: { status: 200, schema: pageOf(auditRow), asCsv: true },
     handler: async ({ deps, ids, query }) => {
       const given = {
         appId: query.appId ?? null,

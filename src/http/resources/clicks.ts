@@ -2,14 +2,15 @@ import { isbot } from 'isbot';
 import * as z from 'zod';
 import { USER_AGENT_LENGTH } from '../../commands/follow-link.ts';
 import { recordClick } from '../../db/clicks.ts';
-import { isInFuture } from '../../domain/attribution.ts';
 import { isId } from '../../domain/ids.ts';
 import { isSlug } from '../../domain/slugs.ts';
-import { foundOrThrow, invalidField, notFound } from '../errors.ts';
+import { foundOrThrow, notFound } from '../errors.ts';
 import { claimToken, idOf, inputId, orNull, textField } from '../fields.ts';
+import { refuseFuture } from '../future-times.ts';
 import { instantInBody } from '../instants.ts';
 import { clickCaller } from '../rate-limits.ts';
-import { publicRoute } from '../route.ts';
+import { anyone } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 /** Unknown fields are ignored, so that an older service accepts newer clients. */
 const click = z
@@ -51,9 +52,10 @@ const recordedClick = z
   .meta({ id: 'Click', description: 'The click, and where it leads.' });
 
 export const clickRoutes = [
-  publicRoute({
+  route({
     method: 'POST',
     path: '/clicks',
+    caller: anyone(),
     operationId: 'recordClick',
     summary: 'Records a click on a link.',
     description:
@@ -69,7 +71,7 @@ export const clickRoutes = [
       const { customerAppId, slug, ipHash = null } = body;
       const userAgent = body.userAgent?.slice(0, USER_AGENT_LENGTH) ?? null;
       const clickedAt = body.clickedAt ?? now;
-      if (isInFuture(clickedAt, now)) throw invalidField('clickedAt', 'Must not be in the future.');
+      await refuseFuture(deps, 'clickedAt', clickedAt, now);
       if (!isId('app', customerAppId) || !isSlug(slug)) throw notFound();
       const recorded = await recordClick(deps.sql, {
         appId: customerAppId,

@@ -26,7 +26,8 @@ import {
   pageQuery,
   presentPage,
 } from '../pagination.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 /** A row of the ledger. */
 export const commission = z
@@ -112,16 +113,15 @@ export const totals = z
   .meta({ id: 'CommissionTotals', description: 'The range, and the sum of its commissions.' });
 
 export const commissionRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/commissions',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'listCommissions',
     summary: 'Lists commissions, reversals and corrections, latest purchase first.',
     description: `${MAY_BE_SHORT} ${CSV_LIST}`,
-    asCsv: true,
     query: commissionsQuery,
-    response: { status: 200, schema: pageOf(commission) },
+    response: { status: 200, schema: pageOf(commission), asCsv: true },
     handler: async ({ deps, app, query }) => {
       const filter = {
         status: query.status ?? null,
@@ -147,10 +147,10 @@ export const commissionRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/commissions/totals',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'getCommissionTotals',
     summary: 'Adds up the commissions of a range of time.',
     description:

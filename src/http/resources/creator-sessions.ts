@@ -12,7 +12,8 @@ import type { CreatorSession } from '../../db/creator-sessions.ts';
 import { CREATOR_LINK_USES, creatorSignInUrl, TOKEN_BYTES } from '../../domain/sessions.ts';
 import { foundOrThrow, notFound } from '../errors.ts';
 import { count, epochMs, idOf, orNull, textField } from '../fields.ts';
-import { appRoute, creatorRoute } from '../route.ts';
+import { accountApp, creatorSession } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 import { sessionCookie } from '../session-cookie.ts';
 import { linkSessionRoutes } from './link-sessions.ts';
 import { endedSessions } from './sessions.ts';
@@ -66,10 +67,10 @@ const affiliateId = { affiliateId: 'affiliate' } as const;
 
 /** How a founder lets a creator in. */
 export const creatorLinkRoutes = [
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/affiliates/:affiliateId/sign-in-links',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'createCreatorSignInLink',
     summary: "Creates a link that signs a creator in to the creator's page.",
     description:
@@ -85,10 +86,10 @@ export const creatorLinkRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/affiliates/:affiliateId/sign-in-links/revoke',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'revokeCreatorSignInLinks',
     summary: "Revokes a creator's sign-in links and ends the creator's sessions.",
     ids: affiliateId,
@@ -113,9 +114,10 @@ export const creatorSessionRoutes = [
       'The link was used too often, its time is over, or it was revoked. Ask the founder of the app for a new one.',
   }),
 
-  creatorRoute({
+  route({
     method: 'POST',
     path: '/creator/session/end',
+    caller: creatorSession,
     operationId: 'signOutCreator',
     summary: 'Signs this browser out.',
     response: {
@@ -130,9 +132,10 @@ export const creatorSessionRoutes = [
     },
   }),
 
-  creatorRoute({
+  route({
     method: 'GET',
     path: '/creator/sessions',
+    caller: creatorSession,
     operationId: 'listCreatorSessions',
     summary: 'Lists the sessions of the creator, newest first.',
     description: 'Returns at most 200.',
@@ -157,9 +160,10 @@ export const creatorSessionRoutes = [
     },
   }),
 
-  creatorRoute({
+  route({
     method: 'POST',
     path: '/creator/sessions/:id/end',
+    caller: creatorSession,
     operationId: 'endCreatorSession',
     ids: { id: 'session' },
     summary: 'Ends a session of the creator.',
@@ -170,9 +174,10 @@ export const creatorSessionRoutes = [
     },
   }),
 
-  creatorRoute({
+  route({
     method: 'POST',
     path: '/creator/sessions/end-all',
+    caller: creatorSession,
     operationId: 'endOtherCreatorSessions',
     summary: 'Ends all sessions of the creator except this one.',
     response: { status: 200, schema: endedSessions },

@@ -33,11 +33,11 @@ import {
   timeKey,
 } from '../pagination.ts';
 import { CSV_LIST } from '../list-csv.ts';
-import { creatorPageRoutes, rawCreatorPageRoutes } from '../route.ts';
+import { creatorPageRoutes } from '../routing/creator-page.ts';
 import { totals as rangeTotals } from './commissions.ts';
 import { linkPresenter, linkRow } from './links.ts';
 import { earnings, funnel, presentEarnings, presentFunnel } from './overviews.ts';
-import { CSV_HEADERS, presentCsv } from './payouts.ts';
+import { CSV_HEADERS, presentCsv } from './payout-views.ts';
 import { presentSeriesPoint, readSeries, seriesOf, seriesPoint, seriesQuery } from './timeseries.ts';
 
 // What a creator sees: the own numbers only, and nothing about customers, other creators or the app as a whole. The founder sees
@@ -249,14 +249,13 @@ export const creatorRoutes = [
     operationId: 'listCreatorCommissions',
     summary: "Lists the creator's commissions, reversals and corrections, latest purchase first.",
     description: `${MAY_BE_SHORT} ${CSV_LIST}`,
-    asCsv: true,
     query: z.object({
       ...pageQuery,
       status: enums.commissionStatus.optional(),
       payoutId: inputId('payout').optional(),
       ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
     }),
-    response: { status: 200, schema: pageOf(commission) },
+    response: { status: 200, schema: pageOf(commission), asCsv: true },
     handler: async ({ deps, creator: { appId, affiliateId }, query }) => {
       const filter = { status: query.status ?? null, from: query.from ?? null, to: query.to ?? null };
       const filters = { ...filter, affiliateId, payoutId: query.payoutId ?? null };
@@ -332,7 +331,7 @@ export const creatorRoutes = [
     },
   }),
 
-  rawCreatorPageRoutes({
+  creatorPageRoutes({
     method: 'GET',
     path: '/creator/payouts/:id/csv',
     operationId: 'getCreatorPayoutCsv',

@@ -1,10 +1,12 @@
 import * as z from 'zod';
-import { ERASED_KINDS, eraseUser, findErasure } from '../../db/erasures.ts';
-import type { Erasure } from '../../db/erasures.ts';
+import { eraseUser, findErasure } from '../../db/erasures.ts';
+import { ERASED_KINDS } from '../../db/erasure-state.ts';
+import type { Erasure } from '../../db/erasure-state.ts';
 import { KEPT_BY_ERASURE } from '../../domain/erasure.ts';
 import { foundOrThrow, invalidField } from '../errors.ts';
 import { count, customerUserId, epochMs, idOf, orNull, textField } from '../fields.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const kinds = {
   bindings: 'Bindings to a creator that were given the pseudonym.',
@@ -77,10 +79,10 @@ function presentErasure({
 }
 
 export const erasureRoutes = [
-  appRoute({
+  route({
     method: 'DELETE',
     path: '/apps/:appId/users/:customerUserId',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'eraseUser',
     summary: 'Erases a user of the app.',
     description:
@@ -98,10 +100,10 @@ export const erasureRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/erasures/:erasureId',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'getErasure',
     summary: 'Retrieves the erasure of a user.',
     ids: { erasureId: 'erasure' },

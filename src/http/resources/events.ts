@@ -28,7 +28,8 @@ import {
   pageQuery,
   presentPage,
 } from '../pagination.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const event = z
   .object({
@@ -88,10 +89,10 @@ function presentEvent(row: FeedEvent) {
 }
 
 export const eventRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/events',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'listEvents',
     summary: 'Lists the events of billing providers and what each brought about, the last received first.',
     description: MAY_BE_SHORT,

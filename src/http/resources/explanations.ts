@@ -19,7 +19,8 @@ import {
   storeCurrency,
   textField,
 } from '../fields.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 import { commission } from './commissions.ts';
 
 const paymentRef = textField('in_1SZ', "The store's reference of the payment.");
@@ -238,10 +239,10 @@ const explanation = z
 type Steps = z.input<typeof explanation>['steps'];
 
 export const explanationRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/events/:eventId/explanation',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'explainEvent',
     summary: 'Explains how a webhook event was processed, step by step.',
     description:

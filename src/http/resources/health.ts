@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import { ApiError } from '../errors.ts';
 import { orNull, textField } from '../fields.ts';
-import { publicRoute } from '../route.ts';
+import { anyone } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const readiness = z
   .object({
@@ -25,12 +26,12 @@ const readiness = z
 const SEE_LOG = 'The log and GET /readyz on METRICS_PORT have the cause.';
 
 export const healthRoutes = [
-  publicRoute({
+  route({
     method: 'GET',
     path: '/healthz',
+    caller: anyone({ limitsAddress: false }),
     operationId: 'getHealth',
     summary: 'Returns 200 while the process is running.',
-    limitsAddress: false,
     response: {
       status: 200,
       schema: z
@@ -40,15 +41,15 @@ export const healthRoutes = [
     handler: async () => ({ status: 'ok' as const }),
   }),
 
-  publicRoute({
+  route({
     method: 'GET',
     path: '/readyz',
+    caller: anyone({ limitsAddress: false }),
     operationId: 'getReadiness',
     summary: 'Returns 200 when the service is ready, and 503 with what is missing otherwise.',
     description:
       '`degraded` means that something optional is missing. The causes are in the log and on METRICS_PORT.',
     errors: ['not_ready'],
-    limitsAddress: false,
     response: { status: 200, schema: readiness },
     handler: async ({ deps }) => {
       const checks = await deps.readiness();

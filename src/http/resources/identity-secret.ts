@@ -6,7 +6,8 @@ import {
 } from '../../db/identity-secrets.ts';
 import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import { epochMs, graceSeconds, orNull, textField } from '../fields.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const SECRET_BYTES = 32;
 
@@ -20,10 +21,10 @@ const previousSecretExpiresAt = orNull(
 );
 
 export const identitySecretRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/identity-secret',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'getIdentitySecret',
     summary: "Retrieves the secret with which the app's server signs user ids.",
     description: '`secret` is null until the first rotation creates one.',
@@ -47,10 +48,10 @@ export const identitySecretRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/identity-secret/rotate',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'rotateIdentitySecret',
     summary: "Creates or rotates the secret with which the app's server signs user ids.",
     description:

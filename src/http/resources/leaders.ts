@@ -15,7 +15,8 @@ import {
   textField,
 } from '../fields.ts';
 import { fromTo } from '../instants.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const DEFAULT_SPAN_MS = 30 * DAY_MS;
 /** The longest range. Each creator that is compared has up to four sums a day. */
@@ -73,10 +74,10 @@ function presentLeader({ paidUsers, ...row }: Leader) {
 }
 
 export const leaderRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/leaders',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'listLeaders',
     summary: 'Lists the ten affiliates or links with the most of a measure in a range.',
     description: `Counts a quarter hour if it begins in the range, which has at most ${MOST_DAYS} days.`,

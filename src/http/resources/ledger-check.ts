@@ -1,6 +1,11 @@
 import * as z from 'zod';
-import { checkLedger, LEDGER_CHECKS, LedgerCheckTooLong, MOST_EXAMPLES } from '../../db/ledger-checks.ts';
-import type { LedgerCheckResult } from '../../db/ledger-checks.ts';
+import {
+  checkLedger,
+  LEDGER_CHECKS,
+  LedgerCheckTooLong,
+  MOST_EXAMPLES,
+} from '../../db/ledger-checks/index.ts';
+import type { LedgerCheckResult } from '../../db/ledger-checks/index.ts';
 import { runLedgerPart } from '../../db/ledger-runs.ts';
 import type { CheckedRule } from '../../db/ledger-runs.ts';
 import { LONG_STATEMENT_MS } from '../../db/sql.ts';
@@ -10,7 +15,8 @@ import type { HttpDeps } from '../deps.ts';
 import { ApiError } from '../errors.ts';
 import { count, epochMs, exampleId, idOf, textField } from '../fields.ts';
 import { decodeCursor, encodeCursor, pageQuery } from '../pagination.ts';
-import { appRoute, operatorRoute } from '../route.ts';
+import { accountApp, operatorSession } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 /** After this time a request of an account, or a check in a part of the operator's run, starts no further statement. */
 const TIME_LIMIT_MS = 20_000;
@@ -147,10 +153,10 @@ async function checkWithinLimits(
 }
 
 export const ledgerCheckRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/diagnostics/ledger',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'checkLedger',
     summary: "Checks every rule of the ledger against the app's rows.",
     response: { status: 200, schema: ledgerCheck },
@@ -172,9 +178,10 @@ export const ledgerCheckRoutes = [
 ];
 
 export const operatorLedgerCheckRoutes = [
-  operatorRoute({
+  route({
     method: 'GET',
     path: '/operator/ledger-check',
+    caller: operatorSession,
     operationId: 'checkAllLedgers',
     summary: "Checks every rule of the ledger, and the dashboard sums, against all apps' rows, part by part.",
     description:

@@ -7,7 +7,8 @@ import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
 import { foundOrThrow } from '../errors.ts';
 import { textField } from '../fields.ts';
-import { rawPublicRoute } from '../route.ts';
+import { anyone } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 /** Returns the files of the requested host: those of one app on its link subdomain, and of all apps on any other host. */
 async function filesOf(ctx: HttpContext, deps: HttpDeps, now: number): Promise<AssociationFiles> {
@@ -72,16 +73,17 @@ function association(
   texts: { readonly operationId: string; readonly summary: string },
   schema: z.ZodType,
 ) {
-  return rawPublicRoute({
+  return route({
     method: 'GET',
     path,
+    caller: anyone(),
     ...texts,
     description: DESCRIPTION,
     errors: ['not_found', 'unavailable'],
     response: { status: 200, contentType: 'application/json', schema },
     handler: async ({ ctx, deps, now }) => ({
-      // Apple and Google accept no redirect and no other content type.
-      headers: { 'Content-Type': 'application/json', 'Cache-Control': 'public, max-age=60' },
+      // Apple and Google accept no redirect and no other content type. A cache keeps one file for each host.
+      headers: { 'Content-Type': 'application/json', 'Cache-Control': 'public, max-age=60', Vary: 'Host' },
       body: foundOrThrow((await filesOf(ctx, deps, now))[name] ?? undefined),
     }),
   });

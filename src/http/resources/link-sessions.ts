@@ -3,10 +3,12 @@ import type { NewSession } from '../../db/sessions.ts';
 import type { Sql } from '../../db/sql.ts';
 import { isToken } from '../../domain/sessions.ts';
 import { ApiError } from '../errors.ts';
+import { rememberCredential } from '../failed-calls.ts';
 import { textField } from '../fields.ts';
 import { addressCaller } from '../rate-limits.ts';
-import { publicRoute } from '../route.ts';
-import type { Route } from '../route.ts';
+import { anyone } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
+import type { Route } from '../routing/route.ts';
 import {
   readSessionToken,
   refuseForeignSignIn,
@@ -50,9 +52,10 @@ export function linkSessionRoutes<S, R extends z.ZodObject>({
 }: LinkSessions<S, R>): readonly Route[] {
   const path = `/${kind}/session`;
   return [
-    publicRoute({
+    route({
       method: 'GET',
       path,
+      caller: anyone(),
       operationId: `get${name}Session`,
       summary: `Retrieves the session of ${whose} in this browser.`,
       response: {
@@ -77,9 +80,10 @@ export function linkSessionRoutes<S, R extends z.ZodObject>({
       },
     }),
 
-    publicRoute({
+    route({
       method: 'POST',
       path,
+      caller: anyone(),
       operationId: `signIn${name}`,
       summary: `Signs this browser in with a sign-in link of ${whose}.`,
       description: [
@@ -113,6 +117,7 @@ export function linkSessionRoutes<S, R extends z.ZodObject>({
         const previous = readSessionToken(ctx, deps.publicUrl, kind);
         const replaced = previous === null ? undefined : await find(deps.sql, previous, now);
         if (replaced !== undefined) await end(sql, replaced, now);
+        rememberCredential(deps.knownCredentials, made.token, now);
         ctx.set(sessionCookie(deps.publicUrl, made.token, kind));
         return present(started);
       },

@@ -32,7 +32,8 @@ import {
 import type { IdGenerator } from '../id-generator.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const SLUG =
   'The last part of the address, and a code that users can enter. Unique within the app, without regard to case.';
@@ -245,16 +246,15 @@ async function createFrom(
 }
 
 export const linkRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/links',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'listLinks',
     summary: 'Lists links with their clicks, installs and revenue, oldest first.',
     description: CSV_LIST,
-    asCsv: true,
     query: linksQuery,
-    response: { status: 200, schema: pageOf(linkRow) },
+    response: { status: 200, schema: pageOf(linkRow), asCsv: true },
     handler: async ({ deps, app, query }) => {
       const active = query.active ?? null;
       const filters = { affiliateId: query.affiliateId ?? null, active };
@@ -267,10 +267,10 @@ export const linkRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/links',
-    permission: 'write',
+    caller: accountApp('write'),
     operationId: 'createLink',
     summary: 'Creates a link.',
     description: 'If `slug` is missing, one is generated.',
@@ -300,10 +300,10 @@ export const linkRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/links/bulk',
-    permission: 'write',
+    caller: accountApp('write'),
     operationId: 'createLinks',
     summary: 'Creates up to 100 links.',
     description:
@@ -321,10 +321,10 @@ export const linkRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'PATCH',
     path: '/apps/:appId/links/:linkId',
-    permission: 'write',
+    caller: accountApp('write'),
     operationId: 'updateLink',
     summary: 'Updates a link.',
     description: 'The slug of a link never changes.',

@@ -22,7 +22,8 @@ import * as enums from '../enum-fields.ts';
 import { notFound } from '../errors.ts';
 import { count, epochMs, idOf, orNull, textField } from '../fields.ts';
 import { decodeCursor, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
-import { operatorRoute } from '../route.ts';
+import { operatorSession } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 import { sessionCookie } from '../session-cookie.ts';
 import { workflowUrl } from '../workflow-url.ts';
 import { linkSessionRoutes } from './link-sessions.ts';
@@ -127,7 +128,7 @@ const stuckDelivery = z
     cause: textField('permission denied for table commissions', 'Why the step failed last.'),
     step: orNull(
       textField('writeCommission', 'The step that fails.'),
-      'Null if Temporal does not say: it is away, or the step is between two attempts.',
+      'Null if Temporal does not say: it is unavailable, or the step is between two attempts.',
     ),
     attempt: orNull(count('The number of the attempt that runs or comes next.'), 'Null as `step`.'),
     workflowId: textField('delivery:del_01', 'The id of the Temporal workflow.'),
@@ -262,9 +263,10 @@ export const operatorRoutes = [
       'The link was used before, or its time is over. Create a new one with `npm run -s admin -- console --operator`.',
   }),
 
-  operatorRoute({
+  route({
     method: 'POST',
     path: '/operator/session/end',
+    caller: operatorSession,
     operationId: 'signOutOperator',
     summary: 'Signs this browser out.',
     response: {
@@ -279,9 +281,10 @@ export const operatorRoutes = [
     },
   }),
 
-  operatorRoute({
+  route({
     method: 'GET',
     path: '/operator/state',
+    caller: operatorSession,
     operationId: 'getInstallationState',
     summary: 'Retrieves what the installation depends on, its backlog and gaps in exchange rates.',
     response: { status: 200, schema: state },
@@ -298,9 +301,10 @@ export const operatorRoutes = [
     },
   }),
 
-  operatorRoute({
+  route({
     method: 'GET',
     path: '/operator/accounts',
+    caller: operatorSession,
     operationId: 'listAccounts',
     summary: 'Lists the accounts, latest first.',
     query: z.object(pageQuery),
@@ -312,9 +316,10 @@ export const operatorRoutes = [
     },
   }),
 
-  operatorRoute({
+  route({
     method: 'POST',
     path: '/operator/accounts/:accountId/sign-in-links',
+    caller: operatorSession,
     operationId: 'createFounderSignInLink',
     summary: 'Creates a link that signs a founder in to an account.',
     description:
@@ -328,9 +333,10 @@ export const operatorRoutes = [
     },
   }),
 
-  operatorRoute({
+  route({
     method: 'GET',
     path: '/operator/stuck-deliveries',
+    caller: operatorSession,
     operationId: 'listStuckDeliveries',
     summary: 'Lists deliveries of which a step fails, the one that has waited longest first.',
     description: `Returns at most ${MOST_STUCK}. They are retried until they succeed.`,
@@ -346,9 +352,10 @@ export const operatorRoutes = [
     },
   }),
 
-  operatorRoute({
+  route({
     method: 'GET',
     path: '/operator/reprocess-runs',
+    caller: operatorSession,
     operationId: 'listAllReprocessRuns',
     summary: 'Lists the reprocess runs of all apps, latest first.',
     query: z.object(pageQuery),

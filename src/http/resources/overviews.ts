@@ -7,7 +7,8 @@ import type { EarningTotals, Funnel } from '../../db/overviews.ts';
 import { readDueTotals } from '../../db/payout-lists.ts';
 import { foundOrThrow } from '../errors.ts';
 import { ATTRIBUTED_REVENUE, cents, count, epochMs, funnelCounts, orNull } from '../fields.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 import { affiliateRow, presentAffiliateRow } from './affiliates.ts';
 import { commission, presentCommission } from './commissions.ts';
 import { linkPresenter, linkRow } from './links.ts';
@@ -74,10 +75,10 @@ export function presentEarnings({ pendingCents, maturedCents, paidCents, lifetim
 }
 
 export const overviewRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/overview',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'getAppOverview',
     summary: "Retrieves an app's all-time totals, top affiliates, top links and latest commissions.",
     response: { status: 200, schema: appOverview },
@@ -101,10 +102,10 @@ export const overviewRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/affiliates/:affiliateId/overview',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'getAffiliateOverview',
     summary: "Retrieves an affiliate's all-time totals, links and next payout.",
     ids: { affiliateId: 'affiliate' },

@@ -8,8 +8,9 @@ import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
 import { foundOrThrow, notFound } from '../errors.ts';
 import { addressCaller, clickCaller } from '../rate-limits.ts';
-import { rawPublicRoute } from '../route.ts';
-import type { RawReply } from '../route.ts';
+import { anyone } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
+import type { RawReply } from '../reply.ts';
 
 /** Decides whether to record a click. Over the rate limit of `POST /clicks` a visitor is redirected and not counted. */
 async function clickOf(ctx: HttpContext, deps: HttpDeps, target: RedirectTarget): Promise<Visit['click']> {
@@ -53,15 +54,15 @@ const DESCRIPTION =
 const HEADERS = { Location: 'The destination of the link.' };
 
 export const redirectRoutes = [
-  rawPublicRoute({
+  route({
     method: 'GET',
     path: '/l/:linkSubdomain/:slug',
+    caller: anyone({ limitsAddress: false }),
     operationId: 'followLink',
     summary: 'Records a click and redirects to the destination of the link.',
     description: DESCRIPTION,
     errors: ['not_found', 'unavailable'],
     // The handler counts: a visitor over the limit is still redirected.
-    limitsAddress: false,
     response: { status: 302, contentType: 'text/plain', headers: HEADERS },
     handler: async (call) => {
       const { linkSubdomain = '', slug = '' } = call.params;
@@ -69,15 +70,15 @@ export const redirectRoutes = [
     },
   }),
 
-  rawPublicRoute({
+  route({
     method: 'GET',
     path: '/l/:slug',
+    caller: anyone({ limitsAddress: false }),
     operationId: 'followLinkOnSubdomain',
     summary: "Records a click and redirects, on a host whose first label is the app's link subdomain.",
     description: DESCRIPTION,
     errors: ['not_found', 'unavailable'],
     // The handler counts: a visitor over the limit is still redirected.
-    limitsAddress: false,
     response: { status: 302, contentType: 'text/plain', headers: HEADERS },
     handler: async (call) => {
       const { ctx, deps, params } = call;

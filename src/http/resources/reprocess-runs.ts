@@ -17,7 +17,8 @@ import { ApiError, foundOrThrow, invalidField, notFound } from '../errors.ts';
 import { cents, count, epochMs, idOf, inputId, orNull, textField } from '../fields.ts';
 import { instantInBody } from '../instants.ts';
 import { decodeCursor, millisKey, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 import { workflowUrl } from '../workflow-url.ts';
 
 const MOST = MAX_REQUESTED_DELIVERIES.toLocaleString('en-US');
@@ -253,10 +254,10 @@ async function requestRun(
 const runId = { reprocessRunId: 'reprocessRun' } as const;
 
 export const reprocessRunRoutes = [
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/reprocess-runs',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'createReprocessRun',
     summary: 'Processes stored deliveries again: first shows what would be appended, then appends it.',
     description:
@@ -279,10 +280,10 @@ export const reprocessRunRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/reprocess-runs',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'listReprocessRuns',
     summary: 'Lists reprocess runs, latest first.',
     query: z.object(pageQuery),
@@ -295,10 +296,10 @@ export const reprocessRunRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/reprocess-runs/:reprocessRunId',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'getReprocessRun',
     summary: 'Retrieves a reprocess run with its progress.',
     ids: runId,
@@ -307,10 +308,10 @@ export const reprocessRunRoutes = [
       presentFound(await findListedRun(deps.sql, app.id, ids.reprocessRunId), deps.temporalUi),
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/reprocess-runs/:reprocessRunId/changes',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'listReprocessChanges',
     summary: 'Lists what a reprocess run would append, has appended or has refused, by delivery.',
     description: 'In the order in which the webhooks arrived. Deliveries without a difference have no row.',
@@ -326,10 +327,10 @@ export const reprocessRunRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/reprocess-runs/:reprocessRunId/cancel',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'cancelReprocessRun',
     summary: 'Stops a reprocess run after its current page.',
     description: 'What it has appended remains. A run that has ended stays as it is.',

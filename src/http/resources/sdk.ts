@@ -2,16 +2,17 @@ import * as z from 'zod';
 import { attributeInstall } from '../../commands/attribute-install.ts';
 import { identifyUser } from '../../commands/identify-user.ts';
 import { attributeTestInstall, identifyTestUser } from '../../commands/test-sdk-calls.ts';
-import { findAttributionOfUser } from '../../db/bindings.ts';
-import { findTestAttributionOfUser } from '../../db/test-attributions.ts';
-import { asSdk, isInFuture, TOUCH_OUTCOMES } from '../../domain/attribution.ts';
+import { asSdk, TOUCH_OUTCOMES } from '../../domain/attribution.ts';
 import { isSlug } from '../../domain/slugs.ts';
+import { isPlaceholder } from '../../domain/user-ids.ts';
 import { clientAddress } from '../client-address.ts';
-import { ApiError, invalidField } from '../errors.ts';
+import { ApiError } from '../errors.ts';
 import * as enums from '../enum-fields.ts';
 import { claimToken, customerUserId, deviceId, idOf, orNull, presentedUserId } from '../fields.ts';
+import { refuseFuture } from '../future-times.ts';
 import { instantInBody } from '../instants.ts';
-import { sdkRoute } from '../route.ts';
+import { sdkKey } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 /** Fields that the SDKs send. Other clients need none of them. */
 const sdkFields = {
@@ -47,6 +48,10 @@ const install = z
           examples: ['spring'],
         }),
       'Null or absent: none.',
+    ).optional(),
+    codeEnteredAt: orNull(
+      instantInBody('When the user entered the code. Purchases before it are not attributed by the code.'),
+      'Null or absent: when the request arrives.',
     ).optional(),
     firstOpenAt: instantInBody('When the app was first opened on the device.'),
     deferred: orNull(
@@ -137,20 +142,17 @@ const identified = z
 
 /** What each kind of key calls. */
 const CALLS = {
-  live: { attribute: attributeInstall, identify: identifyUser, findAttribution: findAttributionOfUser },
-  test: {
-    attribute: attributeTestInstall,
-    identify: identifyTestUser,
-    findAttribution: findTestAttributionOfUser,
-  },
+  live: { attribute: attributeInstall, identify: identifyUser },
+  test: { attribute: attributeTestInstall, identify: identifyTestUser },
 } as const;
 
 const TEST_KEY = 'What a test key (`pk_test_…`) reports neither counts nor earns.';
 
 export const sdkRoutes = [
-  sdkRoute({
+  route({
     method: 'POST',
     path: '/sdk/install',
+    caller: sdkKey(),
     operationId: 'attributeInstall',
     summary: 'Attributes an install to an affiliate.',
     description: `The first attribution of a device is permanent. Later calls return it. ${TEST_KEY}`,
@@ -158,7 +160,9 @@ export const sdkRoutes = [
     errors: ['no_attributable_click', 'ambiguous_match'],
     response: { status: 200, schema: attributed },
     handler: async ({ ctx, deps, appId, keyKind, body, now }) => {
-      if (isInFuture(body.firstOpenAt, now)) throw invalidField('firstOpenAt', 'Must not be in the future.');
+      await refuseFuture(deps, 'firstOpenAt', body.firstOpenAt, now);
+      const codeEnteredAt = body.codeEnteredAt ?? now;
+      await refuseFuture(deps, 'codeEnteredAt', codeEnteredAt, now);
       const code = body.affiliateCode ?? null;
       const address = body.deferred === true ? clientAddress(ctx, deps) : null;
       const result = await CALLS[keyKind].attribute(deps, {
@@ -167,6 +171,7 @@ export const sdkRoutes = [
         claimToken: body.claimToken ?? null,
         // Affiliate ids have the format of a slug, too. Any other text is no code.
         affiliateCode: code !== null && isSlug(code) ? code : null,
+        codeEnteredAt,
         firstOpenAt: body.firstOpenAt,
         deferred: address === null ? null : { address, now },
         sdk: asSdk(body.sdk),
@@ -190,19 +195,25 @@ export const sdkRoutes = [
     },
   }),
 
-  sdkRoute({
+  route({
     method: 'POST',
     path: '/sdk/identify',
+    caller: sdkKey({ addressLimit: 'identify' }),
     operationId: 'identifyUser',
     summary: "Binds the app's user id to the device's attribution.",
-    description: `If the install has not been reported yet, the user id is stored and bound when it is. A device can have 10 users. ${TEST_KEY}`,
+    description: `If the install has not been reported yet, the user id is stored and bound when it is. The answer is about the device, and says nothing about other devices of the user. A device can have 10 users. ${TEST_KEY}`,
     body: identify,
-    errors: ['no_attribution', 'too_many_users', 'signature_required', 'invalid_signature'],
-    addressLimit: 'identify',
+    errors: [
+      'placeholder_user_id',
+      'no_attribution',
+      'too_many_users',
+      'signature_required',
+      'invalid_signature',
+    ],
     response: { status: 200, schema: identified },
     handler: async ({ ctx, deps, appId, keyKind, body, now }) => {
-      if (isInFuture(body.identifiedAt, now))
-        throw invalidField('identifiedAt', 'Must not be in the future.');
+      await refuseFuture(deps, 'identifiedAt', body.identifiedAt, now);
+      if (isPlaceholder(body.customerUserId)) throw new ApiError('placeholder_user_id');
       const result = await CALLS[keyKind].identify(deps, {
         appId,
         deviceId: body.deviceId,
@@ -214,16 +225,14 @@ export const sdkRoutes = [
       });
       const isExtended = body.acceptUnattributed === true;
       switch (result.kind) {
-        case 'bound':
-        case 'no_attribution': {
-          const { customerUserId: user } = body;
-          if (isExtended) {
-            const found = await CALLS[keyKind].findAttribution(deps.sql, appId, user);
-            return { ...(found ?? { attributionId: null, affiliateId: null }), customerUserId: user };
-          }
-          if (result.kind === 'no_attribution') throw new ApiError('no_attribution');
-          return { attributionId: result.attributionId, customerUserId: user };
+        case 'bound': {
+          const { attributionId, affiliateId } = result;
+          const answer = { attributionId, customerUserId: body.customerUserId };
+          return isExtended ? { ...answer, affiliateId } : answer;
         }
+        case 'no_attribution':
+          if (!isExtended) throw new ApiError('no_attribution');
+          return { attributionId: null, customerUserId: body.customerUserId, affiliateId: null };
         case 'signature_required':
           throw new ApiError('signature_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
         default:

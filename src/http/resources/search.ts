@@ -2,7 +2,8 @@ import * as z from 'zod';
 import { searchAffiliates } from '../../db/affiliates.ts';
 import { searchLinks } from '../../db/links.ts';
 import { label } from '../fields.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 import { affiliateRow, presentAffiliateRow } from './affiliates.ts';
 import { linkPresenter, linkRow } from './links.ts';
 
@@ -16,10 +17,10 @@ const found = z
   .meta({ id: 'Found', description: 'The affiliates and links that match a text.' });
 
 export const searchRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/search',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'search',
     summary: 'Finds affiliates and links by a text.',
     description:

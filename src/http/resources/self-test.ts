@@ -9,7 +9,8 @@ import { ApiError } from '../errors.ts';
 import * as enums from '../enum-fields.ts';
 import { epochMs, orNull, textField } from '../fields.ts';
 import type { RateLimits } from '../rate-limits.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 /** The number of running self-tests, by service and account. Each sends about twenty requests to this service. */
 const running = new WeakMap<RateLimits, Map<AccountId, number>>();
@@ -102,10 +103,10 @@ async function runWithinLimits(deps: HttpDeps, accountId: AccountId, appId: AppI
 }
 
 export const selfTestRoutes = [
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/self-test',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'runSelfTest',
     summary: 'Tests the setup of an app with a test purchase of each configured provider.',
     description:

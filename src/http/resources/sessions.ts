@@ -17,9 +17,11 @@ import type { Caller } from '../authenticate.ts';
 import type { HttpContext } from '../context.ts';
 import { permissions as permissionList } from '../enum-fields.ts';
 import { ApiError, notFound } from '../errors.ts';
+import { rememberCredential } from '../failed-calls.ts';
 import { count, epochMs, idOf, label, orNull, textField } from '../fields.ts';
 import { addressCaller } from '../rate-limits.ts';
-import { publicRoute, sessionRoute } from '../route.ts';
+import { anyone, consoleSession } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 import {
   readSessionToken,
   refuseForeignSignIn,
@@ -144,9 +146,10 @@ const CALLER_SEES =
   'A session whose key has the permission `setup` sees and ends all sessions of the account, any other those of its key.';
 
 export const sessionRoutes = [
-  publicRoute({
+  route({
     method: 'GET',
     path: '/session',
+    caller: anyone(),
     operationId: 'getSession',
     summary: 'Retrieves the session of this browser.',
     response: { status: 200, schema: currentSession },
@@ -161,9 +164,10 @@ export const sessionRoutes = [
     },
   }),
 
-  publicRoute({
+  route({
     method: 'POST',
     path: '/session',
+    caller: anyone(),
     operationId: 'signIn',
     summary: 'Signs this browser in, with an account key or a sign-in link.',
     description:
@@ -204,16 +208,17 @@ export const sessionRoutes = [
       const replaced = previous === null ? undefined : await findSession(deps.sql, previous, now);
       if (replaced !== undefined)
         await endSession(sql, { accountId: replaced.accountId, keyId: null }, replaced.id, now);
+      rememberCredential(deps.knownCredentials, made.token, now);
       ctx.set(sessionCookie(deps.publicUrl, made.token));
       return presentSession(started);
     },
   }),
 
-  sessionRoute({
+  route({
     method: 'POST',
     path: '/session/raise',
+    caller: consoleSession(null, { addressLimit: 'signIn' }),
     operationId: 'raiseSession',
-    permission: null,
     summary: 'Lets this session pay for 15 minutes.',
     description: 'Payouts are then booked on the key that is sent.',
     body: z
@@ -221,7 +226,6 @@ export const sessionRoutes = [
       .meta({ id: 'PayoutKey', description: 'The key on which payouts are booked.' }),
     response: { status: 200, schema: session },
     errors: ['forbidden'],
-    addressLimit: 'signIn',
     handler: async ({ deps, session: current, body, now }) => {
       const raised =
         keyKind(body.key) === 'account' ? await raiseSession(deps.sql, current, body.key, now) : undefined;
@@ -233,11 +237,11 @@ export const sessionRoutes = [
     },
   }),
 
-  sessionRoute({
+  route({
     method: 'POST',
     path: '/session/end',
+    caller: consoleSession(null),
     operationId: 'signOut',
-    permission: null,
     summary: 'Signs this browser out.',
     response: {
       status: 200,
@@ -251,11 +255,11 @@ export const sessionRoutes = [
     },
   }),
 
-  sessionRoute({
+  route({
     method: 'GET',
     path: '/sessions',
+    caller: consoleSession(null),
     operationId: 'listSessions',
-    permission: null,
     summary: 'Lists the sessions of the account, newest first.',
     description: `Returns at most 200. ${CALLER_SEES}`,
     response: {
@@ -280,11 +284,11 @@ export const sessionRoutes = [
     },
   }),
 
-  sessionRoute({
+  route({
     method: 'POST',
     path: '/sessions/:id/end',
+    caller: consoleSession(null),
     operationId: 'endSession',
-    permission: null,
     ids: { id: 'session' },
     summary: 'Ends a session.',
     description: CALLER_SEES,
@@ -298,11 +302,11 @@ export const sessionRoutes = [
     },
   }),
 
-  sessionRoute({
+  route({
     method: 'POST',
     path: '/sessions/end-all',
+    caller: consoleSession(null),
     operationId: 'endOtherSessions',
-    permission: null,
     summary: 'Ends all sessions of the account except this one.',
     description: CALLER_SEES,
     response: {

@@ -5,7 +5,8 @@ import { listWebhookStates } from '../../db/webhook-secrets.ts';
 import { DAY_MS } from '../../domain/time.ts';
 import { PROVIDER_NAMES, providers } from '../../providers/index.ts';
 import { count, epochMs, orNull, textField } from '../fields.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 import { presentState, webhookState } from './webhook-settings.ts';
 
 /** The counts are those of this time, days. */
@@ -43,10 +44,10 @@ const setup = z
   .meta({ id: 'Setup', description: 'How far the set-up of an app has come.' });
 
 export const setupRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/setup',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'getSetup',
     summary: 'Retrieves how far the set-up of an app has come.',
     description: 'Never returns a key or a secret.',

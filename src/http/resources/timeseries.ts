@@ -8,7 +8,8 @@ import { hasTooManyPoints, MAX_POINTS, TIMESERIES_INTERVALS } from '../../domain
 import { invalidField } from '../errors.ts';
 import { ATTRIBUTED_REVENUE, cents, count, epochMs, funnelCounts, inputId, textField } from '../fields.ts';
 import { fromTo } from '../instants.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 import { databaseTimeZone } from '../time-zone.ts';
 
 const DEFAULT_SPAN_MS = 30 * DAY_MS;
@@ -104,10 +105,10 @@ export async function readSeries<P>(
 }
 
 export const timeseriesRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/timeseries',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'getTimeseries',
     summary: 'Retrieves counts and sums per hour, day, week or month.',
     description: `Points begin at the boundaries of the time zone. Points without data are zero. At most ${MAX_POINTS} points.`,

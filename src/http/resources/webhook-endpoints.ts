@@ -22,7 +22,8 @@ import type { HttpDeps } from '../deps.ts';
 import { foundOrThrow, invalidField, withAdvice } from '../errors.ts';
 import { epochMs, graceSeconds, idOf, label, orNull, textField } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 import { notSent, presentMessage, webhookMessage } from './webhook-messages.ts';
 
 const SECRET_BYTES = 32;
@@ -115,10 +116,10 @@ function createSecret({ secretBox }: HttpDeps, idGenerator: IdGenerator, id: Web
 }
 
 export const webhookEndpointRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/webhook-endpoints',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'listWebhookEndpoints',
     summary: 'Lists the endpoints that receive messages, oldest first.',
     description: 'Never returns a secret.',
@@ -135,10 +136,10 @@ export const webhookEndpointRoutes = [
     }),
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/webhook-endpoints',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'createWebhookEndpoint',
     summary: 'Creates an endpoint that receives messages.',
     description: `The secret is returned only once. An app has at most ${MAX_ENDPOINTS} endpoints, active or not.`,
@@ -164,10 +165,10 @@ export const webhookEndpointRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/webhook-endpoints/:endpointId',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'getWebhookEndpoint',
     ids: endpointId,
     summary: 'Retrieves an endpoint.',
@@ -177,10 +178,10 @@ export const webhookEndpointRoutes = [
       presentEndpoint(foundOrThrow(await findWebhookEndpoint(deps.sql, app.id, ids.endpointId))),
   }),
 
-  appRoute({
+  route({
     method: 'PATCH',
     path: '/apps/:appId/webhook-endpoints/:endpointId',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'updateWebhookEndpoint',
     ids: endpointId,
     summary: 'Changes, deactivates or activates an endpoint.',
@@ -207,10 +208,10 @@ export const webhookEndpointRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/webhook-endpoints/:endpointId/rotate-secret',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'rotateWebhookEndpointSecret',
     ids: endpointId,
     summary: 'Replaces the secret of an endpoint.',
@@ -231,10 +232,10 @@ export const webhookEndpointRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/webhook-endpoints/:endpointId/test',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'testWebhookEndpoint',
     ids: endpointId,
     summary: 'Sends a test message to an endpoint.',
@@ -250,10 +251,10 @@ export const webhookEndpointRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'DELETE',
     path: '/apps/:appId/webhook-endpoints/:endpointId',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'deleteWebhookEndpoint',
     ids: endpointId,
     summary: 'Deletes an endpoint.',

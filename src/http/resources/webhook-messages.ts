@@ -22,7 +22,8 @@ import {
   presentPage,
   timeKey,
 } from '../pagination.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const status = z
   .enum(MESSAGE_STATUSES)
@@ -108,10 +109,10 @@ export async function notSent(
 }
 
 export const webhookMessageRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/webhook-messages',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'listWebhookMessages',
     summary: 'Lists the messages to endpoints, latest first.',
     description: MAY_BE_SHORT,
@@ -143,10 +144,10 @@ export const webhookMessageRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/webhook-messages/:messageId',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'getWebhookMessage',
     ids: messageId,
     summary: 'Retrieves a message.',
@@ -155,10 +156,10 @@ export const webhookMessageRoutes = [
       presentMessage(foundOrThrow(await findWebhookMessage(deps.sql, app.id, ids.messageId))),
   }),
 
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/webhook-messages/:messageId/attempts',
-    permission: 'read',
+    caller: accountApp('read'),
     operationId: 'listWebhookAttempts',
     ids: messageId,
     summary: 'Lists the attempts at a message, latest first.',
@@ -173,10 +174,10 @@ export const webhookMessageRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'POST',
     path: '/apps/:appId/webhook-messages/:messageId/send-again',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'sendWebhookMessageAgain',
     ids: messageId,
     summary: 'Sends a message again.',

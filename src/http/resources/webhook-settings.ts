@@ -15,7 +15,8 @@ import type { ProviderName } from '../../providers/index.ts';
 import { invalidField, notFound } from '../errors.ts';
 import * as enums from '../enum-fields.ts';
 import { epochMs, graceSeconds, orNull, isSignatureValid, textField } from '../fields.ts';
-import { appRoute } from '../route.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 const setupHint = textField(
   'Integrations, Webhooks: paste the URL and the secret.',
@@ -121,10 +122,10 @@ function secretOf(name: ProviderName, given: string | undefined) {
 }
 
 export const webhookSettingsRoutes = [
-  appRoute({
+  route({
     method: 'GET',
     path: '/apps/:appId/webhooks',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'getWebhookSettings',
     summary: 'Lists the webhook URL and status of each billing provider.',
     description: 'Never returns a secret.',
@@ -141,10 +142,10 @@ export const webhookSettingsRoutes = [
     },
   }),
 
-  appRoute({
+  route({
     method: 'PUT',
     path: '/apps/:appId/webhooks/:provider/secret',
-    permission: 'setup',
+    caller: accountApp('setup'),
     operationId: 'putWebhookSecret',
     summary: "Sets a provider's webhook secret.",
     description: `The previous secret stays valid for the grace period. At most ${MAX_LIVE_SECRETS} are valid at once: one more ends the oldest. For ${GENERATED_FOR} a secret is generated if none is sent.`,

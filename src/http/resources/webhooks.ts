@@ -1,15 +1,17 @@
 import * as z from 'zod';
 import { receiveWebhook } from '../../commands/receive-webhook.ts';
+import { isId } from '../../domain/ids.ts';
 import { isProviderName, providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/index.ts';
+import { WEBHOOK_BODY_BYTES } from '../body-limits.ts';
 import { ApiError, notFound } from '../errors.ts';
+import { countAsFailed } from '../failed-calls.ts';
 import { idOf, orNull } from '../fields.ts';
 import { readBytes } from '../read-body.ts';
 import type { HeldBody } from '../read-body.ts';
 import { addressCaller, refuseOverLimit } from '../rate-limits.ts';
-import { webhookRoute } from '../route.ts';
-
-const BODY_LIMIT_BYTES = 1024 * 1024;
+import { billingProvider } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
 
 /** The fields that providers expect in the response to their own test request, such as Adapty's older one. */
 const setupFieldSchemas: Readonly<Record<never, z.ZodType>> = Object.fromEntries(
@@ -51,28 +53,42 @@ function setupFieldsOf(provider: ProviderName, body: Buffer): Readonly<Record<st
 }
 
 export const webhookRoutes = [
-  webhookRoute({
+  route({
     method: 'POST',
     path: '/webhooks/:provider/:customerAppId',
+    caller: billingProvider,
     operationId: 'receiveWebhook',
     summary: 'Receives a purchase event from a billing provider.',
     description:
       'An address whose requests to an app are refused too often gets 429 for a while, unless the app has received a valid webhook from it.',
-    errors: ['unauthorized', 'not_found', 'payload_too_large', 'rate_limited', 'unavailable'],
+    errors: [
+      'body_in_small_parts',
+      'unauthorized',
+      'not_found',
+      'payload_too_large',
+      'rate_limited',
+      'unavailable',
+    ],
     response: { status: 200, schema: webhookResponse },
     handler: async ({ ctx, deps, params, now }) => {
       const { provider = '', customerAppId = '' } = params;
       if (!isProviderName(provider)) throw notFound();
       const sender = `${customerAppId} ${provider} ${addressCaller(ctx.ip)}`;
-      if (!deps.knownSenders.has(sender, now)) await refuseOverLimit(deps.rateLimits, 'refusals', sender);
+      const isKnown = deps.knownSenders.has(sender, now);
+      if (!isKnown) await refuseOverLimit(deps.rateLimits, 'refusals', sender);
+      // Those of all unknown apps count together, as long as the app was not found.
+      const isFound =
+        isKnown ||
+        (isId('app', customerAppId) && deps.inbox.secretsOf(customerAppId, provider) !== undefined);
+      const takeBack = isFound ? async () => {} : await countAsFailed(ctx, deps, 'refusals');
       let held: HeldBody<Buffer> = { body: Buffer.alloc(0), free: () => {} };
       const result = await receiveWebhook(
         {
           ...deps,
-          // A body that nobody has signed counts as memory until its signature is refused.
+          // A body counts towards the budget for all bodies (`createBodyBudget`) until its signature is verified.
           admit: (work) => {
             held.free();
-            return deps.intake.webhooks.run(work);
+            return deps.intake.webhooks.run(customerAppId, work);
           },
         },
         provider,
@@ -82,11 +98,17 @@ export const webhookRoutes = [
           receivedAt: now,
           // The raw bytes, because signatures cover them and not the parsed value.
           readBody: async () => {
-            held = await readBytes(ctx, deps, BODY_LIMIT_BYTES);
+            await takeBack();
+            held = await readBytes(ctx, deps, WEBHOOK_BODY_BYTES);
             return held.body;
           },
         },
-      ).finally(() => held.free());
+      )
+        .catch(async (error: unknown) => {
+          await takeBack();
+          throw error;
+        })
+        .finally(() => held.free());
       if (result.kind === 'refused') await deps.rateLimits.count('refusals', sender);
       else deps.knownSenders.add(sender, now);
       switch (result.kind) {

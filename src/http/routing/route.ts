@@ -1,0 +1,131 @@
+import type * as z from 'zod';
+import type { Permission } from '../../domain/keys.ts';
+import type { HttpContext } from '../context.ts';
+import type { HttpDeps } from '../deps.ts';
+import { CSV_LIST_HEADERS } from '../list-csv.ts';
+import { limitRate } from '../rate-limits.ts';
+import type { RateLimitName } from '../rate-limits.ts';
+import type { Auth, CallerRule } from './callers.ts';
+import { readCall } from './read-call.ts';
+import type { Ids, Input, Params, ParsedCall } from './read-call.ts';
+import type { Declaration, Handling, Response } from './declaration.ts';
+import { respond } from './respond.ts';
+
+/** A limit besides those of the caller, and a text that identifies who is counted. */
+interface RateLimit<C> {
+  readonly name: RateLimitName;
+  readonly caller: (call: C) => string;
+}
+
+/** A route in the table of all routes: for the router, the OpenAPI document and the tests. */
+export interface Route extends Declaration {
+  readonly auth: Auth;
+  /** The permission that an account key or a session needs; null for none, and for every other kind of caller. */
+  readonly permission: Permission | null;
+  readonly ids: Ids;
+  readonly query: z.ZodType | null;
+  readonly body: z.ZodType | null;
+  /** Whether callers may send an `Idempotency-Key`. True for every POST with an account key. */
+  readonly takesIdempotencyKey: boolean;
+  /** Whether `respondOnce` stores the response. False for a raw route, whose handler reads the key itself. */
+  readonly storesResponses: boolean;
+  /** The rate limit that responds with 429; null for none. */
+  readonly rateLimitName: RateLimitName | null;
+  /** Whether calls count towards the limit of their address, before anything else is done. */
+  readonly limitsAddress: boolean;
+  readonly response: {
+    readonly status: number;
+    readonly schema: z.ZodType | null;
+    readonly contentType: string;
+    readonly asCsv?: boolean;
+    readonly headers?: Readonly<Record<string, string>>;
+  };
+  /** Checks a request in the order that the contract promises, and responds to it. */
+  readonly run: (ctx: HttpContext, deps: HttpDeps, params: Params) => Promise<void>;
+}
+
+/** A tag of the OpenAPI document, with its routes. */
+export interface RouteGroup {
+  readonly name: string;
+  readonly description: string;
+  readonly routes: readonly Route[];
+}
+
+/** Declares a route: who may call it, what it reads, what it returns. */
+export function route<
+  Extra extends object,
+  R extends Response,
+  const I extends Ids = Record<never, never>,
+  Q extends z.ZodType = z.ZodUndefined,
+  B extends z.ZodType = z.ZodUndefined,
+>(
+  spec: Declaration &
+    Handling<Extra, R, I, Q, B> & {
+      readonly caller: CallerRule<Extra, z.output<NoInfer<B>>>;
+      readonly rateLimit?: RateLimit<ParsedCall<I, Q, B> & Extra>;
+    },
+): Route {
+  const { caller, rateLimit, method, path, errors = [] } = spec;
+  if (!caller.paths.test(path)) throw new Error(`${method} ${path}: the caller is one of other paths`);
+  const takesIdempotencyKey = caller.idempotencyAccount !== undefined && method === 'POST';
+  const isRaw = 'contentType' in spec.response;
+  // Open routes that never respond with 503 have no limit.
+  const isLimited = caller.auth === 'sdk' || errors.includes('unavailable');
+  const storesResponses = takesIdempotencyKey && !isRaw;
+  return {
+    ...describe(spec),
+    takesIdempotencyKey,
+    storesResponses,
+    auth: caller.auth,
+    permission: caller.permission,
+    rateLimitName: rateLimit?.name ?? caller.rateLimitName,
+    limitsAddress: caller.limitsAddress,
+    run: async (ctx, deps, params) => {
+      const call = await caller.check(
+        { ctx, deps, method, params },
+        async (own, bodyLimitBytes) =>
+          await readCall<I, Q, B>(spec, { ctx, deps: own, params }, bodyLimitBytes),
+      );
+      if (rateLimit !== undefined)
+        await limitRate(ctx, deps.rateLimits, rateLimit.name, rateLimit.caller(call));
+      const account = storesResponses ? caller.idempotencyAccount?.(call) : undefined;
+      const send = async () => await respond(spec, call, account);
+      const sharer = isLimited ? caller.openCall?.(call) : undefined;
+      await (sharer === undefined ? send() : deps.intake.openCalls.run(sharer, send));
+    },
+  };
+}
+
+/** Returns what the OpenAPI document says of a route, whoever calls it. */
+function describe<I extends Ids, Q extends z.ZodType, B extends z.ZodType>({
+  method,
+  path,
+  operationId,
+  summary,
+  description,
+  errors = [],
+  ids,
+  query,
+  body,
+  response,
+}: Declaration & Input<I, Q, B> & { readonly response: Response }) {
+  return {
+    method,
+    path,
+    operationId,
+    summary,
+    ...(description === undefined ? {} : { description }),
+    errors,
+    ids: ids ?? {},
+    query: query ?? null,
+    body: body ?? null,
+    response: {
+      schema: null,
+      contentType: 'application/json',
+      ...response,
+      ...('asCsv' in response && response.asCsv
+        ? { headers: { ...response.headers, ...CSV_LIST_HEADERS } }
+        : {}),
+    },
+  };
+}
