@@ -177,6 +177,18 @@ export class DeliveryContext {
     return this.#payments;
   }
 
+  /**
+   * Returns why the event does not count; null if it does. A refund or dispute that was ignored counts where its payment is
+   * stored: a setting that was changed since then does not keep what was refunded.
+   */
+  async ignoredReason(): Promise<string | null> {
+    const parsed = await this.parsed();
+    if (parsed.outcome !== 'ignored') return null;
+    const isOfStoredPayment =
+      (parsed.event?.adjustment ?? null) !== null && (await this.payments()).length > 0;
+    return isOfStoredPayment ? null : parsed.reason;
+  }
+
   /** Returns other payments that wait for a user whom the event ties to one of their keys, as of the first call. */
   async linkedPayments(): Promise<readonly PaymentId[]> {
     this.#linked ??= await this.#findLinkedPayments();

@@ -6,21 +6,21 @@ import type { StoredDelivery } from '../src/db/deliveries.ts';
 import { addErasedReferences, identifierHasher } from '../src/db/erased-identifiers.ts';
 import { recordEventFacts } from '../src/db/events.ts';
 import type { EventFacts, RecordedFacts } from '../src/db/events.ts';
-import type { NewCommission } from '../src/db/evaluations.ts';
+import { isContentFault } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
-import type { AppId, BindingId, CommissionId, DeliveryId } from '../src/domain/ids.ts';
-import { DELIVERY_STEPS } from '../src/domain/delivery.ts';
+import type { CommissionId, DeliveryId } from '../src/domain/ids.ts';
 import { identifiersOf } from '../src/domain/erasure.ts';
 import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
-import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
+import type { EvaluationLimits } from '../src/domain/evaluation.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { DeliveryContext } from './delivery-context.ts';
 import { evaluateAndApply, evaluateEach } from './evaluate.ts';
 import { causeForFounder } from './failures.ts';
 import { parseId } from './parse-id.ts';
+import type { WorkEvents } from './work-events.ts';
 
-export interface DeliveryActivityDeps {
+export interface DeliveryActivityDeps extends Pick<WorkEvents, 'onOutcome' | 'onCommissions' | 'onBindings'> {
   /** The operator's limits; the defaults of the domain if absent. */
   readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
@@ -28,13 +28,7 @@ export interface DeliveryActivityDeps {
   readonly logger: Logger;
   /** Returns a delivery that this process has just stored, at the first call only. The rows are read if it is absent. */
   readonly takeStored?: (deliveryId: DeliveryId) => StoredDelivery | undefined;
-  /** Called with an outcome after its commit; passes it to the request that waits. */
-  readonly onOutcome: (deliveryId: DeliveryId, outcome: DeliveryOutcome) => void;
-  /** Called with commissions after their commit; starts their hold timers. */
-  readonly onCommissions: (commissions: readonly NewCommission[]) => void;
   readonly observe?: DeliveryObserver | undefined;
-  /** Called with new bindings; has the earlier payments of their users evaluated. */
-  readonly onBindings: (bindings: readonly BindingId[], appId: AppId) => void;
 }
 
 /** Receives what happens to deliveries, for the metrics. `provider` is `unknown` when the row could not be read. */
@@ -54,7 +48,15 @@ export interface DeliveryObserver {
   }) => void;
 }
 
-type Step = (deps: DeliveryActivityDeps, context: DeliveryContext) => Promise<DeliveryOutcome | null>;
+type Step<T extends DeliveryOutcome | null> = (
+  deps: DeliveryActivityDeps,
+  context: DeliveryContext,
+) => Promise<T>;
+
+interface Steps extends Readonly<Record<DeliveryStep, Step<DeliveryOutcome | null>>> {
+  /** The last step always has an outcome. */
+  readonly writeCommission: Step<DeliveryOutcome>;
+}
 
 /** Returns the stored outcome, or null when there is none yet. A step that runs again after the last commit ends here. */
 function storedOutcome(delivery: StoredDelivery): DeliveryOutcome | null {
@@ -117,8 +119,11 @@ async function recordFacts(
  * The six steps, in the order of the specification. Each is safe to run twice. It returns the outcome when the delivery
  * ends with it, else null.
  */
-const steps: Readonly<Record<DeliveryStep, Step>> = {
-  /** Verifies the stored bytes under the secret version that accepted them, as of the time of receipt. */
+const steps: Steps = {
+  /**
+   * Verifies the stored bytes under the secret version that accepted them, as of the time of receipt. On the fast path the process
+   * that stored them still has them, so the row itself is verified when the step runs in another process, or again.
+   */
   verify: async (deps, context) => {
     const delivery = await context.stored();
     const done = storedOutcome(delivery);
@@ -132,7 +137,7 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     });
   },
 
-  /** Compares the bytes with their hash. They were stored before the workflow started. */
+  /** Compares the bytes with their hash, like `verify`. They were stored before the workflow started. */
   storeRaw: async (deps, context) => {
     const delivery = await context.stored();
     if (await context.isWhole()) return null;
@@ -166,14 +171,30 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
   /** Commits the event's facts, once per `(app, source, sourceEventId)`. */
   dedupe: async (deps, context) => {
     const delivery = await context.stored();
-    const { facts, isDuplicate, paymentId } = await recordFacts(deps, context);
+    const recorded = await recordFacts(deps, context).catch((error: unknown) => {
+      // Nothing is stored of an event whose facts the database refuses, and it would refuse them for ever.
+      if (isContentFault(error)) return { refusal: causeForFounder(error) };
+      throw error;
+    });
+    if ('refusal' in recorded) {
+      return await finish(deps, delivery, {
+        status: 'failed',
+        reason: `the database refuses what the event states: ${recorded.refusal}`,
+        sourceEventId: null,
+        eventCount: 0,
+      });
+    }
+    const { facts, isDuplicate, paymentId } = recorded;
     context.recordedPayment = paymentId;
     if (!isDuplicate) return null;
     const { sourceEventId } = facts.event;
     return await finish(deps, delivery, { status: 'duplicate', reason: null, sourceEventId, eventCount: 0 });
   },
 
-  /** Binds transferred users and reads the affected payments, after the facts' commit. */
+  /**
+   * Finds what the facts are to be attributed to: binds transferred users and reads the affected payments, after the commit of the
+   * facts. The evaluation in `writeCommission` decides to whom each payment is attributed.
+   */
   attribute: async (deps, context) => {
     const { appId, eventId } = await context.stored();
     const { event } = await context.event();
@@ -188,12 +209,13 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     const delivery = await context.stored();
     const done = storedOutcome(delivery);
     if (done !== null) return done;
-    const parsed = await context.parsed();
     const { event } = await context.event();
     const { sourceEventId } = event;
     const payments = await context.payments();
-    const own = { deliveryId: delivery.id, eventId: delivery.eventId, sourceEventId };
-    const ignoredReason = parsed.outcome === 'ignored' ? parsed.reason : null;
+    const isFurtherReport =
+      event.payment !== null && payments.every(({ eventId }) => eventId !== delivery.eventId);
+    const own = { deliveryId: delivery.id, eventId: delivery.eventId, sourceEventId, isFurtherReport };
+    const ignoredReason = await context.ignoredReason();
     await evaluateEach(deps, await context.linkedPayments());
     let outcome: { readonly commissionId: CommissionId | null } | null = null;
     for (const [index, payment] of payments.entries()) {
@@ -218,9 +240,10 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
   },
 };
 
-export type DeliveryActivities = Readonly<
-  Record<DeliveryStep, (deliveryId: string) => Promise<DeliveryOutcome | null>>
-> & {
+/** The steps, and all of them in one. Each returns the outcome when the delivery ends with it, else null. */
+export type DeliveryActivities = {
+  readonly [S in DeliveryStep]: (deliveryId: string) => ReturnType<Steps[S]>;
+} & {
   /** Runs all six steps. */
   readonly processDelivery: (deliveryId: string) => Promise<DeliveryOutcome>;
 };
@@ -244,14 +267,18 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
   };
 
   /** Runs one step and measures it. */
-  const runStep = async (step: DeliveryStep, context: DeliveryContext): Promise<DeliveryOutcome | null> => {
+  const runStep = async <T extends DeliveryOutcome | null>(
+    step: DeliveryStep,
+    run: Step<T>,
+    context: DeliveryContext,
+  ): Promise<T | DeliveryOutcome> => {
     const startedAt = performance.now();
     let ok = false;
     try {
       const outcome = await inSpan(
         step,
         {},
-        async () => (await context.outcomeWithoutBody(storedOutcome)) ?? (await steps[step](deps, context)),
+        async () => (await context.outcomeWithoutBody(storedOutcome)) ?? (await run(deps, context)),
       );
       ok = true;
       return outcome;
@@ -263,13 +290,13 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
 
   /** Runs one step. A failure is also stored on the row, where the diagnostics show it to the founder. */
   const alone =
-    (step: DeliveryStep) =>
-    async (id: string): Promise<DeliveryOutcome | null> => {
+    <T extends DeliveryOutcome | null>(step: DeliveryStep, run: Step<T>) =>
+    async (id: string): Promise<T | DeliveryOutcome> => {
       const deliveryId = parseId('delivery', id);
       try {
         const context = new DeliveryContext(deps.sql, deps.secretBox, deliveryId);
-        const outcome = await runStep(step, context);
-        return outcome === null ? null : report(context, outcome);
+        const outcome = await runStep(step, run, context);
+        return outcome === null ? outcome : report(context, outcome);
       } catch (error) {
         deps.logger.warn({
           deliveryId,
@@ -293,18 +320,24 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
         deliveryId,
         deps.takeStored?.(deliveryId),
       );
-      for (const step of DELIVERY_STEPS) {
+      const next = async <T extends DeliveryOutcome | null>(step: DeliveryStep, run: Step<T>) => {
         throwIfCancelled();
-        const outcome = await runStep(step, context);
-        if (outcome !== null) return report(context, outcome);
-      }
-      throw new Error('the last step always has an outcome');
+        return await runStep(step, run, context);
+      };
+      const outcome =
+        (await next('verify', steps.verify)) ??
+        (await next('storeRaw', steps.storeRaw)) ??
+        (await next('normalize', steps.normalize)) ??
+        (await next('dedupe', steps.dedupe)) ??
+        (await next('attribute', steps.attribute)) ??
+        (await next('writeCommission', steps.writeCommission));
+      return report(context, outcome);
     },
-    verify: alone('verify'),
-    storeRaw: alone('storeRaw'),
-    normalize: alone('normalize'),
-    dedupe: alone('dedupe'),
-    attribute: alone('attribute'),
-    writeCommission: alone('writeCommission'),
+    verify: alone('verify', steps.verify),
+    storeRaw: alone('storeRaw', steps.storeRaw),
+    normalize: alone('normalize', steps.normalize),
+    dedupe: alone('dedupe', steps.dedupe),
+    attribute: alone('attribute', steps.attribute),
+    writeCommission: alone('writeCommission', steps.writeCommission),
   };
 }

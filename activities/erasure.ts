@@ -2,20 +2,17 @@ import type { Logger } from 'pino';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { addErasedKeys, identifierHasher } from '../src/db/erased-identifiers.ts';
 import {
-  addSubjectKeys,
-  eraseDeliveries,
-  eraseReprocessNames,
-  eraseRows,
-  findErasedTexts,
   findOpenErasure,
-  findSearched,
   findWaitingDeliveries,
   finishErasure,
   repeatSearch,
-  searchDeliveries,
   settleErasure,
 } from '../src/db/erasures.ts';
-import type { OpenErasure, SearchedDelivery, SearchedPage } from '../src/db/erasures.ts';
+import { addSubjectKeys } from '../src/db/erasure-state.ts';
+import { eraseReprocessNames, eraseRows, findSearched } from '../src/db/erasure-rows.ts';
+import { eraseDeliveries, findErasedTexts, searchDeliveries } from '../src/db/erasure-deliveries.ts';
+import type { OpenErasure } from '../src/db/erasure-state.ts';
+import type { SearchedDelivery, SearchedPage } from '../src/db/erasure-deliveries.ts';
 import type { Sql } from '../src/db/sql.ts';
 import {
   identifyingTexts,
@@ -62,15 +59,13 @@ const PARTS_MS = 1_000;
 const OVERLAP_MS = 5 * MINUTE_MS;
 
 /** Returns a function that returns the event of a delivery's body, or null. It reads each body once, when it is asked for. */
-function eventReader({
-  stripeAccounts,
-}: SearchedPage): (delivery: SearchedDelivery) => NormalizedEvent | null {
+function eventReader(): (delivery: SearchedDelivery) => NormalizedEvent | null {
   const events = new Map<SearchedDelivery, NormalizedEvent | null>();
   return (delivery) => {
     const known = events.get(delivery);
     if (known !== undefined) return known;
     const { provider, body } = delivery;
-    const event = body === null ? null : eventIn(provider, body, stripeAccounts);
+    const event = body === null ? null : eventIn(provider, body);
     events.set(delivery, event);
     return event;
   };
@@ -183,7 +178,7 @@ export function createErasureActivities(deps: ErasureActivityDeps): ErasureActiv
     });
     const hash = await identifierHasher(sql, deps.secretBox);
     const isPerson = (userId: string) => hash(appId, userId).toString('hex') === erasure.userHash;
-    const search = { erasure, page, eventOf: eventReader(page), isPerson };
+    const search = { erasure, page, eventOf: eventReader(), isPerson };
     const hashed = byHash ? await namedByHash(search) : { named: [], keys: [] };
     // Hashes find whole texts only, these also what stands within a longer text. Another user's webhook does not become the
     // person's by a key in it.

@@ -1,14 +1,15 @@
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
-import type { Evaluation, EvaluationLimits } from '../src/domain/evaluate-payment.ts';
+import type { Evaluation, EvaluationLimits } from '../src/domain/evaluation.ts';
 import type { Logger } from 'pino';
 import type { PaymentId, ReprocessRunId } from '../src/domain/ids.ts';
 import { applyEvaluation } from '../src/db/evaluations.ts';
-import type { AppliedEvaluation, EvaluatedDelivery, NewCommission } from '../src/db/evaluations.ts';
+import type { AppliedEvaluation, EvaluatedDelivery } from '../src/db/evaluations.ts';
 import { loadPayments, markForRecheck } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
-import { isConnectionFailure } from '../src/db/sql.ts';
+import { isEnvironmentFault } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { throwIfCancelled } from './cancellation.ts';
+import type { WorkEvents } from './work-events.ts';
 
 /** A concurrent evaluation of the payment costs one more attempt. More than this in a row means a bug. */
 const MAX_ATTEMPTS = 50;
@@ -33,54 +34,65 @@ export async function evaluateAndApply(
   sql: Sql,
   payment: StoredPayment,
   delivery: EvaluatedDelivery | null,
-  { limits, reprocessRunId = null }: EvaluationOptions = {},
+  options: EvaluationOptions = {},
 ): Promise<EvaluatedPayment> {
+  const { limits, reprocessRunId = null } = options;
   let snapshot: StoredPayment | undefined = payment;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS && snapshot !== undefined; attempt += 1) {
     const evaluation = evaluatePayment(snapshot, limits);
     const applied = await applyEvaluation(sql, snapshot, evaluation, delivery, reprocessRunId);
-    if (applied !== null) return { ...applied, evaluation };
-    [snapshot] = await loadPayments(sql, { paymentIds: [payment.paymentId] });
+    if (applied !== null) return await withNewRates(sql, snapshot, { ...applied, evaluation }, options);
+    [snapshot] = await loadPayments(sql, { rowId: payment.paymentId });
   }
   throw new Error(`payment ${payment.paymentId} changed during ${MAX_ATTEMPTS} evaluations in a row`);
 }
 
-export interface EvaluateEachDeps {
+/**
+ * Evaluates a payment again if a rate that its refunds wait for was imported meanwhile. An import finds refunds that wait; it has
+ * not found one whose evaluation was not committed.
+ */
+async function withNewRates(
+  sql: Sql,
+  { paymentId }: StoredPayment,
+  evaluated: EvaluatedPayment,
+  options: EvaluationOptions,
+): Promise<EvaluatedPayment> {
+  const { unconverted } = evaluated.evaluation;
+  if (unconverted.length === 0) return evaluated;
+  const [payment] = await loadPayments(sql, { rowId: paymentId });
+  if (payment === undefined) return evaluated;
+  const { converted } = evaluatePayment(payment, options.limits);
+  if (!unconverted.some((eventId) => converted.includes(eventId))) return evaluated;
+  const again = await evaluateAndApply(sql, payment, null, options);
+  return {
+    ...again,
+    delivery: evaluated.delivery,
+    commissions: [...evaluated.commissions, ...again.commissions],
+  };
+}
+
+export interface EvaluateEachDeps extends Pick<WorkEvents, 'onCommissions'> {
   readonly sql: Sql;
   readonly logger: Logger;
   readonly limits?: EvaluationLimits | undefined;
-  readonly onCommissions: (commissions: readonly NewCommission[]) => void;
 }
 
 /**
- * Evaluates waiting payments, one after the other. One that fails is logged and marked, so that the relay has it
- * evaluated again, and does not stop the others. A lost connection stops all of them.
+ * Evaluates waiting payments with all their rows, one after the other. One that fails is logged and marked, so that the relay
+ * has it evaluated again, and does not stop the others. A lost connection stops all of them.
  */
 export async function evaluateEach(
   { sql, logger, limits, onCommissions }: EvaluateEachDeps,
   paymentIds: readonly PaymentId[],
 ): Promise<{ readonly evaluated: number; readonly failed: number; readonly commissions: number }> {
   let [evaluated, failed, commissions] = [0, 0, 0];
-  const loaded = new Map<PaymentId, StoredPayment>();
-  try {
-    for (const payment of paymentIds.length === 0 ? [] : await loadPayments(sql, { paymentIds })) {
-      loaded.set(payment.paymentId, payment);
-    }
-  } catch (error) {
-    // One of them cannot be read: each is read alone.
-    if (isConnectionFailure(error)) throw error;
-  }
-  for (const paymentId of paymentIds) {
+  /** Calls `work` for a payment; returns undefined if it fails. */
+  const attempt = async <T>(paymentId: PaymentId, work: () => Promise<T>): Promise<T | undefined> => {
     throwIfCancelled();
     try {
-      const payment = loaded.get(paymentId) ?? (await loadPayments(sql, { paymentIds: [paymentId] }))[0];
-      if (payment === undefined) continue;
-      const applied = await evaluateAndApply(sql, payment, null, { limits });
-      onCommissions(applied.commissions);
-      commissions += applied.commissions.length;
-      evaluated += 1;
+      return await work();
     } catch (error) {
-      if (isConnectionFailure(error)) throw error;
+      if (isEnvironmentFault(error)) throw error;
       failed += 1;
       logger.error({
         paymentId,
@@ -88,7 +100,31 @@ export async function evaluateEach(
         msg: 'a waiting payment could not be evaluated; it is evaluated again later',
       });
       await markForRecheck(sql, paymentId);
+      return undefined;
     }
+  };
+  const evaluate = async (payment: StoredPayment) => {
+    const applied = await attempt(
+      payment.paymentId,
+      async () => await evaluateAndApply(sql, payment, null, { limits }),
+    );
+    if (applied === undefined) return;
+    onCommissions(applied.commissions);
+    commissions += applied.commissions.length;
+    evaluated += 1;
+  };
+  let loaded: StoredPayment[] | undefined;
+  try {
+    loaded = paymentIds.length === 0 ? [] : await loadPayments(sql, { paymentIds });
+  } catch (error) {
+    // One of them cannot be read: each is read alone.
+    if (isEnvironmentFault(error)) throw error;
+  }
+  for (const payment of loaded ?? []) await evaluate(payment);
+  if (loaded !== undefined) return { evaluated, failed, commissions };
+  for (const paymentId of paymentIds) {
+    const rows = await attempt(paymentId, async () => await loadPayments(sql, { paymentIds: [paymentId] }));
+    for (const payment of rows ?? []) await evaluate(payment);
   }
   return { evaluated, failed, commissions };
 }

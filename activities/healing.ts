@@ -1,22 +1,18 @@
 import type { Logger } from 'pino';
 import { findBinding, markHealed } from '../src/db/healing.ts';
 import { findWaitingPayments } from '../src/db/payments.ts';
-import type { NewCommission } from '../src/db/evaluations.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
-import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
-import type { AppId, BindingId } from '../src/domain/ids.ts';
+import type { EvaluationLimits } from '../src/domain/evaluation.ts';
 import { evaluateEach } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
+import type { WorkEvents } from './work-events.ts';
 
-export interface HealingActivityDeps {
+export interface HealingActivityDeps extends Pick<WorkEvents, 'onCommissions' | 'onBindings'> {
   /** The operator's limits; the defaults of the domain if absent. */
   readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
   readonly logger: Logger;
-  readonly onCommissions: (commissions: readonly NewCommission[]) => void;
-  /** Called with bindings that a transfer created; they have to be healed, too. */
-  readonly onBindings: (bindings: readonly BindingId[], appId: AppId) => void;
 }
 
 const PAGE = 50;

@@ -3,10 +3,9 @@ import {
   closeAbandonedRequests,
   findPayoutRequest,
   findWaitingRequests,
-  matureCommission,
-  matureOverdue,
   settlePayoutRequest,
-} from '../src/db/ledger.ts';
+} from '../src/db/payout-requests.ts';
+import { matureCommission, matureOverdue } from '../src/db/maturing.ts';
 import { storePayoutCsv } from '../src/db/payout-csv.ts';
 import { inSpan } from '../src/config/tracing.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -14,14 +13,13 @@ import { isId } from '../src/domain/ids.ts';
 import type { PayoutRequestId } from '../src/domain/ids.ts';
 import type { SweepPage } from '../src/domain/workflow-contracts.ts';
 import { parseId } from './parse-id.ts';
+import type { WorkEvents } from './work-events.ts';
 
-export interface LedgerActivityDeps {
+export interface LedgerActivityDeps extends Pick<WorkEvents, 'onSettled'> {
   readonly sql: Sql;
   readonly logger: Logger;
   /** Commissions that one page of a sweep matures; 1,000 by default. */
   readonly sweepPage?: number;
-  /** Called after the commit of a payout request's outcome. */
-  readonly onSettled: (requestId: PayoutRequestId) => void;
 }
 
 /** Commissions that one page of a sweep matures, in one statement. */

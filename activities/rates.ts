@@ -1,24 +1,23 @@
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { Logger } from 'pino';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
-import type { NewCommission } from '../src/db/evaluations.ts';
 import { findConvertiblePayments, importRates } from '../src/db/rates.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { fetchRatesFile, RatesAddressWrong, RatesUnavailable } from '../src/rates/fetch-rates.ts';
 import { readRatesFile } from '../src/rates/read-rates-file.ts';
-import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
+import type { EvaluationLimits } from '../src/domain/evaluation.ts';
 import type { ConvertPage, RatesResult } from '../src/domain/workflow-contracts.ts';
 import { evaluateEach } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
+import type { WorkEvents } from './work-events.ts';
 
-export interface RatesActivityDeps {
+export interface RatesActivityDeps extends Pick<WorkEvents, 'onCommissions'> {
   /** The operator's limits; the defaults of the domain if absent. */
   readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
   readonly logger: Logger;
   /** Address of the daily file; null when none is fetched. */
   readonly ratesUrl: string | null;
-  readonly onCommissions: (commissions: readonly NewCommission[]) => void;
 }
 
 const PAGE = 50;

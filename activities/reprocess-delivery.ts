@@ -5,12 +5,12 @@ import { appendEventFacts } from '../src/db/events.ts';
 import type { AppendedFacts } from '../src/db/events.ts';
 import { loadPayments } from '../src/db/payments.ts';
 import type { NewCommission } from '../src/db/evaluations.ts';
-import { raiseOutcome, findReading } from '../src/db/reprocess.ts';
-import type { DeliveryNames } from '../src/db/reprocess.ts';
+import { raiseOutcome, findReading } from '../src/db/reprocess-deliveries.ts';
+import type { DeliveryNames } from '../src/db/reprocess-deliveries.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
-import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
+import type { EvaluationLimits } from '../src/domain/evaluation.ts';
 import type { BindingId, ReprocessRunId } from '../src/domain/ids.ts';
 import {
   compareReadings,
@@ -165,7 +165,7 @@ export async function reprocessDelivery(
     }
   }
 
-  const ignoredReason = parsed.outcome === 'ignored' ? parsed.reason : null;
+  const ignoredReason = await context.ignoredReason();
   const status = appended === null ? 'duplicate' : ignoredReason === null ? 'processed' : 'ignored';
   const raised = isBetterOutcome(stored.processingStatus, status);
   if (status !== stored.processingStatus) changes.push(statusChange(stored, status, ignoredReason));

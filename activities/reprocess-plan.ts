@@ -1,7 +1,8 @@
 import { loggedError } from '../src/config/logger.ts';
 import { SecretUnreadable } from '../src/config/secret-box.ts';
-import { findDependencies } from '../src/db/reprocess.ts';
-import type { DeliveryPlan, NextDelivery, ReprocessRun } from '../src/db/reprocess.ts';
+import { findDependencies } from '../src/db/reprocess-deliveries.ts';
+import type { ReprocessRun } from '../src/db/reprocess.ts';
+import type { DeliveryPlan, NextDelivery } from '../src/db/reprocess-deliveries.ts';
 import { violatedConstraint } from '../src/db/sql.ts';
 import type { DryRun } from '../src/db/with-rollback.ts';
 import type { DeliveryId } from '../src/domain/ids.ts';

@@ -1,21 +1,23 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
 import type { Logger } from 'pino';
-import type { NewCommission } from '../src/db/evaluations.ts';
 import {
   advanceReprocessRun,
   cancelReprocessRun,
-  findNextDeliveries,
-  findPlannedDeliveries,
   findReprocessRun,
   finishReprocessRun,
-  markApplied,
   recordReprocessError,
-  recordPlans,
 } from '../src/db/reprocess.ts';
-import type { ReprocessRun, ReprocessedDelivery } from '../src/db/reprocess.ts';
-import { isConnectionFailure } from '../src/db/sql.ts';
+import {
+  findNextDeliveries,
+  findPlannedDeliveries,
+  markApplied,
+  recordPlans,
+} from '../src/db/reprocess-deliveries.ts';
+import type { ReprocessRun } from '../src/db/reprocess.ts';
+import type { ReprocessedDelivery } from '../src/db/reprocess-deliveries.ts';
+import { isEnvironmentFault } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
-import type { AppId, BindingId, DeliveryId } from '../src/domain/ids.ts';
+import type { DeliveryId } from '../src/domain/ids.ts';
 import type { ReprocessProgress } from '../src/domain/workflow-contracts.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { DeliveryContext } from './delivery-context.ts';
@@ -24,12 +26,11 @@ import { parseId } from './parse-id.ts';
 import { reprocessDelivery } from './reprocess-delivery.ts';
 import { failedAt, planPage, refusalOf } from './reprocess-plan.ts';
 import type { PlanDeps } from './reprocess-plan.ts';
+import type { WorkEvents } from './work-events.ts';
 
-export interface ReprocessActivityDeps extends PlanDeps {
+export interface ReprocessActivityDeps extends PlanDeps, Pick<WorkEvents, 'onCommissions' | 'onBindings'> {
   readonly sql: Sql;
   readonly logger: Logger;
-  readonly onCommissions: (commissions: readonly NewCommission[]) => void;
-  readonly onBindings: (bindings: readonly BindingId[], appId: AppId) => void;
 }
 
 const PAGE = 20;
@@ -59,7 +60,7 @@ async function apply(
       msg: 'delivery reprocessed',
     });
   } catch (error) {
-    const isFinal = isCancelled && !isConnectionFailure(error);
+    const isFinal = isCancelled && !isEnvironmentFault(error);
     const refusal = refusalOf(error) ?? (isFinal ? causeForFounder(error) : undefined);
     if (refusal === undefined) throw failedAt(deliveryId, error);
     await markApplied(sql, reprocessRunId, deliveryId, refusal);

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { finishRetention, removeExpired } from '../src/db/retention.ts';
+import { databaseClock } from '../src/db/clock.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { DEFAULT_RETENTION } from '../src/domain/retention.ts';
 import type { RetentionKind, RetentionSettings } from '../src/domain/retention.ts';
@@ -36,7 +37,7 @@ export function createRetentionActivities({
       for (let batch = 0; batch < BATCHES && next !== null; batch += 1) {
         throwIfCancelled();
         const done = await removeExpired(sql, kind, retention, {
-          now: Date.now(),
+          now: await databaseClock(sql),
           limit: BATCH,
           after: next,
         });

@@ -8,8 +8,8 @@ import {
   loadMessageToSend,
   postponeMessage,
   recordWebhookAttempt,
-} from '../src/db/webhook-messages.ts';
-import type { MessageToSend, Postponement } from '../src/db/webhook-messages.ts';
+} from '../src/db/webhook-attempts.ts';
+import type { MessageToSend, Postponement } from '../src/db/webhook-attempts.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { AccountId, WebhookEndpointId } from '../src/domain/ids.ts';
 import { RETRY_DELAYS_MS, retryDelayMs } from '../src/domain/outgoing-webhooks.ts';

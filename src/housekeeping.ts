@@ -5,6 +5,7 @@ import { destroyExpiredAddressKeys } from './db/address-keys.ts';
 import { deleteExpiredCreatorSessions } from './db/creator-sessions.ts';
 import { deleteExpiredOperatorSessions } from './db/operator-sessions.ts';
 import { deleteExpiredSessions } from './db/sessions.ts';
+import { databaseClock } from './db/clock.ts';
 import type { Sql } from './db/sql.ts';
 import { analyzeGrownTables } from './db/statistics.ts';
 
@@ -14,12 +15,12 @@ const STATISTICS_PAUSE_MS = 5_000;
 
 /**
  * Destroys expired address keys and hashes every minute, in every process, and deletes expired sessions. It does not use
- * Temporal, because they must be destroyed on time also while Temporal is away. The workflow `retention` removes all other expired data.
+ * Temporal, because they must be destroyed on time also while Temporal is unavailable. The workflow `retention` removes all other expired data.
  */
 export function startHousekeeping(sql: Sql, logger: Logger): BackgroundLoop {
   return startBackgroundLoop(
     async () => {
-      const now = Date.now();
+      const now = await databaseClock(sql);
       await destroyExpiredAddressKeys(sql, now);
       await deleteExpiredSessions(sql, now);
       await deleteExpiredCreatorSessions(sql, now);

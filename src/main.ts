@@ -1,4 +1,4 @@
-import { requireNode } from './config/node-version.ts';
+import { requireRuntime } from './config/node-version.ts';
 
-requireNode();
+requireRuntime();
 await import('./start.ts');

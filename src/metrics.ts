@@ -1,4 +1,3 @@
-import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { DeliveryObserver } from '../activities/delivery.ts';
@@ -12,6 +11,9 @@ import type { Sql } from './db/sql.ts';
 import { ATTEMPT_RESULTS } from './domain/outgoing-webhooks.ts';
 import type { AttemptResult } from './domain/outgoing-webhooks.ts';
 import type { ReadinessCheck, RequestObserver } from './http/deps.ts';
+import { withDeadline } from './lib/deadline.ts';
+import { createLimitedServer, SERVER_LIMITS } from './http-server.ts';
+import type { ServerLimits } from './http-server.ts';
 import { listen } from './lib/listen.ts';
 
 /** Upper bounds of the histogram of request times, seconds. */
@@ -20,6 +22,12 @@ const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 const DELIVERY_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 600, 3_600, 86_400];
 /** The same for one step of a delivery. */
 const STEP_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
+
+/** Few programs read the metrics. */
+const METRICS_LIMITS: ServerLimits = { ...SERVER_LIMITS, connections: 100, connectionsPerAddress: 100 };
+
+/** How long a reader waits for what the database says, ms. Prometheus gives up after 10 s, and then has nothing at all. */
+const GAUGES_MS = 1_500;
 
 /** The metrics of one process for Prometheus. */
 export interface Metrics {
@@ -172,12 +180,39 @@ export function createMetrics(deps: {
     registers: [registry],
   });
 
-  async function updateGauges(): Promise<void> {
+  function updateUsage(): void {
     const usage = deps.sql.usage();
     for (const state of ['busy', 'idle', 'max'] as const) connections.set({ state }, usage[state]);
     waiting.set(usage.waiting);
+  }
+
+  /** The update in progress. While the database does not respond, readers wait for the same one. */
+  let updating: Promise<void> | null = null;
+
+  /** Updates the gauges for at most `GAUGES_MS`. What the database has not said by then keeps its last value. */
+  async function updateInTime(): Promise<void> {
+    updateUsage();
+    updating ??= updateGauges().finally(() => {
+      updating = null;
+    });
+    let isAnswered = false;
+    const readiness = updateReadiness().finally(() => {
+      isAnswered = true;
+    });
+    const done = Promise.all([readiness, updating]);
+    await withDeadline(GAUGES_MS, async () => {
+      await done;
+    }).catch(() => {});
+    // Only the database can keep the check waiting.
+    if (!isAnswered) ready.set({ check: 'database' }, 0);
+  }
+
+  async function updateReadiness(): Promise<void> {
     for (const { name, ok } of await deps.readiness()) ready.set({ check: name }, ok ? 1 : 0);
-    // tributary_ready reports a database that is away; the gauges keep their last values.
+  }
+
+  async function updateGauges(): Promise<void> {
+    // tributary_ready reports a database that is unavailable; the gauges keep their last values.
     const backlog = await readBacklog(deps.sql).catch(() => undefined);
     if (backlog === undefined) return;
     for (const [name, value] of Object.entries(backlog)) backlogGauges[name as keyof Backlog].set(value);
@@ -207,8 +242,8 @@ export function createMetrics(deps: {
     observeExport: (result) => exported.inc({ result }),
     observeWebhook: (result) => sent.inc({ result }),
     text: async () => {
-      await updateGauges();
-      return (await registry.metrics()) + (await readSdkMetrics(deps.sdkMetricsAddress));
+      const [ofSdk] = await Promise.all([readSdkMetrics(deps.sdkMetricsAddress), updateInTime()]);
+      return (await registry.metrics()) + ofSdk;
     },
     contentType: registry.contentType,
   };
@@ -220,9 +255,10 @@ const SDK_METRICS_TIMEOUT_MS = 1_000;
 async function readSdkMetrics(address: string | null): Promise<string> {
   if (address === null) return '';
   try {
-    const signal = AbortSignal.timeout(SDK_METRICS_TIMEOUT_MS);
-    const response = await fetch(`http://${address}/metrics`, { signal });
-    return response.ok ? await response.text() : '';
+    return await withDeadline(SDK_METRICS_TIMEOUT_MS, async ({ signal }) => {
+      const response = await fetch(`http://${address}/metrics`, { signal });
+      return response.ok ? await response.text() : '';
+    });
   } catch {
     return '';
   }
@@ -246,7 +282,8 @@ async function readinessReport(
 
 /** Serves `GET /metrics` and `GET /readyz` on a separate port, so that the API's port can be public and this one private. */
 export async function serveMetrics(metrics: Metrics, host: string, port: number): Promise<MetricsServer> {
-  const server = createServer((request, response) => {
+  const server = createLimitedServer(METRICS_LIMITS);
+  server.on('request', (request, response) => {
     const send = (status: number, contentType: string, text: string) =>
       response.writeHead(status, { 'content-type': contentType }).end(text);
     const fail = () => response.writeHead(500).end();

@@ -1,23 +1,54 @@
 import type { Logger } from 'pino';
 import type { TemporalConnection } from '../temporal/connection.ts';
 import { arePayoutsStopped } from './db/payout-stops.ts';
+import { faultOf } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
 import type { ReadinessCheck } from './http/deps.ts';
 
 export interface ReadinessDeps {
   readonly sql: Sql;
   readonly connection: Pick<TemporalConnection, 'problem' | 'setUpProblem'>;
+  /** Returns what SECRETS_KEY lacks, or null. Throws when the database has never said what is stored. */
   readonly checkSecrets: () => Promise<string | null>;
+  /** Returns what is wrong with the clock, or null. Throws when the database is unavailable. */
+  readonly checkClock: () => Promise<string | null>;
   readonly logger: Logger;
+  /** Whether a process may become ready without a key that stored secrets need. */
+  readonly acceptsLostKeys?: boolean | undefined;
 }
 
+const databaseCheck = (detail: string | null): ReadinessCheck => ({
+  name: 'database',
+  ok: detail === null,
+  detail,
+  optional: false,
+});
+
+/** Returns whether the database responds and accepts writes. */
 async function checkDatabase(sql: Sql): Promise<ReadinessCheck> {
   try {
-    await sql`select 1 as ok`;
-    return { name: 'database', ok: true, detail: null, optional: false };
-  } catch {
-    return { name: 'database', ok: false, detail: 'Postgres does not respond', optional: false };
+    const { inRecovery, readOnly } = await sql.one<{ inRecovery: boolean; readOnly: boolean }>`
+      select pg_is_in_recovery() as in_recovery, current_setting('transaction_read_only')::boolean as read_only`;
+    if (!readOnly && !inRecovery) return databaseCheck(null);
+    // The name in DATABASE_URL may lead to another server by now.
+    sql.renew();
+    return databaseCheck(inRecovery ? IN_RECOVERY : READ_ONLY);
+  } catch (error) {
+    return databaseCheck(
+      faultOf(error)?.problem ?? 'Postgres refuses the question whether it accepts writes',
+    );
   }
+}
+
+const IN_RECOVERY =
+  'Postgres is a standby, or was demoted to one: it accepts no writes. Promote it, or let DATABASE_URL lead to the primary.';
+const READ_ONLY =
+  'Postgres accepts no writes: default_transaction_read_only is on, for the server, the database or the role.';
+
+/** Returns the check of what Postgres has refused lately, although it responds: a full disk, a missing permission. */
+function checkStatements(sql: Sql): ReadinessCheck {
+  const detail = sql.recentProblem();
+  return { name: 'database_statements', ok: detail === null, detail, optional: true };
 }
 
 const PAYOUTS_STOPPED =
@@ -33,13 +64,37 @@ async function checkPayouts(sql: Sql): Promise<ReadinessCheck | null> {
   }
 }
 
-/** Returns the check of the encryption keys, of which `problem` says what is missing. */
-const secretsCheck = (problem: string | null): ReadinessCheck => ({
+/** Returns what the encryption keys lack, or that this is not known. */
+async function secretsProblem(check: () => Promise<string | null>): Promise<string | null> {
+  try {
+    return await check();
+  } catch (error) {
+    const why = faultOf(error)?.problem ?? 'Postgres refuses the question which keys are needed';
+    return `it was never checked whether SECRETS_KEY opens the stored secrets: ${why}`;
+  }
+}
+
+/**
+ * Returns the check of the encryption keys, of which `problem` says what is missing. A process that has never had them all, or
+ * never knew, is not ready, so that a rolling update with a wrong `SECRETS_KEY` stops at its first process.
+ */
+const secretsCheck = (problem: string | null, isOptional: boolean): ReadinessCheck => ({
   name: 'secrets',
   ok: problem === null,
   detail: problem,
-  optional: true,
+  optional: isOptional,
 });
+
+/** Returns whether the clock agrees with that of the database; nothing when the database does not say. */
+async function clockCheck(check: () => Promise<string | null>): Promise<ReadinessCheck[]> {
+  try {
+    const detail = await check();
+    // Postgres's clock may be the wrong one. A check that is not optional would then take all processes out.
+    return [{ name: 'clock', ok: detail === null, detail, optional: true }];
+  } catch {
+    return [];
+  }
+}
 
 /** How long a result is used again, so that anybody may ask as often as they like. */
 const REUSE_MS = 250;
@@ -55,19 +110,24 @@ function reused<T>(check: () => Promise<T>): () => Promise<T> {
 }
 
 /**
- * Returns the check of what a process needs to serve. What only the database can say is not listed while it is away.
+ * Returns the check of what a process needs to serve. What only the database can say is not listed while it is unavailable.
  */
 export function createReadiness({
   sql,
   connection,
   checkSecrets,
+  checkClock,
   logger,
+  acceptsLostKeys = false,
 }: ReadinessDeps): () => Promise<ReadinessCheck[]> {
   let couldPay = true;
+  let couldRead = acceptsLostKeys;
   return reused(async () => {
     const { problem, setUpProblem } = connection;
     const database = await checkDatabase(sql);
-    const secrets = database.ok ? [secretsCheck(await checkSecrets())] : [];
+    const lacking = database.ok ? await secretsProblem(checkSecrets) : null;
+    if (database.ok && lacking === null) couldRead = true;
+    const secrets = database.ok ? [secretsCheck(lacking, couldRead)] : [];
     const payouts = database.ok ? await checkPayouts(sql) : null;
     if (payouts !== null) {
       if (couldPay && !payouts.ok) logger.warn({ msg: PAYOUTS_STOPPED });
@@ -76,6 +136,7 @@ export function createReadiness({
     return [
       ...secrets,
       database,
+      ...(database.ok ? [checkStatements(sql), ...(await clockCheck(checkClock))] : []),
       ...(payouts === null ? [] : [payouts]),
       // Without Temporal webhooks are stored and processed later. What its set-up lacks delays nothing.
       { name: 'temporal', ok: problem === null, detail: problem, optional: true },

@@ -13,7 +13,8 @@ export interface SecretsCheckDeps {
 
 /**
  * Returns a check of whether SECRETS_KEY opens every stored secret that the service needs. The check returns what is missing, for the
- * operator, or null, and queries the database at most every 30 s. It throws when the database is away.
+ * operator, or null, and queries the database at most every 30 s. While the database does not say, the last result stays. It
+ * throws if there is none.
  */
 export function createSecretsCheck({
   sql,
@@ -23,8 +24,14 @@ export function createSecretsCheck({
   let last: { readonly at: number; readonly problem: string | null } | null = null;
 
   return async () => {
-    if (last !== null && Date.now() - last.at < CHECK_PAUSE_MS) return last.problem;
-    const stored = await countSecretsByKey(sql);
+    if (last !== null && performance.now() - last.at < CHECK_PAUSE_MS) return last.problem;
+    let stored;
+    try {
+      stored = await countSecretsByKey(sql);
+    } catch (error) {
+      if (last === null) throw error;
+      return last.problem;
+    }
     const lost = stored.filter((key) => !secretBox.keyIds.includes(key.encryptionKeyId));
     const keys = lost.map(({ encryptionKeyId, secrets, erasures }) => {
       const what = [
@@ -39,7 +46,7 @@ export function createSecretsCheck({
       : 'restore it, or set those webhook secrets again';
     const problem = keys.length === 0 ? null : `SECRETS_KEY lacks ${keys.join(', ')}: ${advice}`;
     if (problem !== null && last?.problem !== problem) logger.error({ msg: problem });
-    last = { at: Date.now(), problem };
+    last = { at: performance.now(), problem };
     return problem;
   };
 }

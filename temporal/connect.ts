@@ -1,6 +1,7 @@
 import { Connection } from '@temporalio/client';
 import { NativeConnection } from '@temporalio/worker';
 import type { NativeConnectionOptions } from '@temporalio/worker';
+import { startDeadline } from '../src/lib/deadline.ts';
 import { GRPC, grpcCode, reasonOf } from './grpc-errors.ts';
 import { ensureNamespace } from './namespace.ts';
 
@@ -49,17 +50,17 @@ async function connectInTime(
   options: NativeConnectionOptions,
   signal: AbortSignal,
 ): Promise<NativeConnection> {
+  const deadline = startDeadline(CONNECT_DEADLINE_MS, signal);
   const connecting = NativeConnection.connect(options);
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_DEADLINE_MS)]);
-  return await new Promise<NativeConnection>((resolve, reject) => {
-    const giveUp = () => {
-      reject(new Error('the server accepts connections and does not respond'));
-      connecting.then((connection) => connection.close()).catch(() => {});
-    };
-    if (limit.aborted) giveUp();
-    limit.addEventListener('abort', giveUp);
-    connecting.then(resolve, reject).finally(() => limit.removeEventListener('abort', giveUp));
-  });
+  try {
+    return await deadline.race(connecting);
+  } catch (error) {
+    if (!deadline.signal.aborted) throw error;
+    connecting.then((connection) => connection.close()).catch(() => {});
+    throw new Error('the server accepts connections and does not respond', { cause: error });
+  } finally {
+    deadline.end();
+  }
 }
 
 /**

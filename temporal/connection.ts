@@ -13,7 +13,7 @@ import { ServerSetUp } from './set-up.ts';
 import type { Tracing } from './tracing.ts';
 import { createWorkers } from './worker.ts';
 import type { Workers } from './worker.ts';
-import type { KnownSearchAttributes } from './workflow-starter.ts';
+import type { KnownSearchAttributes } from './start.ts';
 
 const CONNECT_PAUSE_MS = 1_000;
 const HEALTH_PAUSE_MS = 2_000;
@@ -27,6 +27,17 @@ export interface TemporalConnectionSettings {
   readonly namespace: string;
   /** The task queue of awaited work. Background work has one of its own. */
   readonly taskQueue: string;
+  /** Empty in tests that share one server. */
+  readonly schedules: readonly ScheduledWorkflow[];
+  /** How often missing search attributes and Schedules are restored, as after the server was wiped; a minute by default. */
+  readonly setUpPauseMs?: number;
+  readonly logger: Logger;
+  /** Null or missing when no traces are sent. */
+  readonly tracing?: Tracing | null | undefined;
+}
+
+/** What a process does with its connection. */
+export interface TemporalUse {
   /** Null in a process that only serves the API. */
   readonly worker: {
     readonly bundle: () => Promise<WorkflowBundle>;
@@ -34,15 +45,8 @@ export interface TemporalConnectionSettings {
     /** Awaited before each activity of background work. */
     readonly beforeBackground: () => Promise<void>;
   } | null;
-  /** Empty in tests that share one server. */
-  readonly schedules: readonly ScheduledWorkflow[];
-  /** How often missing search attributes and Schedules are restored, as after the server was wiped; a minute by default. */
-  readonly setUpPauseMs?: number;
-  readonly logger: Logger;
   /** Called when the server has another namespace of the same name than before: it was wiped or replaced. */
   readonly onNewServer?: () => void;
-  /** Null or missing when no traces are sent. */
-  readonly tracing?: Tracing | null | undefined;
 }
 
 /** Rejects when a call takes longer: the SDK repeats one that fails for a while, whatever its deadline is. */
@@ -61,7 +65,7 @@ async function within<T>(ms: number, call: Promise<T>): Promise<T> {
 }
 
 /**
- * A process's connection to Temporal. In the background it connects, runs the worker, checks the server's health, and
+ * A process's connection to Temporal. Once started, it connects in the background, runs the worker, checks the server's health, and
  * sets up what is missing on the server. The service accepts and stores deliveries meanwhile. A set-up that fails is
  * reported and does not affect the health: deliveries need only the server and the worker.
  */
@@ -69,7 +73,8 @@ export class TemporalConnection {
   readonly #settings: TemporalConnectionSettings;
   readonly #stopping = new AbortController();
   readonly #setUp: ServerSetUp;
-  readonly #watching: Promise<void>;
+  #use: TemporalUse = { worker: null };
+  #watching: Promise<void> = Promise.resolve();
   #connection: NativeConnection | undefined;
   #client: Client | null = null;
   #workers: Workers | undefined;
@@ -86,6 +91,11 @@ export class TemporalConnection {
     this.#settings = settings;
     this.#setUp = new ServerSetUp(settings.logger);
     installSdkRuntime(settings.logger);
+  }
+
+  /** Begins to connect, and to run the worker. Called once. */
+  start(use: TemporalUse): void {
+    this.#use = use;
     this.#watching = this.#watch();
   }
 
@@ -139,7 +149,7 @@ export class TemporalConnection {
     }
   }
 
-  /** Restores now what the server lacks, instead of within a minute. Does nothing while the server is away. */
+  /** Restores now what the server lacks, instead of within a minute. Does nothing while the server is unavailable. */
   setUpNow(): void {
     const [connection, client] = [this.#connection, this.#client];
     if (connection !== undefined && client !== null) {
@@ -162,7 +172,7 @@ export class TemporalConnection {
 
   async #watch(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const needsWorker = this.#settings.worker !== null && this.#workers === undefined;
+      const needsWorker = this.#use.worker !== null && this.#workers === undefined;
       if (this.#connection === undefined || this.#client === null || needsWorker) {
         if (!(await this.#tryToConnect())) await this.#pause(CONNECT_PAUSE_MS);
         continue;
@@ -173,7 +183,7 @@ export class TemporalConnection {
   }
 
   async #tryToConnect(): Promise<boolean> {
-    const { connection, namespace, worker, logger } = this.#settings;
+    const { connection, namespace, logger } = this.#settings;
     const { signal } = this.#stopping;
     try {
       this.#connection ??= await connectToTemporal(connection, namespace, signal);
@@ -202,7 +212,7 @@ export class TemporalConnection {
     this.#problem = null;
     this.#setUp.start({ ...this.#settings, connection: this.#connection, client: this.#client });
     const { taskQueue } = this.#settings;
-    logger.info({ namespace, taskQueue, worker: worker !== null, msg: 'connected to Temporal' });
+    logger.info({ namespace, taskQueue, worker: this.#use.worker !== null, msg: 'connected to Temporal' });
     return true;
   }
 
@@ -216,7 +226,8 @@ export class TemporalConnection {
   }
 
   async #runWorker(connection: NativeConnection): Promise<void> {
-    const { namespace, taskQueue, worker, tracing, logger } = this.#settings;
+    const { namespace, taskQueue, tracing, logger } = this.#settings;
+    const { worker } = this.#use;
     if (worker === null) return;
     this.#workers = await createWorkers({
       connection,
@@ -239,7 +250,7 @@ export class TemporalConnection {
   }
 
   async #checkHealth(connection: NativeConnection, client: Client): Promise<void> {
-    const { logger, namespace, setUpPauseMs = SETUP_PAUSE_MS, onNewServer } = this.#settings;
+    const { logger, namespace, setUpPauseMs = SETUP_PAUSE_MS } = this.#settings;
     try {
       const found = await within(
         HEALTH_DEADLINE_MS,
@@ -267,7 +278,7 @@ export class TemporalConnection {
           namespace,
           msg: 'the Temporal server is a new one: open work is started again from the database',
         });
-        onNewServer?.();
+        this.#use.onNewServer?.();
       }
     } catch (error) {
       if (this.#isHealthy) {

@@ -7,14 +7,15 @@ import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import { claimErasures } from '../src/db/erasures.ts';
-import { claimWebhookMessages } from '../src/db/webhook-messages.ts';
-import type { ClaimedMessage } from '../src/db/webhook-messages.ts';
+import { claimWebhookMessages } from '../src/db/webhook-attempts.ts';
+import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { AccountId, AppId, BindingId } from '../src/domain/ids.ts';
 import { BACKGROUND_CONCURRENCY } from './worker.ts';
-import type { RelayedStart, TemporalWorkflowStarter } from './workflow-starter.ts';
+import type { RelayedStart } from './awaited-delivery.ts';
+import type { TemporalWorkflowStarter } from './workflow-starter.ts';
 
 /** Work without an outcome for this long has its workflow started again. */
 const OVERDUE_MS = 30_000;
@@ -197,9 +198,9 @@ export function startRelay({
     ]);
     const conversions = await convert();
     const reprocessRuns = await claimReprocessRuns(sql, overdueMs, PAGE);
-    for (const { id, isCancelled } of reprocessRuns) workflows.startReprocess(id, isCancelled);
+    for (const run of reprocessRuns) workflows.startReprocess(run);
     const erasures = await claimErasures(sql, overdueMs, PAGE);
-    for (const erasureId of erasures) workflows.startErasure(erasureId);
+    for (const erasure of erasures) workflows.startErasure(erasure);
     if (deliveries.count + heals.count + conversions + reprocessRuns.length + erasures.length > 0) {
       logger.info({
         deliveries: deliveries.count,

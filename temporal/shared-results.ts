@@ -19,23 +19,33 @@ export function sendResult(sql: Sql, result: SharedResult): void {
   notify(sql, CHANNEL, JSON.stringify(result)).catch(() => {});
 }
 
+/** What happens with what arrives. */
+export interface ResultHandlers {
+  readonly onResult: (result: SharedResult) => void;
+  /** Another process asks to recover (`askToRecover`). */
+  readonly onRecover: () => void;
+}
+
 export interface ResultListener {
+  /** Passes on what arrives from now on. */
+  readonly passTo: (handlers: ResultHandlers) => void;
   /** Whether results of other processes arrive as far as is known. */
   readonly isListening: () => boolean;
   readonly stop: () => Promise<void>;
 }
 
-/** Listens to the results of other processes, and to the request to recover (`askToRecover`). */
-export function listenToResults(
-  databaseUrl: string,
-  onResult: (result: SharedResult) => void,
-  onRecover: () => void = () => {},
-): ResultListener {
-  return listenTo({ url: databaseUrl, channel: CHANNEL }, (payload) => {
+/** Listens to the results of other processes, and to the request to recover. */
+export function listenToResults(databaseUrl: string): ResultListener {
+  let handlers: ResultHandlers | undefined;
+  const { isListening, stop } = listenTo({ url: databaseUrl, channel: CHANNEL }, (payload) => {
     const result = parse(payload);
-    if (result === 'recover') onRecover();
-    else if (result !== null) onResult(result);
+    if (result === 'recover') handlers?.onRecover();
+    else if (result !== null) handlers?.onResult(result);
   });
+  const passTo = (given: ResultHandlers): void => {
+    handlers = given;
+  };
+  return { passTo, isListening, stop };
 }
 
 /** Returns null for a payload of another version. */

@@ -3,8 +3,7 @@ import type { DeliveryActivities } from '../activities/delivery.ts';
 import { outcomeDetails } from './details.ts';
 import { Fallback } from './fallback.ts';
 import { FAST_PATH, UNTIL_DONE } from './options.ts';
-import { DELIVERY_STEPS } from '../src/domain/delivery.ts';
-import type { DeliveryOutcome } from '../src/domain/delivery.ts';
+import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
 import type { DeliveryInput } from '../src/domain/workflow-contracts.ts';
 
 const fast = proxyLocalActivities<Pick<DeliveryActivities, 'processDelivery'>>(FAST_PATH);
@@ -12,7 +11,7 @@ const steps = proxyActivities<DeliveryActivities>(UNTIL_DONE);
 
 /**
  * Processes one webhook delivery. The fast path runs the six steps in one local activity. When it fails, the same six
- * functions run one by one as activities that retry without limit. The UI then lists the delivery under
+ * functions run one by one as activities that retry without limit, until one has the outcome. The UI then lists the delivery under
  * `DeliveryState STARTS_WITH "stuck:"` with its step, attempt and last failure; it continues automatically.
  */
 export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryOutcome> {
@@ -25,15 +24,24 @@ export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryO
   } catch (error) {
     failure = error;
   }
-  for (const step of DELIVERY_STEPS) {
+  const untilDone = async <T extends DeliveryOutcome | null>(
+    step: DeliveryStep,
+    run: (id: string) => Promise<T>,
+  ): Promise<T> => {
     await fallback.markStuck(step, failure);
-    const outcome = await steps[step](deliveryId);
+    const outcome = await run(deliveryId);
     if (outcome !== null) {
       fallback.markHealed(step, failure);
       fallback.report(outcomeDetails(outcome));
-      return outcome;
     }
-  }
-  // Unreachable, because the last step always has an outcome; the return type needs it.
-  return { status: 'duplicate' };
+    return outcome;
+  };
+  return (
+    (await untilDone('verify', steps.verify)) ??
+    (await untilDone('storeRaw', steps.storeRaw)) ??
+    (await untilDone('normalize', steps.normalize)) ??
+    (await untilDone('dedupe', steps.dedupe)) ??
+    (await untilDone('attribute', steps.attribute)) ??
+    (await untilDone('writeCommission', steps.writeCommission))
+  );
 }

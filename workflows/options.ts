@@ -37,7 +37,7 @@ export const UNTIL_DONE: ActivityOptions = {
   retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '1m' },
 };
 
-/** Work that may fail for today: five attempts within a quarter of an hour, 10 s, 40 s, 3 min and 11 min apart. */
+/** Work that the next run of its Schedule does if it fails: five attempts within a quarter of an hour, 10 s, 40 s, 3 min and 11 min apart. */
 export const FIVE_ATTEMPTS: ActivityOptions = {
   ...ENDS_SOON,
   startToCloseTimeout: '1m',

@@ -94,7 +94,10 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
       if (isEmpty) {
         if (!mayCreate) throw noSchema(url);
         deps.stderr('Creating the schema in the empty database.\n');
-        await asOwner(database, async (ownerUrl) => await migrate(ownerUrl));
+        await asOwner(
+          database,
+          async (ownerUrl) => await migrate(ownerUrl, (line) => deps.stderr(`${line}\n`)),
+        );
       }
       return await work(sql, database);
     } finally {

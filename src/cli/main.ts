@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { requireNode } from '../config/node-version.ts';
+import { requireRuntime } from '../config/node-version.ts';
 
-requireNode();
+requireRuntime();
 await import('./run.ts');

@@ -1,6 +1,6 @@
 import { neutralizeFormula } from '../db/payout-csv.ts';
-import { FINDING_KINDS } from '../domain/reconcile.ts';
-import type { Finding, FindingKind } from '../domain/reconcile.ts';
+import { FINDING_KINDS } from '../domain/reconcile-findings.ts';
+import type { Finding, FindingKind } from '../domain/reconcile-findings.ts';
 import { CAUSE_EXPLANATIONS } from '../domain/likely-causes.ts';
 import { formatMinor } from '../domain/money.ts';
 import type { ExportComparison, FeedableFinding } from '../reconcile/compare-export.ts';

@@ -1,11 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  findReprocessRun,
-  listReprocessChanges,
-  listReprocessedCommissions,
-  sumReprocessed,
-} from '../db/reprocess.ts';
-import type { ReprocessRun, ReprocessedCommission, ReprocessFinding } from '../db/reprocess.ts';
+import { findReprocessRun, listReprocessedCommissions, sumReprocessed } from '../db/reprocess.ts';
+import { listReprocessChanges } from '../db/reprocess-changes.ts';
+import type { ReprocessRun, ReprocessedCommission } from '../db/reprocess.ts';
+import type { ReprocessFinding } from '../db/reprocess-changes.ts';
 import type { Sql } from '../db/sql.ts';
 import type { ReprocessRunId } from '../domain/ids.ts';
 import type { ReprocessChange } from '../domain/reprocess.ts';

@@ -28,6 +28,8 @@ export interface Install {
   readonly affiliateCode: string | null;
   /** Epoch ms, by the device's clock. */
   readonly firstOpenAt: number;
+  /** When the code was entered; the time of the request if the client does not say. Epoch ms. */
+  readonly codeEnteredAt: number;
   /** The client's address and the time of the request (epoch ms), if a deferred match is requested; else null. */
   readonly deferred: { readonly address: string; readonly now: number } | null;
   /** The SDK and its version, such as `web/0.1.0`. */
@@ -68,10 +70,10 @@ async function attribute(
   install: Install,
 ): Promise<InstallResult> {
   const { sql } = deps;
-  const { appId, deviceId, firstOpenAt, sdk } = install;
+  const { appId, deviceId, firstOpenAt, codeEnteredAt, sdk } = install;
   return await retryUntilVisible(async (): Promise<InstallResult | undefined> => {
     const candidates = await findInstallCandidates(sql, install);
-    const touch = chooseTouch({ ...candidates, deviceId, firstOpenAt });
+    const touch = chooseTouch({ ...candidates, deviceId, firstOpenAt, codeEnteredAt });
     const { attribution, rememberedUsers } = candidates;
     if (attribution !== null) {
       if (touch !== null && !isSameTouch(attribution, touch)) {

@@ -1,5 +1,5 @@
-import { closePayoutRequest, findPayoutRequest, openPayoutRequest } from '../db/ledger.ts';
-import type { PayoutRequest } from '../db/ledger.ts';
+import { closePayoutRequest, findPayoutRequest, openPayoutRequest } from '../db/payout-requests.ts';
+import type { PayoutRequest } from '../db/payout-requests.ts';
 import { arePayoutsStopped } from '../db/payout-stops.ts';
 import { newId } from '../db/new-id.ts';
 import { readPayoutCsv, EMPTY_PAYOUT_CSV } from '../db/payout-csv.ts';

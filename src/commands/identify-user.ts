@@ -1,6 +1,6 @@
 import { bindUser } from '../db/bindings.ts';
 import { identifierHasher } from '../db/erased-identifiers.ts';
-import type { AppId, AttributionId } from '../domain/ids.ts';
+import type { AffiliateId, AppId, AttributionId } from '../domain/ids.ts';
 import type { CommandDeps } from './deps.ts';
 import { healBinding } from './heal-binding.ts';
 import { findSignatureProblem } from './verify-signature.ts';
@@ -20,7 +20,8 @@ export interface Identification {
 }
 
 export type IdentificationResult =
-  | { readonly kind: 'bound'; readonly attributionId: AttributionId }
+  /** The attribution of the device. It does not say whether the user is bound to it or to another one, or was erased. */
+  | { readonly kind: 'bound'; readonly attributionId: AttributionId; readonly affiliateId: AffiliateId }
   /** The pair is stored, and bound when the install of the device is reported. Of an erased user, nothing is stored. */
   | { readonly kind: 'no_attribution' }
   | { readonly kind: 'too_many_users' }
@@ -29,8 +30,8 @@ export type IdentificationResult =
   | { readonly kind: 'invalid_signature' };
 
 /**
- * Binds a user id to the attribution of its device and re-evaluates the user's earlier payments. Returns the attribution
- * that the user belongs to, or why there is none.
+ * Binds a user id to the attribution of its device and re-evaluates the user's earlier payments. Returns the attribution of the
+ * device, or why there is none. The SDK key is public, so the result says nothing about the user.
  */
 export async function identifyUser(
   deps: Pick<CommandDeps, 'sql' | 'secretBox' | 'addressHasher' | 'workflows'>,
@@ -41,7 +42,7 @@ export async function identifyUser(
   if (problem !== null) return { kind: problem };
   const addressHash = address === null ? null : await deps.addressHasher.hashOfClick(appId, address, now);
   const userHash = (await identifierHasher(deps.sql, deps.secretBox))(appId, customerUserId);
-  const binding = await bindUser(deps.sql, {
+  const identified = await bindUser(deps.sql, {
     appId,
     deviceId,
     customerUserId,
@@ -49,8 +50,9 @@ export async function identifyUser(
     addressHash,
     userHash,
   });
-  if (binding === undefined) return { kind: 'no_attribution' };
-  if (binding === 'too_many_users') return { kind: 'too_many_users' };
-  if (binding.isNew) await healBinding(deps, binding.bindingId, appId);
-  return { kind: 'bound', attributionId: binding.attributionId };
+  if (identified === undefined) return { kind: 'no_attribution' };
+  if (identified === 'too_many_users') return { kind: 'too_many_users' };
+  const { attributionId, affiliateId, newBindingId } = identified;
+  if (newBindingId !== null) await healBinding(deps, newBindingId, appId);
+  return { kind: 'bound', attributionId, affiliateId };
 }

@@ -1,7 +1,7 @@
 import { findDeferredClicks, findInstallCandidates } from '../db/attributions.ts';
 import { identifierHasher } from '../db/erased-identifiers.ts';
 import { retryUntilVisible } from '../db/retries.ts';
-import { attributeTestDevice, findTestAttributionOfUser, recordTestUser } from '../db/test-attributions.ts';
+import { attributeTestDevice, recordTestUser } from '../db/test-attributions.ts';
 import { chooseDeferredClick, chooseTouch, touchOutcome } from '../domain/attribution.ts';
 import type { Touch } from '../domain/attribution.ts';
 import type { Install, InstallResult } from './attribute-install.ts';
@@ -18,11 +18,11 @@ export async function attributeTestInstall(
   install: Install,
 ): Promise<InstallResult> {
   const { sql } = deps;
-  const { appId, deviceId, firstOpenAt, sdk } = install;
+  const { appId, deviceId, firstOpenAt, codeEnteredAt, sdk } = install;
   return await retryUntilVisible(async (): Promise<InstallResult | undefined> => {
     const candidates = await findInstallCandidates(sql, install, 'test');
     const { attribution, deferredWindowMinutes } = candidates;
-    const touch = chooseTouch({ ...candidates, deviceId, firstOpenAt });
+    const touch = chooseTouch({ ...candidates, deviceId, firstOpenAt, codeEnteredAt });
     if (attribution !== null) {
       return {
         kind: 'attributed',
@@ -56,7 +56,7 @@ async function findDeferredTouch(
   return { matchMethod: 'deferred', affiliateId, linkId, clickId: null, touchedAt: clickedAt };
 }
 
-/** Records a user whom a test key reports. Returns the test attribution of the user, or why there is none. Binds nothing. */
+/** Records a user whom a test key reports. Returns the test attribution of the device, or why there is none. Binds nothing. */
 export async function identifyTestUser(
   deps: Pick<CommandDeps, 'sql' | 'secretBox'>,
   identification: Identification,
@@ -65,10 +65,12 @@ export async function identifyTestUser(
   const problem = await findSignatureProblem(deps, identification);
   if (problem !== null) return { kind: problem };
   const userHash = (await identifierHasher(deps.sql, deps.secretBox))(appId, customerUserId);
-  const { isRecorded, isDeviceAttributed } = await recordTestUser(deps.sql, { ...identification, userHash });
+  const { isRecorded, attributionId, affiliateId } = await recordTestUser(deps.sql, {
+    ...identification,
+    userHash,
+  });
   if (!isRecorded) return { kind: 'too_many_users' };
-  const found = await findTestAttributionOfUser(deps.sql, appId, customerUserId);
-  return found === undefined || !isDeviceAttributed
+  return attributionId === null || affiliateId === null
     ? { kind: 'no_attribution' }
-    : { kind: 'bound', attributionId: found.attributionId };
+    : { kind: 'bound', attributionId, affiliateId };
 }

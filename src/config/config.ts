@@ -36,6 +36,7 @@ export interface Config {
     readonly identify: number;
     readonly refusals: number;
     readonly signIn: number;
+    readonly failures: number;
   };
   /** The most connections to the API at one time. */
   readonly maxConnections: number;
@@ -53,6 +54,8 @@ export interface Config {
   readonly webhookTargets: 'public' | 'any';
   /** Whether each commission has a hold timer, or the sweep alone matures commissions. */
   readonly holdTimers: 'workflow' | 'sweep';
+  /** Whether a process becomes ready although SECRETS_KEY lacks a key that stored secrets need. */
+  readonly lostKeys: 'refuse' | 'accept';
   /** The largest payment that earns, US cents. */
   readonly maxPaymentCents: number;
   /** After how many days data is removed; 0 is never. The names are those of `RetentionSettings`. */
@@ -91,8 +94,10 @@ function oneOf<const T extends readonly [string, ...string[]]>(name: string, val
   return z.enum(values, `${name} must be one of ${values.join(', ')}.`);
 }
 
+/** Whether `text` is a URL of one of these protocols. A web address has its host right after two slashes, where people see it. */
 function isUrl(text: string, protocols: readonly string[]): boolean {
-  return URL.canParse(text) && protocols.includes(new URL(text).protocol);
+  if (!URL.canParse(text) || !protocols.includes(new URL(text).protocol)) return false;
+  return !protocols.includes('https:') || /^https?:\/\/[^/\\?#\s]+[^\s]*$/i.test(text);
 }
 
 /** Decodes 32 bytes of base64, with or without padding and in either alphabet; null for any other text. */
@@ -183,6 +188,7 @@ const environment = z.object({
   RATE_LIMIT_IDENTIFY: wholeNumber('RATE_LIMIT_IDENTIFY', 0, 1_000_000).default(60),
   RATE_LIMIT_REFUSALS: wholeNumber('RATE_LIMIT_REFUSALS', 0, 1_000_000).default(600),
   RATE_LIMIT_SIGN_IN: wholeNumber('RATE_LIMIT_SIGN_IN', 0, 1_000_000).default(10),
+  RATE_LIMIT_FAILURES: wholeNumber('RATE_LIMIT_FAILURES', 0, 1_000_000).default(120),
   WEBHOOKS_IN_FLIGHT: wholeNumber('WEBHOOKS_IN_FLIGHT', 0, 10_000).default(32),
   OPEN_CALLS_IN_FLIGHT: wholeNumber('OPEN_CALLS_IN_FLIGHT', 0, 10_000).default(128),
   DATABASE_CONNECTIONS: wholeNumber('DATABASE_CONNECTIONS', 4, 1_000).default(20),
@@ -199,6 +205,7 @@ const environment = z.object({
     .default(ECB_DAILY_URL),
   WEBHOOK_TARGETS: oneOf('WEBHOOK_TARGETS', ['public', 'any']).default('public'),
   HOLD_TIMERS: oneOf('HOLD_TIMERS', ['workflow', 'sweep']).default('workflow'),
+  LOST_KEYS: oneOf('LOST_KEYS', ['refuse', 'accept']).default('refuse'),
   MAX_PAYMENT_USD: wholeNumber('MAX_PAYMENT_USD', 1, 100_000_000).default(1_000_000),
   RETAIN_IDEMPOTENCY_DAYS: wholeNumber('RETAIN_IDEMPOTENCY_DAYS', 1, 3_650).default(1),
   RETAIN_IDENTITIES_DAYS: wholeNumber('RETAIN_IDENTITIES_DAYS', 0, 36_500).default(90),
@@ -259,6 +266,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       identify: value.RATE_LIMIT_IDENTIFY,
       refusals: value.RATE_LIMIT_REFUSALS,
       signIn: value.RATE_LIMIT_SIGN_IN,
+      failures: value.RATE_LIMIT_FAILURES,
     },
     maxConnections: value.MAX_CONNECTIONS,
     sharedHostApps: value.SHARED_HOST_APPS,
@@ -268,6 +276,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     ratesUrl: value.RATES_URL,
     webhookTargets: value.WEBHOOK_TARGETS,
     holdTimers: value.HOLD_TIMERS,
+    lostKeys: value.LOST_KEYS,
     maxPaymentCents: value.MAX_PAYMENT_USD * 100,
     retention: {
       idempotency_keys: value.RETAIN_IDEMPOTENCY_DAYS,

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import type { DestinationStream, Logger } from 'pino';
+import type { DestinationStream, Logger, LoggerOptions } from 'pino';
 import type { Config } from './config.ts';
 
 /** Fields that may hold personal data or secrets. No code should log them; the logger redacts them in case one does. */
@@ -56,10 +56,56 @@ export function loggedError(error: unknown, depth = 0): LoggedError {
   };
 }
 
+/** A warning about a failure is written once in this time, ms, and then with the number of times that it came again. */
+const REPEAT_MS = 60_000;
+/** Different warnings that are remembered at a time. Others are written each time. */
+const MOST_REPEATED = 500;
+const WARN = 40;
+
+type Method = Parameters<NonNullable<NonNullable<LoggerOptions['hooks']>['logMethod']>>[1];
+
+/**
+ * Returns the hook that counts equal warnings about a failure instead of repeating them. A loop that fails each second, and many
+ * requests that fail for the same reason, would fill a disk in hours and hide other lines. Lines that name what they are about, such as a
+ * delivery, differ and are all written. Requests have a line of their own with their id, so this id makes no difference.
+ */
+function countRepeats(
+  repeatMs: number,
+): (this: Logger, args: Parameters<Method>, method: Method, level: number) => void {
+  const repeated = new Map<string, number>();
+  return function logOnce(args, method, level) {
+    const [line] = args as [unknown];
+    const error: unknown = typeof line === 'object' && line !== null ? Reflect.get(line, 'err') : undefined;
+    if (level !== WARN || error === undefined) return method.apply(this, args);
+    const { type, message, code } = loggedError(error);
+    const failure = { ...(line as object), err: [type, message, code], requestId: undefined };
+    const key = JSON.stringify([this.bindings(), failure]);
+    const count = repeated.get(key);
+    if (count !== undefined) {
+      repeated.set(key, count + 1);
+      return;
+    }
+    method.apply(this, args);
+    if (repeated.size >= MOST_REPEATED) return;
+    repeated.set(key, 0);
+    setTimeout(() => {
+      const times = repeated.get(key) ?? 0;
+      repeated.delete(key);
+      if (times > 0)
+        method.apply(this, [{ ...(line as object), repeated: times }] as unknown as Parameters<Method>);
+    }, repeatMs).unref();
+  };
+}
+
 /** Creates a logger that writes JSON lines to `destination`, or to standard output. */
-export function createLogger(level: Config['logLevel'], destination?: DestinationStream): Logger {
-  const options = {
+export function createLogger(
+  level: Config['logLevel'],
+  destination?: DestinationStream,
+  repeatMs = REPEAT_MS,
+): Logger {
+  const options: LoggerOptions = {
     level,
+    hooks: { logMethod: countRepeats(repeatMs) },
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },

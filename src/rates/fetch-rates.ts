@@ -1,3 +1,4 @@
+import { withDeadline } from '../lib/deadline.ts';
 import { MAX_RATES_BYTES } from './read-rates-file.ts';
 
 const TIMEOUT_MS = 20_000;
@@ -43,14 +44,16 @@ export async function fetchRatesFile(
 ): Promise<Buffer> {
   const { host } = new URL(url);
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs) });
-    if (!response.ok) {
-      const { status } = response;
-      await response.body?.cancel();
-      const isFinal = status >= 400 && status < 500 && !RETRYABLE.has(status);
-      throw new (isFinal ? RatesAddressWrong : RatesUnavailable)(`${host} responded with ${status}.`);
-    }
-    return await readLimited(response, host, maxBytes);
+    return await withDeadline(timeoutMs, async ({ signal }) => {
+      const response = await fetch(url, { signal });
+      if (!response.ok) {
+        const { status } = response;
+        await response.body?.cancel();
+        const isFinal = status >= 400 && status < 500 && !RETRYABLE.has(status);
+        throw new (isFinal ? RatesAddressWrong : RatesUnavailable)(`${host} responded with ${status}.`);
+      }
+      return await readLimited(response, host, maxBytes);
+    });
   } catch (error) {
     if (error instanceof RatesUnavailable) throw error;
     const { name } = error as { name?: unknown };

@@ -7,7 +7,7 @@ import {
 import type { FoundGroup, PaymentPosition, RefundReporting } from '../db/reconciliation.ts';
 import type { Sql } from '../db/sql.ts';
 import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../domain/events.ts';
-import type { LikelyCause } from '../domain/evaluate-payment.ts';
+import type { LikelyCause } from '../domain/payment-snapshot.ts';
 import type { AppId } from '../domain/ids.ts';
 import { compareGroup, paymentNotInExport, unreadableRow } from '../domain/reconcile.ts';
 import type {
@@ -17,13 +17,13 @@ import type {
   Finding,
   FindingKind,
   RecordedGroup,
-} from '../domain/reconcile.ts';
+} from '../domain/reconcile-findings.ts';
 import { providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
-import type { ExportFormat, RowReading } from '../providers/shared/export.ts';
+import type { ExportContext, ExportFormat, RowReading } from '../providers/shared/export.ts';
 import { bodyOf } from '../providers/shared/sample.ts';
 import type { Payload } from '../providers/shared/sample.ts';
-import { openExport } from './export-file.ts';
+import { ExportFileError, openExport } from './export-file.ts';
 import type { NumberedRow } from './export-file.ts';
 import { IdSet } from './id-set.ts';
 import { Buckets, Sorter, SpillFolder } from './spill.ts';
@@ -39,6 +39,8 @@ export interface ComparisonRequest {
   readonly isOneWay: boolean;
   /** Whether to list each payment that earned nothing. They are always counted. */
   readonly listsUnattributed: boolean;
+  /** Whether events may be made of payments of a store whose ids are not known to be those of the webhooks. */
+  readonly isWithoutMatch: boolean;
   readonly onProgress: (line: string) => void;
 }
 
@@ -71,6 +73,8 @@ export interface ExportComparison {
   readonly payments: number;
   /** Those that the service has. */
   readonly matched: number;
+  /** The stores of which the file has payments or refunds and the service none of those payments. */
+  readonly unmatchedStores: readonly string[];
   readonly earnedNothing: readonly CauseCount[];
   readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
   /** Returns the findings by time, any number of times. */
@@ -160,6 +164,12 @@ class Comparing {
   readonly #kinds = new Tally<FindingKind>();
   readonly #causes = new Tally<LikelyCause>();
   readonly #known = new IdSet();
+  /** For each store, the payments that the rows are about and those that the service has. */
+  readonly #stores = new Map<string, { payments: number; matched: number }>();
+  /** The payments that the service lacks, by store, amount and time. */
+  readonly #missing = new IdSet();
+  /** The stores with a payment that the service lacks and one that the export lacks, with the same amount and time. */
+  readonly #doubtful = new Set<string>();
   #rows = 0;
   #payments = 0;
   #matched = 0;
@@ -176,18 +186,19 @@ class Comparing {
 
   async run(): Promise<ExportComparison> {
     const { path, provider, from, to, isOneWay } = this.#request;
-    const { format, rows } = await openExport(path, provider);
-    await this.#readRows(format, rows);
+    const { format, rows, context } = await openExport(path, provider);
+    await this.#readRows(format, rows, context);
     const range =
       from !== null || to !== null || this.#first <= this.#last
         ? {
-            from: from ?? Math.min(this.#first, to ?? 0),
-            to: to === null ? Math.max(this.#last, from ?? 0) : to - 1,
+            from: from ?? Math.min(this.#first, to ?? this.#first),
+            to: to === null ? Math.max(this.#last, from ?? this.#last) : to - 1,
           }
         : null;
     if (range !== null) {
       await this.#compareBuckets(format, range);
-      if (!isOneWay && format.lists !== 'refunds') await this.#findOthers(range);
+      const mayDoubt = this.#missing.size > 0;
+      if (format.lists !== 'refunds' && (!isOneWay || mayDoubt)) await this.#findOthers(range, isOneWay);
     }
     return {
       title: format.title,
@@ -198,7 +209,8 @@ class Comparing {
       matched: this.#matched,
       earnedNothing: [...this.#causes.counts].map(([cause, payments]) => ({ cause, payments })),
       counts: Object.fromEntries(this.#kinds.counts),
-      findings: () => this.#findings.read(),
+      unmatchedStores: [...this.#stores].filter(([, { matched }]) => matched === 0).map(([store]) => store),
+      findings: () => this.#readFindings(),
       close: async () => await this.#folder.remove(),
     };
   }
@@ -208,11 +220,31 @@ class Comparing {
     await this.#findings.add({ ...finding, bodies });
   }
 
-  async #readRows(format: ExportFormat, rows: AsyncIterable<NumberedRow>): Promise<void> {
+  /** Returns the findings. What is known of a store only after all rows refuses its payments. */
+  async *#readFindings(): AsyncGenerator<FeedableFinding> {
+    for await (const finding of this.#findings.read()) {
+      const refusal = finding.feedBack === 'yes' ? this.#refusalOfStore(finding) : null;
+      yield refusal === null ? finding : { ...finding, feedBack: refusal, bodies: [] };
+    }
+  }
+
+  /** Returns why no event may be made of a finding because of its store, as a sentence. */
+  #refusalOfStore({ kind, store }: Finding): string | null {
+    if (store === null || this.#request.isWithoutMatch) return null;
+    if (this.#stores.get(store)?.matched === 0) return unmatchedStore(store);
+    return kind === 'missing_payment' && this.#doubtful.has(store) ? doubtfulStore(store) : null;
+  }
+
+  async #readRows(
+    format: ExportFormat,
+    rows: AsyncIterable<NumberedRow>,
+    context: ExportContext,
+  ): Promise<void> {
     for await (const { line, values } of rows) {
       this.#rows += 1;
       if (this.#rows % PROGRESS_ROWS === 0) this.#request.onProgress(`${this.#rows} rows read`);
-      const reading = format.read(values);
+      const reading = format.read(values, context);
+      if (reading.kind === 'refused') throw new ExportFileError(reading.reason);
       if (reading.kind === 'skipped') {
         this.#skipped.add(reading.reason);
         continue;
@@ -343,6 +375,16 @@ class Comparing {
     for (const id of recorded.paymentIds) this.#known.add(id);
     this.#payments += 1;
     if (recorded.payment !== null) this.#matched += 1;
+    const store = storeOf(items);
+    const { payments, matched } = this.#stores.get(store) ?? { payments: 0, matched: 0 };
+    this.#stores.set(store, {
+      payments: payments + 1,
+      matched: recorded.payment === null ? matched : matched + 1,
+    });
+    if (exported.payment !== null && recorded.payment === null) {
+      const { fact, at } = exported.payment;
+      for (const minute of [-1, 0, 1]) this.#missing.add(likenessOf(fact, at + minute * MINUTE_MS));
+    }
     for (const finding of compareGroup(exported, this.#inRange(recorded), scope)) {
       if (finding.kind === 'earned_nothing') {
         if (finding.cause !== null) this.#causes.add(finding.cause);
@@ -358,19 +400,25 @@ class Comparing {
     return { ...recorded, adjustments };
   }
 
-  /** Finds the provider's payments of the range that are stored and not in the export. */
-  async #findOthers(range: { from: number; to: number }): Promise<void> {
+  /**
+   * Finds the payments of the range that are stored and not in the export. Those of the provider are findings, unless only what
+   * the service lacks is looked for. Those that are like a payment that the service lacks make their store doubtful.
+   */
+  async #findOthers(range: { from: number; to: number }, isOneWay: boolean): Promise<void> {
     const { appId, provider: source } = this.#request;
     let after: PaymentPosition | null = null;
     do {
       const page: Awaited<ReturnType<typeof listPaymentsOf>> = await listPaymentsOf(
         this.#sql,
-        { appId, source, ...range },
+        { appId, source, from: range.from - MINUTE_MS, to: range.to + MINUTE_MS },
         after,
         PAGE,
       );
-      for (const { paymentId, ...payment } of page.payments) {
-        if (!this.#known.has(paymentId)) await this.#add(paymentNotInExport(payment));
+      for (const { paymentId, isOwn, ...payment } of page.payments) {
+        if (this.#known.has(paymentId)) continue;
+        if (this.#missing.has(likenessOf(payment, payment.occurredAt))) this.#doubtful.add(payment.store);
+        const isInRange = payment.occurredAt >= range.from && payment.occurredAt <= range.to;
+        if (isOwn && isInRange && !isOneWay) await this.#add(paymentNotInExport(payment));
       }
       after = page.next;
     } while (after !== null);
@@ -382,6 +430,22 @@ const RUNNING_TOTALS =
 
 const UNKNOWN_REPORTING =
   'The refund is partial, and no webhook has shown yet that the endpoint reports single refunds of charges, so it could count twice. Have Stripe send the webhook again.';
+
+const MINUTE_MS = 60_000;
+
+/** Returns what two reports of one payment under different ids have in common. */
+function likenessOf({ store, currency, amountMinor }: PaymentFact, at: number): string {
+  return `${store} ${currency} ${amountMinor} ${Math.floor(at / MINUTE_MS)}`;
+}
+
+/** Returns why events of a store are not made of an export that matches nothing of it. */
+function unmatchedStore(store: string): string {
+  return `The ledger has no payment of ${store} that is in this file, so the file may be of another app or account, or of a test mode, or its ids may differ from those of the webhooks. If it is the right file, add --without-match.`;
+}
+
+function doubtfulStore(store: string): string {
+  return `The ledger has a payment of ${store} with the same amount and time as one that this file has under another id, so it may be the same payment. Compare their ids. If they are different payments, add --without-match.`;
+}
 
 function storeOf(items: readonly Item[]): string {
   const [event] = items.map((item) => item.event);

@@ -1,12 +1,12 @@
 import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { Transform } from 'node:stream';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { parse } from 'csv-parse';
 import { PROVIDER_NAMES, providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
-import type { ExportFormat, ExportRow } from '../providers/shared/export.ts';
+import type { ExportContext, ExportFormat, ExportRow } from '../providers/shared/export.ts';
 
 /** A file that can't be compared. The message says why, then what to do. */
 export class ExportFileError extends Error {
@@ -22,6 +22,7 @@ export interface NumberedRow {
 /** An export, with its rows as they are read. */
 export interface OpenedExport {
   readonly format: ExportFormat;
+  readonly context: ExportContext;
   readonly rows: AsyncIterable<NumberedRow>;
 }
 
@@ -122,9 +123,17 @@ export async function openExport(path: string, provider: ProviderName): Promise<
   const first = head.trimStart()[0];
   if (first === undefined) throw new ExportFileError(`${path} is empty.`);
   const whole = after(head, text);
-  return first === '{' || first === '['
-    ? await openJson(path, provider, whole)
-    : await openCsv(path, provider, head, whole);
+  const opened =
+    first === '{' || first === '['
+      ? await openJson(path, provider, whole)
+      : await openCsv(path, provider, head, whole);
+  return { ...opened, context: { exportedAt: await writtenAt(path) } };
+}
+
+/** Returns when a file was written, epoch ms. A time of the future is now. */
+async function writtenAt(path: string): Promise<number> {
+  const { mtimeMs } = await readable(path, stat(path));
+  return Math.floor(Math.min(mtimeMs, Date.now()));
 }
 
 /** Throws an error of the file as an `ExportFileError`. */
@@ -207,7 +216,7 @@ async function openCsv(
   provider: ProviderName,
   head: string,
   text: AsyncGenerator<string>,
-): Promise<OpenedExport> {
+): Promise<Omit<OpenedExport, 'context'>> {
   let format: ExportFormat | undefined;
   const parser = parse({
     delimiter: delimiterOf(head),
@@ -361,7 +370,7 @@ async function openJson(
   path: string,
   provider: ProviderName,
   text: AsyncGenerator<string>,
-): Promise<OpenedExport> {
+): Promise<Omit<OpenedExport, 'context'>> {
   const rows = jsonRows(path, text);
   const first = await rows.next();
   const { title } = providers[provider];

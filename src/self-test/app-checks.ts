@@ -1,4 +1,4 @@
-import { readIdentityOverlap } from '../db/diagnostics.ts';
+import { readIdentityOverlap } from '../db/sdk-diagnostics.ts';
 import { findCurrenciesInUse, readAppActivity } from '../db/self-tests.ts';
 import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
 import { DAY_MS } from '../domain/time.ts';

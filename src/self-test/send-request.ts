@@ -1,3 +1,5 @@
+import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
+
 /** The outcome of a request: a response of any status, or no response and the reason. */
 export type SendResult =
   | {
@@ -43,7 +45,7 @@ function errorCodeOf(error: unknown): string {
 
 /** Returns why there was no response, in words that help an operator. */
 function reasonOf(error: unknown, timeoutMs: number): string {
-  if (error instanceof DOMException && error.name === 'TimeoutError') {
+  if (error instanceof DeadlineExceeded) {
     return `no response within ${(timeoutMs / 1000).toFixed(1)} s`;
   }
   const code = errorCodeOf(error);
@@ -67,19 +69,21 @@ export async function sendRequest(
   const { headers = {}, body } = request;
   const startedAt = performance.now();
   try {
-    const response = await fetch(url, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: body === undefined ? headers : { 'content-type': 'application/json', ...headers },
-      ...(body === undefined ? {} : { body: new Uint8Array(body) }),
-      redirect: 'manual',
-      signal: AbortSignal.timeout(timeoutMs),
+    const { response, text } = await withDeadline(timeoutMs, async ({ signal }) => {
+      const answer = await fetch(url, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: body === undefined ? headers : { 'content-type': 'application/json', ...headers },
+        ...(body === undefined ? {} : { body: new Uint8Array(body) }),
+        redirect: 'manual',
+        signal,
+      });
+      return { response: answer, text: await readBodyStart(answer) };
     });
-    const json = parseJson(await readBodyStart(response));
     return {
       kind: 'response',
       status: response.status,
       location: response.headers.get('location'),
-      json,
+      json: parseJson(text),
       durationMs: Math.round(performance.now() - startedAt),
     };
   } catch (error) {

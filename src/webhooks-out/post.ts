@@ -1,6 +1,6 @@
 import { lookup as lookUp, Resolver } from 'node:dns/promises';
 import { request as requestHttp } from 'node:http';
-import type { IncomingMessage, RequestOptions } from 'node:http';
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
 import type { LookupFunction } from 'node:net';
@@ -8,6 +8,7 @@ import { webhookUrlProblem } from '../domain/outgoing-webhooks.ts';
 import type { WebhookTargets } from '../domain/outgoing-webhooks.ts';
 import { hostOf } from '../domain/addresses.ts';
 import { isPublicAddress } from '../domain/public-addresses.ts';
+import { startDeadline } from '../lib/deadline.ts';
 
 /** How long an attempt may take. Standard Webhooks recommends 15 to 30 seconds. */
 const TIMEOUT_MS = 15_000;
@@ -15,6 +16,8 @@ const TIMEOUT_MS = 15_000;
 const RESOLVE_MS = 2_000;
 /** The part of a response that is read and stored. */
 const RESPONSE_BYTES = 2_048;
+/** Responses with a status of 1xx before the one that counts. */
+const MAX_INFORMATION = 16;
 const USER_AGENT = 'Tributary-Webhooks/1';
 
 /** What became of an attempt. */
@@ -39,6 +42,16 @@ export interface PostOptions {
   readonly signal?: AbortSignal;
   /** Resolves host names; `resolveName` by default. */
   readonly resolve?: NameResolver;
+}
+
+/** The endpoint sends `1xx` without an end. Each costs processor time. */
+class TooMuchInformation extends Error {
+  override readonly name = 'TooMuchInformation';
+}
+
+class ConnectionClosed extends Error {
+  override readonly name = 'ConnectionClosed';
+  readonly code = 'ECONNRESET';
 }
 
 /** The address of an endpoint is not one of the public internet. */
@@ -75,6 +88,8 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 function problemOf(error: unknown): string {
   if (error instanceof AddressRefused) return REFUSED;
   if (error instanceof NameNotFound) return error.message;
+  if (error instanceof TooMuchInformation)
+    return `The endpoint sent more than ${MAX_INFORMATION} 1xx responses.`;
   const { code, errors } = error as { code?: unknown; errors?: unknown };
   // Several addresses failed, each with its own error.
   if (Array.isArray(errors) && errors.length > 0) return problemOf(errors[0]);
@@ -174,21 +189,53 @@ function statusProblem(status: number): string | null {
 }
 
 /** Reads the first part of a response until its end, the limit or `ended`. */
-async function readStart(response: IncomingMessage): Promise<string> {
+async function readStart(response: IncomingMessage, ended: AbortSignal): Promise<string> {
   const parts: Buffer[] = [];
   let length = 0;
-  try {
-    for await (const part of response) {
-      parts.push(part as Buffer);
-      length += (part as Buffer).length;
-      if (length >= RESPONSE_BYTES) break;
-    }
-  } catch {
+  await new Promise<void>((finish) => {
+    const settle = () => {
+      ended.removeEventListener('abort', settle);
+      finish();
+    };
+    response.on('data', (part: Buffer) => {
+      parts.push(part);
+      length += part.length;
+      if (length >= RESPONSE_BYTES) settle();
+    });
     // The status has arrived, and it decides. A body that breaks off is stored as far as it came.
-  }
+    for (const event of ['end', 'error', 'close']) response.on(event, settle);
+    if (ended.aborted) settle();
+    ended.addEventListener('abort', settle);
+  });
+  response.destroy();
   const text = Buffer.concat(parts).subarray(0, RESPONSE_BYTES).toString('utf8');
   // oxlint-disable-next-line no-control-regex -- Postgres stores no NUL, and no other control character is of use
   return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f]/g, '');
+}
+
+/** What an endpoint answers: a response whose body is to be read, or one that has none. */
+interface Answer {
+  readonly response: IncomingMessage;
+  readonly hasBody: boolean;
+}
+
+/** Resolves with the answer to a request. Rejects when the connection ends without one. */
+async function answerTo(request: ClientRequest): Promise<Answer> {
+  return await new Promise<Answer>((resolve, reject) => {
+    let informed = 0;
+    request.on('response', (response) => resolve({ response, hasBody: true }));
+    request.on('error', reject);
+    // Node ends no request that the other side has turned into another protocol: no response follows, and no error.
+    request.on('upgrade', (response, socket) => {
+      socket.destroy();
+      resolve({ response, hasBody: false });
+    });
+    request.on('information', () => {
+      informed += 1;
+      if (informed > MAX_INFORMATION) request.destroy(new TooMuchInformation());
+    });
+    request.on('close', () => reject(new ConnectionClosed()));
+  });
 }
 
 /**
@@ -229,31 +276,27 @@ export async function postWebhook({
       ...headers,
     },
   };
-  const timeout = AbortSignal.timeout(timeoutMs);
-  const ended = signal === undefined ? timeout : AbortSignal.any([timeout, signal]);
+  const deadline = startDeadline(timeoutMs, signal);
+  const ended = deadline.signal;
   try {
     // An address instead of a name is never looked up.
     if (isIP(host) === 0) {
-      options.lookup = fixedLookup(await allowedAddresses(host, isOpen, resolve, ended));
+      options.lookup = fixedLookup(await deadline.race(allowedAddresses(host, isOpen, resolve, ended)));
     }
-    const response = await new Promise<IncomingMessage>((resolveResponse, reject) => {
-      const request =
-        target.protocol === 'https:'
-          ? requestHttps(target, { ...options, signal: ended, rejectUnauthorized: true })
-          : requestHttp(target, { ...options, signal: ended });
-      request.on('response', resolveResponse);
-      request.on('error', reject);
-      request.on('socket', (socket) => {
-        // The address that is connected to decides, whatever led to it.
-        socket.on('connect', () => {
-          if (!isOpen && !isPublicAddress(socket.remoteAddress ?? ''))
-            socket.destroy(new AddressRefused(host));
-        });
+    const request =
+      target.protocol === 'https:'
+        ? requestHttps(target, { ...options, signal: ended, rejectUnauthorized: true })
+        : requestHttp(target, { ...options, signal: ended });
+    request.on('socket', (socket) => {
+      // The address that is connected to decides, whatever led to it.
+      socket.on('connect', () => {
+        if (!isOpen && !isPublicAddress(socket.remoteAddress ?? '')) socket.destroy(new AddressRefused(host));
       });
-      request.end(body);
     });
-    const text = await readStart(response);
-    response.destroy();
+    const answered = answerTo(request);
+    request.end(body);
+    const { response, hasBody } = await deadline.race(answered);
+    const text = hasBody ? await readStart(response, ended) : '';
     const statusCode = response.statusCode ?? 0;
     return {
       statusCode,
@@ -263,7 +306,9 @@ export async function postWebhook({
       retryAfterMs: retryAfterOf(response.headers['retry-after']),
     };
   } catch (error) {
-    if (timeout.aborted) return failed(`The endpoint did not respond within ${timeoutMs / 1000} s.`);
+    if (deadline.isExceeded()) return failed(`The endpoint did not respond within ${timeoutMs / 1000} s.`);
     return failed(problemOf(error));
+  } finally {
+    deadline.end();
   }
 }

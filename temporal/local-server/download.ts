@@ -6,13 +6,16 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
+import { startDeadline, withDeadline } from '../../src/lib/deadline.ts';
+import type { Deadline } from '../../src/lib/deadline.ts';
 import { CHILD_ENVIRONMENT } from '../../src/embedded/child-environment.ts';
 
 const run = promisify(execFile);
 
-/** Limits the wait for the first byte, and the whole download. */
+/** Limits the wait for the first byte, the whole download, and its size. */
 const CONNECT_MS = 8_000;
 const DOWNLOAD_MS = 180_000;
+const MAX_BYTES = 512 * 1024 * 1024;
 
 /** SHA-256 of the archives of a release by platform, as the release publishes them. */
 export const CHECKSUMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -41,44 +44,61 @@ export function releaseOf(version: string): Release {
   return { url: `https://github.com/temporalio/cli/releases/download/v${version}/${file}`, sha256 };
 }
 
-/** Fetches an archive. The connection must be established soon; a long download is fine. */
-async function fetchArchive(url: string): Promise<Readable> {
-  const connecting = new AbortController();
-  const timer = setTimeout(() => connecting.abort(), CONNECT_MS);
+/** Requests an archive, and returns its body as soon as it begins. */
+async function fetchArchive(url: string, connecting: Deadline): Promise<Readable> {
   const { host } = new URL(url);
-  try {
-    const signal = AbortSignal.any([connecting.signal, AbortSignal.timeout(DOWNLOAD_MS)]);
-    const response = await fetch(url, { signal }).catch((error: unknown) => {
+  const response = await connecting
+    .race(fetch(url, { signal: connecting.signal }))
+    .catch((error: unknown) => {
       throw new Error(`${host} cannot be reached`, { cause: error });
-    });
-    if (!response.ok || response.body === null) {
-      throw new Error(`${host} responded with ${response.status}`);
-    }
-    return Readable.fromWeb(response.body);
-  } finally {
-    clearTimeout(timer);
+    })
+    .finally(connecting.end);
+  if (!response.ok || response.body === null) {
+    throw new Error(`${host} responded with ${response.status}`);
   }
+  return Readable.fromWeb(response.body);
+}
+
+/** Where an archive is, and the limits of its download. */
+export interface Download extends Release {
+  readonly target: string;
+  readonly connectMs?: number;
+  readonly downloadMs?: number;
+  readonly maxBytes?: number;
 }
 
 /**
  * Downloads an archive, compares its SHA-256 with the pinned one, and writes the program in it to `target`. Nothing of an
  * archive with another hash is unpacked.
  */
-export async function downloadProgram({ url, sha256, target }: Release & { target: string }): Promise<void> {
+export async function downloadProgram({
+  url,
+  sha256,
+  target,
+  connectMs = CONNECT_MS,
+  downloadMs = DOWNLOAD_MS,
+  maxBytes = MAX_BYTES,
+}: Download): Promise<void> {
   const archive = `${target}.tar.gz`;
   const folder = await mkdtemp(`${target}-`);
   try {
     const hash = createHash('sha256');
-    await pipeline(
-      await fetchArchive(url),
-      async function* (chunks: AsyncIterable<Buffer>) {
-        for await (const chunk of chunks) {
-          hash.update(chunk);
-          yield chunk;
-        }
-      },
-      createWriteStream(archive, { mode: 0o600 }),
-    );
+    await withDeadline(downloadMs, async ({ signal }) => {
+      await pipeline(
+        await fetchArchive(url, startDeadline(connectMs, signal)),
+        async function* (chunks: AsyncIterable<Buffer>) {
+          let length = 0;
+          for await (const chunk of chunks) {
+            length += chunk.length;
+            if (length > maxBytes) throw new Error(`the archive has more than ${maxBytes} bytes`);
+            hash.update(chunk);
+            yield chunk;
+          }
+        },
+        createWriteStream(archive, { mode: 0o600 }),
+        { signal },
+      );
+    });
     const found = hash.digest('hex');
     if (found !== sha256) {
       throw new Error(`the SHA-256 ${found} of the download is not the pinned one, ${sha256}`);

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { listAppIds } from '../../db/apps.ts';
 import { ArchiveError, exportArchive, importArchive, openArchive } from '../../db/archive.ts';
 import type { ArchiveHeader, OpenArchive } from '../../db/archive.ts';
-import { checkLedger } from '../../db/ledger-checks.ts';
+import { checkLedger } from '../../db/ledger-checks/index.ts';
 import { arePayoutsStopped } from '../../db/payout-stops.ts';
 import { findRollupDifferences } from '../../db/rollups.ts';
 import type { Sql } from '../../db/sql.ts';

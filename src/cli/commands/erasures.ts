@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { createSecretBox } from '../../config/secret-box.ts';
 import { hasErasureKey } from '../../db/erased-identifiers.ts';
 import { eraseUser, findErasure } from '../../db/erasures.ts';
-import type { Erasure } from '../../db/erasures.ts';
+import type { Erasure } from '../../db/erasure-state.ts';
 import { KEPT_BY_ERASURE } from '../../domain/erasure.ts';
 import { isId } from '../../domain/ids.ts';
 import { JSON_OPTION } from '../command-context.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { listAppIds } from '../../db/apps.ts';
-import { checkLedger } from '../../db/ledger-checks.ts';
+import { checkLedger } from '../../db/ledger-checks/index.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
 import { CommandFailedError } from '../output.ts';

@@ -4,7 +4,7 @@ import { createSecretBox } from '../../config/secret-box.ts';
 import { findReconciliationSecret } from '../../db/reconciliation.ts';
 import type { ReconciliationSecret } from '../../db/reconciliation.ts';
 import type { Sql } from '../../db/sql.ts';
-import { isDifference } from '../../domain/reconcile.ts';
+import { isDifference } from '../../domain/reconcile-findings.ts';
 import type { AppId } from '../../domain/ids.ts';
 import { compareExport } from '../../reconcile/compare-export.ts';
 import type { ExportComparison } from '../../reconcile/compare-export.ts';
@@ -37,15 +37,9 @@ interface ReconcileOptions {
 async function secretFor(
   sql: Sql,
   appId: AppId,
-  { provider, withoutMatch }: ReconcileOptions,
-  { matched, payments }: ExportComparison,
+  { provider }: ReconcileOptions,
 ): Promise<ReconciliationSecret> {
   const { title, environmentFrom } = PROVIDERS[provider];
-  if (payments > 0 && matched === 0 && withoutMatch !== true) {
-    throw new CommandFailedError(
-      'Nothing was added: no payment of this file is in the ledger, so it may be of another app or account, or of a test mode. If it is the right file, add --without-match.',
-    );
-  }
   const secret = await findReconciliationSecret(sql, appId, provider);
   if (secret === undefined) {
     throw new CommandFailedError(
@@ -60,6 +54,17 @@ async function secretFor(
   return secret;
 }
 
+/** Throws `CommandFailedError` where nothing can be added because no payment of a store is in the ledger. */
+function refuseUnmatched(
+  { withoutMatch }: ReconcileOptions,
+  { matched, unmatchedStores }: ExportComparison,
+): void {
+  if (matched > 0 || unmatchedStores.length === 0 || withoutMatch === true) return;
+  throw new CommandFailedError(
+    'Nothing was added: no payment of this file is in the ledger, so it may be of another app or account, or of a test mode. If it is the right file, add --without-match.',
+  );
+}
+
 /** Adds `reconcile`. */
 export function addReconcileCommand(program: Command, context: CommandContext): void {
   const { withDatabase, stdout, stderr, secretsKeys, serviceTimeoutMs, exitWith } = context;
@@ -71,13 +76,24 @@ export function addReconcileCommand(program: Command, context: CommandContext): 
     options: ReconcileOptions,
     comparison: ExportComparison,
   ): Promise<FeedBackResult> {
-    const secret = await secretFor(sql, appId, options, comparison);
+    const secret = await secretFor(sql, appId, options);
     const secretBox = createSecretBox(await secretsKeys.read());
     const { provider } = options;
     return await feedBack(
       { sql, secretBox, appId, provider, secret, timeoutMs: serviceTimeoutMs, onProgress },
       bodiesOf(comparison),
     );
+  }
+
+  /** Reports what differs after feeding back. An event that was added may change nothing, since a later state is stored. */
+  function reportWhatIsLeft({ differences, feedable }: { differences: number; feedable: number }): void {
+    if (differences === 0) return;
+    const unchanged =
+      feedable === 0
+        ? ''
+        : ` ${feedable} of the added events changed nothing, most likely because webhooks reported something later: compare the file again, and look at the explanation of their payments.`;
+    stderr(`The file was compared again: ${differences} differences are left.${unchanged}\n`);
+    exitWith(EXIT.different);
   }
 
   program
@@ -100,37 +116,52 @@ export function addReconcileCommand(program: Command, context: CommandContext): 
       new Option('--format <format>', 'format of the report').choices(REPORT_FORMATS).default('table'),
     )
     .option('--feed-back', 'add what the ledger lacks; without it nothing is changed')
-    .option('--without-match', 'add events even if no payment of the file is in the ledger')
+    .option(
+      '--without-match',
+      'add events also of stores of which no payment of the file is in the ledger, or one with another id',
+    )
     .action(async (file: string, options: ReconcileOptions, command: Command) => {
       const { from = null, to = null, provider } = options;
       if (from !== null && to !== null && from >= to) command.error('error: --from must be before --to');
       await withDatabase(async (sql) => {
         const appId = await findApp(sql, options.app);
-        const comparison = await compareExport(sql, {
-          appId,
-          provider,
-          path: inputPath(file),
-          from,
-          to,
-          isOneWay: options.oneWay === true,
-          listsUnattributed: options.unattributed === true,
-          onProgress,
-        }).catch((error: unknown) => {
-          throw error instanceof ExportFileError ? new CommandFailedError(error.message) : error;
-        });
+        const compare = async () =>
+          await compareExport(sql, {
+            appId,
+            provider,
+            path: inputPath(file),
+            from,
+            to,
+            isOneWay: options.oneWay === true,
+            listsUnattributed: options.unattributed === true,
+            isWithoutMatch: options.withoutMatch === true,
+            onProgress,
+          }).catch((error: unknown) => {
+            throw error instanceof ExportFileError ? new CommandFailedError(error.message) : error;
+          });
+        const comparison = await compare();
         try {
           const { differences, feedable } = await countDifferences(comparison);
+          if (options.feedBack === true && feedable === 0) refuseUnmatched(options, comparison);
           const fed =
             options.feedBack === true && feedable > 0
               ? await addMissing(sql, appId, options, comparison)
               : null;
           await writeReport(options.format, comparison, { differences, fed }, stdout);
-          const isSettled = fed !== null && fed.waiting === 0 && fed.failures.length === 0;
-          if (differences > (isSettled ? feedable : 0)) exitWith(EXIT.different);
+          if (fed === null && differences > 0) exitWith(EXIT.different);
           if (fed === null && feedable > 0) {
             stderr(`Nothing was changed. --feed-back adds ${feedable} of the ${differences} differences.\n`);
           }
+          if (fed !== null && fed.waiting === 0) {
+            const left = await compare();
+            try {
+              reportWhatIsLeft(await countDifferences(left));
+            } finally {
+              await left.close();
+            }
+          }
           if (fed !== null && fed.waiting > 0) {
+            exitWith(EXIT.different);
             throw new CommandFailedError(
               `No service on this database has processed ${fed.waiting} of the added events in time. They are stored: a running service processes them. Check that its /readyz returns ok, then compare the file again.`,
             );

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { closeAbandonedRequests, matureOverdue } from '../../db/ledger.ts';
+import { closeAbandonedRequests } from '../../db/payout-requests.ts';
+import { matureOverdue } from '../../db/maturing.ts';
 import { askToRecover, countOpenWork, makeOverdue, readWaiting } from '../../db/recovery.ts';
 import type { OpenWork } from '../../db/recovery.ts';
 import type { Sql } from '../../db/sql.ts';

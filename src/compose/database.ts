@@ -1,0 +1,63 @@
+import { awaitedQueue } from '../../temporal/names.ts';
+import { findInstallationId } from '../db/installation.ts';
+import { migrate } from '../db/migrate.ts';
+import { connect } from '../db/sql.ts';
+import type { Sql } from '../db/sql.ts';
+import { unusableDatabase } from '../unusable-database.ts';
+import type { ServiceSettings } from './settings.ts';
+
+const POOL_SIZE = 20;
+/** The part of the connections that webhooks, clicks, the SDK and the processing of deliveries get together. */
+const INTAKE_SHARE = 0.7;
+/**
+ * Time limit of a statement and of waiting for the database, ms. A provider gives up after 5 s, and a response that says
+ * so is better than none. Statements whose work grows with the data have a longer limit (`Sql.within`).
+ */
+export const STATEMENT_TIMEOUT_MS = 4_000;
+
+export interface Database {
+  readonly sql: Sql;
+  /** The part of the pool for calls without an account key, and for the deliveries that they bring. */
+  readonly intakeSql: Sql;
+  /** The task queue of awaited work; its name has the installation's id. */
+  readonly taskQueue: string;
+}
+
+/** Runs the migrations and opens the pool. Throws `StartupError` when the database can't be used. */
+export async function openDatabase({
+  databaseUrl,
+  migrationsDatabaseUrl = databaseUrl,
+  poolSize,
+  logger,
+  signal,
+}: ServiceSettings): Promise<Database> {
+  try {
+    await migrate(migrationsDatabaseUrl, (line) => logger.info({ msg: `migrations: ${line}` }), { signal });
+  } catch (error) {
+    throw unusableDatabase(migrationsDatabaseUrl, error);
+  }
+  const max = poolSize ?? POOL_SIZE;
+  const sql = connect({
+    url: databaseUrl,
+    max,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    patienceMs: STATEMENT_TIMEOUT_MS,
+    onRetry: (error) =>
+      logger.warn({ err: error, msg: 'a database connection failed; the statement is sent again' }),
+  });
+  return {
+    sql,
+    intakeSql: sql.share(Math.max(1, Math.floor(max * INTAKE_SHARE))),
+    taskQueue: await findTaskQueue(sql, databaseUrl),
+  };
+}
+
+/** Returns the task queue of this installation. Closes the pool and throws `StartupError` when the database fails. */
+async function findTaskQueue(sql: Sql, databaseUrl: string): Promise<string> {
+  try {
+    return awaitedQueue(await findInstallationId(sql));
+  } catch (error) {
+    await sql.close();
+    throw unusableDatabase(databaseUrl, error);
+  }
+}

@@ -1,0 +1,25 @@
+import type { Logger } from 'pino';
+import type { Relay } from '../../temporal/relay.ts';
+import type { Sql } from '../db/sql.ts';
+import { startHousekeeping, startStatistics } from '../housekeeping.ts';
+import { startRollupFoldLoop } from '../rollup-fold-loop.ts';
+
+export interface Loops {
+  /** Ends the loops after their current round. */
+  readonly stop: () => Promise<void>;
+}
+
+/** Starts what a process does again and again without a request, beside the `relay`, which runs already. */
+export function startLoops(sql: Sql, relay: Relay, logger: Logger): Loops {
+  const foldLoop = startRollupFoldLoop(sql, logger);
+  const housekeeping = startHousekeeping(sql, logger);
+  const statistics = startStatistics(sql, logger);
+  return {
+    stop: async () => {
+      await relay.stop();
+      await foldLoop.stop();
+      await housekeeping.stop();
+      await statistics.stop();
+    },
+  };
+}

@@ -1,0 +1,120 @@
+import { createActivities } from '../../activities/index.ts';
+import { TemporalConnection } from '../../temporal/connection.ts';
+import { startRelay } from '../../temporal/relay.ts';
+import type { Relay } from '../../temporal/relay.ts';
+import type { ScheduledWorkflow } from '../../temporal/schedules.ts';
+import { listenToResults, sendResult } from '../../temporal/shared-results.ts';
+import { createWorkflowStarter } from '../../temporal/workflow-starter.ts';
+import type { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
+import { Inbox } from '../commands/inbox.ts';
+import { withRollback } from '../db/with-rollback.ts';
+import { DEFAULT_LIMITS } from '../domain/evaluation.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Database } from './database.ts';
+import type { ServiceSettings } from './settings.ts';
+
+export interface TemporalWork {
+  readonly connection: TemporalConnection;
+  readonly workflows: TemporalWorkflowStarter;
+  readonly inbox: Inbox;
+  readonly relay: Relay;
+  /** Ends the starts in flight, then the worker and its connection. `timed` runs each of them. */
+  readonly stop: (timed: (name: string, work: () => Promise<void>) => Promise<void>) => Promise<void>;
+}
+
+/**
+ * Starts what connects the process with Temporal: the starts of workflows, the relay that repeats them, the results of other
+ * processes, and the worker with its activities.
+ */
+export function startTemporalWork(
+  settings: ServiceSettings,
+  { sql, intakeSql, taskQueue }: Database,
+  metrics: Metrics | null,
+): TemporalWork {
+  const { temporal, databaseUrl, role, secretBox, logger, setUpPauseMs, tracing, ratesUrl = null } = settings;
+  const hasWorker = role !== 'api';
+  const inbox = new Inbox();
+  const connection = new TemporalConnection({
+    ...temporal,
+    taskQueue,
+    schedules: schedulesOf(settings),
+    ...(setUpPauseMs === undefined ? {} : { setUpPauseMs }),
+    logger,
+    tracing,
+  });
+  const results = listenToResults(databaseUrl);
+  const workflows = createWorkflowStarter({
+    client: () => connection.client,
+    taskQueue,
+    hasWorker,
+    shortestHoldMs: settings.shortestHoldMs,
+    sendResult: (result) => sendResult(sql, result),
+    isListening: results.isListening,
+    known: () => connection.knownSearchAttributes,
+    logger,
+  });
+  const relay = startRelay({ sql, workflows, logger, ...settings.relay });
+  const inBackground = (round: Promise<void>): void => {
+    round.catch((error: unknown) =>
+      logger.warn({
+        err: error,
+        msg: 'open work was not started at once; the relay starts it within a minute',
+      }),
+    );
+  };
+  results.passTo({
+    onResult: (result) => void workflows.receiveResult(result),
+    onRecover: () => {
+      connection.setUpNow();
+      inBackground(relay.hurry());
+    },
+  });
+  const activities = () =>
+    createActivities({
+      ...workflows.workEvents,
+      sql,
+      intakeSql,
+      secretBox,
+      logger,
+      limits:
+        settings.maxPaymentCents === undefined
+          ? DEFAULT_LIMITS
+          : { maxPaymentCents: settings.maxPaymentCents },
+      retention: settings.retention,
+      ratesUrl,
+      withRollback: (work) => withRollback(databaseUrl, work),
+      canMark: () => connection.canMark(),
+      deleteHistory: (workflowId) => workflows.deleteHistory(workflowId),
+      settleMs: settings.erasureSettleMs,
+      takeStored: (deliveryId) => inbox.take(deliveryId),
+      observe: metrics?.observeDelivery,
+      webhookTargets: settings.webhookTargets,
+      webhookRetryMs: settings.webhookRetryMs,
+      observeWebhook: metrics?.observeWebhook,
+    });
+  connection.start({
+    worker: hasWorker
+      ? { bundle: settings.workflowBundle, activities, beforeBackground: () => workflows.letAwaitedGoFirst() }
+      : null,
+    onNewServer: () => inBackground(relay.recover()),
+  });
+  return {
+    connection,
+    workflows,
+    inbox,
+    relay,
+    stop: async (timed) => {
+      await timed('startsMs', () => workflows.drain());
+      await timed('workersMs', () => connection.stop());
+      await results.stop();
+    },
+  };
+}
+
+function schedulesOf({
+  withSchedule = true,
+  ratesUrl = null,
+}: ServiceSettings): readonly ScheduledWorkflow[] {
+  if (!withSchedule) return [];
+  return ratesUrl === null ? ['sweep', 'retention'] : ['sweep', 'retention', 'rates'];
+}

@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { WorkflowNotFoundError } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
+import type { PayoutRequestKeys } from '../src/commands/deps.ts';
+import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
+import type { AwaitedDeps } from './awaited-delivery.ts';
+import type { Workflows } from './start.ts';
+
+/** The pause before a payout request is signalled again that the server has lost, ms. */
+const SIGNAL_PAUSE_MS = 500;
+
+/** Payout requests whose end somebody waits for. */
+export function awaitedPayouts({ starter, results, awaited, logger }: AwaitedDeps) {
+  /** Signals the affiliate's payout workflow and starts it when none runs. Returns undefined when Temporal can't be reached. */
+  const signalPayout = async ({ id, appId, affiliateId }: PayoutRequestKeys) =>
+    await starter.signalWithStart(
+      'payout',
+      { affiliateId },
+      { signal: PAYOUT_REQUESTED, signalArgs: [id], labels: { AppId: appId } },
+    );
+
+  /**
+   * Waits for the end of the workflow that has received a payout request. Signals again when the server has lost the
+   * workflow: one statement on the row of the request decides, so a second signal pays nothing.
+   */
+  const followPayout = async (
+    signalled: WorkflowHandle<Workflows['payout']>,
+    request: PayoutRequestKeys,
+    deadline: number,
+  ): Promise<void> => {
+    let handle: WorkflowHandle<Workflows['payout']> | undefined = signalled;
+    for (;;) {
+      try {
+        handle ??= await signalPayout(request);
+        const found = handle;
+        if (found !== undefined) {
+          await found.client.withDeadline(deadline, () => found.result());
+          return;
+        }
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError) handle = undefined;
+      }
+      if (Date.now() + SIGNAL_PAUSE_MS >= deadline) return;
+      await sleep(SIGNAL_PAUSE_MS);
+    }
+  };
+
+  return {
+    /** See `WorkflowStarter.settlePayout`. */
+    async settlePayout(request: PayoutRequestKeys, waitMs: number): Promise<void> {
+      try {
+        const start = async () => {
+          const signalled = await signalPayout(request);
+          if (signalled === undefined) return null;
+          return {
+            fetchAfterMs: results.fetchAfterMs,
+            fetch: async (deadline: number) => {
+              await followPayout(signalled, request, deadline);
+              return true as const;
+            },
+          };
+        };
+        await awaited.run(() => results.settledRequests.wait(request.id, { waitMs, start }));
+      } catch (error) {
+        logger.warn({
+          payoutRequestId: request.id,
+          err: error,
+          msg: 'the payout request could not be passed to its workflow',
+        });
+      }
+    },
+  };
+}

@@ -1,0 +1,225 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import type {
+  Client,
+  WithWorkflowArgs,
+  WorkflowHandle,
+  WorkflowSignalWithStartOptions,
+  WorkflowStartOptions,
+} from '@temporalio/client';
+import type { DeliveryKeys } from '../src/domain/delivery.ts';
+import { workflowIds } from '../src/domain/workflow-ids.ts';
+import type * as workflows from '../workflows/index.ts';
+import { GRPC, grpcCode } from './grpc-errors.ts';
+import { backgroundQueue, webhookQueue } from './names.ts';
+import { SEARCH_ATTRIBUTE_KEYS } from './search-attributes.ts';
+import type { SearchAttribute } from './search-attributes.ts';
+
+export type Workflows = typeof workflows;
+type Input<Name extends keyof Workflows> = Parameters<Workflows[Name]>[0];
+
+interface WorkflowRow<Name extends keyof Workflows> {
+  readonly id: (input: Input<Name>, taskQueue: string) => string;
+  /** Whether the first task goes straight to the worker of this process, without the task queue. */
+  readonly eager: boolean;
+  /** The task queue: that of awaited work if someone waits for the result. */
+  readonly queue: 'awaited' | 'background' | 'webhooks';
+}
+
+/** The names of the task queues of an installation, from that of awaited work. */
+const QUEUES = {
+  awaited: (taskQueue: string) => taskQueue,
+  background: backgroundQueue,
+  webhooks: webhookQueue,
+} as const;
+
+/** Every workflow that the service starts by name. Schedules start the others (`schedules.ts`). */
+const WORKFLOWS = {
+  delivery: { id: ({ deliveryId }) => workflowIds.delivery(deliveryId), eager: true, queue: 'awaited' },
+  hold: { id: ({ commissionId }) => workflowIds.hold(commissionId), eager: false, queue: 'background' },
+  heal: { id: ({ bindingId }) => workflowIds.heal(bindingId), eager: true, queue: 'background' },
+  payout: { id: ({ affiliateId }) => workflowIds.payout(affiliateId), eager: false, queue: 'awaited' },
+  reprocess: {
+    id: ({ reprocessRunId }) => workflowIds.reprocess(reprocessRunId),
+    eager: true,
+    queue: 'background',
+  },
+  erase: { id: ({ erasureId }) => workflowIds.erase(erasureId), eager: true, queue: 'background' },
+  convert: { id: (_, taskQueue) => workflowIds.convert(taskQueue), eager: true, queue: 'background' },
+  sweep: { id: (_, taskQueue) => workflowIds.sweepNow(taskQueue), eager: false, queue: 'background' },
+  webhook: { id: ({ messageId }) => workflowIds.webhook(messageId), eager: true, queue: 'webhooks' },
+} as const satisfies { readonly [Name in keyof Workflows]?: WorkflowRow<Name> };
+
+type StartedWorkflow = keyof typeof WORKFLOWS;
+
+/** A workflow that was started, or that runs already. */
+interface Started<Name extends StartedWorkflow> {
+  readonly handle: WorkflowHandle<Workflows[Name]>;
+  readonly isNew: boolean;
+  /** Whether the worker of this process has the first task. */
+  readonly isLocal: boolean;
+}
+
+/** Limits each call to Temporal: a request waits behind it, or the relay repeats it. */
+export const CALL_DEADLINE_MS = 2_000;
+/** A worker that dies in the middle of a task is given up on after this. */
+const WORKFLOW_TASK_TIMEOUT = '3s' as const;
+
+/** What the search attributes of a workflow say when it starts. */
+type Labels = { readonly [Name in Exclude<SearchAttribute, 'DeliveryState'>]?: string };
+
+interface StartOptions {
+  readonly startDelay?: number;
+  readonly staticSummary?: string;
+  readonly labels?: Labels;
+}
+
+type SignalOptions<Name extends StartedWorkflow> = WithWorkflowArgs<
+  Workflows[Name],
+  WorkflowSignalWithStartOptions<unknown[]>
+>;
+
+/** The search attributes that the namespace has. A server refuses a start with any other one. */
+export interface KnownSearchAttributes {
+  readonly searchAttributes: ReadonlySet<SearchAttribute>;
+  /** Called when the server has refused a start because of them. */
+  readonly forgetSearchAttributes: () => void;
+}
+
+const NO_SEARCH_ATTRIBUTES: KnownSearchAttributes = {
+  searchAttributes: new Set(),
+  forgetSearchAttributes: () => {},
+};
+
+export interface StartDeps {
+  /** Null while Temporal can't be reached. */
+  readonly client: () => Client | null;
+  /** The task queue of awaited work. */
+  readonly taskQueue: string;
+  /** Whether a worker of this task queue runs in this process. Only then are starts eager and results local. */
+  readonly hasWorker: boolean;
+  /** None by default: workflows then start without search attributes. */
+  readonly known?: () => KnownSearchAttributes;
+}
+
+/** Starts and signals workflows on Temporal. */
+export class Starter {
+  readonly #deps: StartDeps;
+
+  constructor(deps: StartDeps) {
+    this.#deps = deps;
+  }
+
+  /** Whether Temporal responds right now. */
+  get isReachable(): boolean {
+    return this.#deps.client() !== null;
+  }
+
+  /**
+   * Calls Temporal. Returns undefined when it can't be reached. Throws when it does not respond by `deadline` (epoch ms), by default
+   * within two seconds.
+   */
+  async call<T>(
+    work: (temporal: Client) => Promise<T>,
+    deadline = Date.now() + CALL_DEADLINE_MS,
+  ): Promise<T | undefined> {
+    const temporal = this.#deps.client();
+    return await temporal?.withDeadline(deadline, async () => await work(temporal));
+  }
+
+  /** Starts a workflow, or finds the one that runs already. Returns undefined when Temporal can't be reached. */
+  async start<Name extends StartedWorkflow>(
+    name: Name,
+    input: Input<Name>,
+    { labels = {}, ...options }: StartOptions = {},
+  ): Promise<Started<Name> | undefined> {
+    const started = this.#optionsOf(name, input);
+    return await this.call(async (temporal) => {
+      try {
+        const handle = await this.#withLabels(labels, async (attributes) =>
+          temporal.workflow.start<Workflows[Name]>(name, {
+            ...started,
+            ...options,
+            ...attributes,
+            requestEagerStart: WORKFLOWS[name].eager && this.#deps.hasWorker,
+          } as WorkflowStartOptions<Workflows[Name]>),
+        );
+        return { handle, isNew: true, isLocal: handle.eagerlyStarted };
+      } catch (error) {
+        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+        const handle = temporal.workflow.getHandle<Workflows[Name]>(started.workflowId);
+        return { handle, isNew: false, isLocal: false };
+      }
+    });
+  }
+
+  /** Starts the workflow of a delivery. Its summary has the ids that founders and operators know. */
+  async startDelivery({
+    deliveryId,
+    provider,
+    appId,
+    eventId,
+  }: DeliveryKeys): Promise<Started<'delivery'> | undefined> {
+    return await this.start(
+      'delivery',
+      { deliveryId },
+      { staticSummary: `${provider} ${appId} ${eventId}`, labels: { AppId: appId, Provider: provider } },
+    );
+  }
+
+  /** Signals a workflow, and starts it when none runs. Returns undefined as `start` does. */
+  async signalWithStart<Name extends StartedWorkflow>(
+    name: Name,
+    input: Input<Name>,
+    { signal, signalArgs = [], labels }: { signal: string; signalArgs?: unknown[]; labels: Labels },
+  ): Promise<WorkflowHandle<Workflows[Name]> | undefined> {
+    return await this.call(
+      async (temporal) =>
+        await this.#withLabels(labels, async (attributes) =>
+          temporal.workflow.signalWithStart<Workflows[Name], unknown[]>(name, {
+            ...this.#optionsOf(name, input),
+            ...attributes,
+            signal,
+            signalArgs,
+          } as SignalOptions<Name>),
+        ),
+    );
+  }
+
+  /**
+   * Starts a workflow with those of its search attributes that the namespace has. When the server does not know them any
+   * more, as after a wipe, starts it without, and so all others until the next set-up. The app is its fairness key, too: a server
+   * with `matching.enableFairness` takes the tasks of a full queue from all apps in turn.
+   */
+  async #withLabels<T>(
+    labels: Labels,
+    start: (options: Pick<WorkflowStartOptions, 'typedSearchAttributes' | 'priority'>) => Promise<T>,
+  ): Promise<T> {
+    const fairness = labels.AppId === undefined ? {} : { priority: { fairnessKey: labels.AppId } };
+    const { searchAttributes, forgetSearchAttributes } = this.#deps.known?.() ?? NO_SEARCH_ATTRIBUTES;
+    const typedSearchAttributes = SEARCH_ATTRIBUTE_KEYS.flatMap((key) => {
+      const name = key.name as keyof Labels;
+      const value = labels[name];
+      return value === undefined || !searchAttributes.has(name) ? [] : [{ key, value }];
+    });
+    if (typedSearchAttributes.length === 0) return await start(fairness);
+    try {
+      return await start({ ...fairness, typedSearchAttributes });
+    } catch (error) {
+      if (grpcCode((error as Error).cause) !== GRPC.invalidArgument) throw error;
+      const handle = await start(fairness);
+      forgetSearchAttributes();
+      return handle;
+    }
+  }
+
+  #optionsOf<Name extends StartedWorkflow>(name: Name, input: Input<Name>) {
+    const { taskQueue } = this.#deps;
+    const { id, queue } = WORKFLOWS[name] as WorkflowRow<Name>;
+    return {
+      taskQueue: QUEUES[queue](taskQueue),
+      workflowId: id(input, taskQueue),
+      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
+      args: (input === undefined ? [] : [input]) as Parameters<Workflows[Name]>,
+    };
+  }
+}
