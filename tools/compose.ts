@@ -10,6 +10,8 @@ export interface ComposeService {
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string | null>>;
   readonly stop_grace_period?: string;
+  readonly networks?: readonly string[];
+  readonly healthcheck?: { readonly test: readonly string[] };
   readonly [name: string]: unknown;
 }
 

@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 import { findTemporalProgram } from '../temporal/local-server/program.ts';
 import { projectRoot } from '../src/config/project-root.ts';
 import { connect } from '../src/db/sql.ts';
-import { checkLedger } from '../src/db/ledger-checks.ts';
+import { checkLedger } from '../src/db/ledger-checks/index.ts';
 import { listAppIds } from '../src/db/apps.ts';
 import { DAY_MS } from '../src/domain/time.ts';
 import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';

@@ -228,6 +228,40 @@ export function stripeRefund(overrides: StripeRefundOverrides = {}): Payload {
   return stripeEvent('refund.created', refund, overrides);
 }
 
+export interface StripeCreditNoteOverrides extends StripeEventOverrides {
+  readonly id?: string;
+  readonly invoiceId?: string;
+  /** What was credited outside Stripe; null where nothing was. */
+  readonly outOfBandAmount?: number | null;
+  readonly currency?: string;
+  readonly status?: string;
+}
+
+/** Builds `credit_note.created`, or with another `type` and `status` a later event of the credit note. */
+export function stripeCreditNote(overrides: StripeCreditNoteOverrides = {}): Payload {
+  const { outOfBandAmount = 1200 } = overrides;
+  const at = toSeconds(overrides.occurredAt ?? SAMPLE_TIME);
+  const creditNote = {
+    id: overrides.id ?? newProviderId('cn'),
+    object: 'credit_note',
+    amount: outOfBandAmount ?? 1200,
+    created: at,
+    currency: overrides.currency ?? 'usd',
+    invoice: overrides.invoiceId ?? newProviderId('in'),
+    metadata: {},
+    number: 'LANTERN-0001-CN-01',
+    out_of_band_amount: outOfBandAmount,
+    post_payment_amount: outOfBandAmount ?? 1200,
+    pre_payment_amount: 0,
+    reason: 'product_unsatisfactory',
+    refunds: [],
+    status: overrides.status ?? 'issued',
+    type: 'post_payment',
+    voided_at: null,
+  };
+  return stripeEvent('credit_note.created', creditNote, overrides);
+}
+
 /** Builds `charge.dispute.created`, or with another `type` and `status` a later event of the dispute. */
 export function stripeDispute(overrides: StripeRefundOverrides = {}): Payload {
   const { paymentIntentId = newProviderId('pi'), chargeId = newProviderId('ch') } = overrides;
@@ -310,6 +344,32 @@ export function superwallRefund(overrides: SuperwallOverrides = {}): Payload {
     ...(localPrice == null ? {} : { localPrice: -localPrice }),
     extra: { cancelReason: 'CUSTOMER_SUPPORT', ...extra },
   });
+}
+
+/** Where a body in the format V2 may have its facts. */
+export const SUPERWALL_V2_PLACES = ['top', 'event', 'data.event'] as const;
+
+/**
+ * Returns an event of the legacy format as one in the format V2, as far as it is documented: the same facts beside the state, the
+ * aliases and the attributes of the subscriber. The names around the facts are made up.
+ */
+export function asSuperwallV2(
+  { data, ...envelope }: Payload,
+  place: (typeof SUPERWALL_V2_PLACES)[number] = 'data.event',
+  attributes: Payload = { plan: 'plus' },
+): Payload {
+  const facts = data as Payload;
+  const subscriber = {
+    aliases: ['$SuperwallAlias:00FA4E00-0000-4000-8000-000000000001'],
+    subscriptions: [{ id: 'sub-1', store: 'APP_STORE', price: 9.99, status: 'active' }],
+    attributes,
+  };
+  const places = {
+    top: { ...envelope, ...facts, subscriber },
+    event: { ...envelope, event: facts, subscriber },
+    'data.event': { ...envelope, data: { event: facts, subscriber } },
+  };
+  return places[place];
 }
 
 export interface PaddleAdjustmentOverrides extends PaddleEventOverrides {

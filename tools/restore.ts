@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
 import { listAppIds } from '../src/db/apps.ts';
-import { checkLedger } from '../src/db/ledger-checks.ts';
+import { checkLedger } from '../src/db/ledger-checks/index.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { connect } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { listAppIds } from '../src/db/apps.ts';
-import { checkLedger } from '../src/db/ledger-checks.ts';
+import { checkLedger } from '../src/db/ledger-checks/index.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { connect } from '../src/db/sql.ts';
 import { DAY_MS } from '../src/domain/time.ts';

@@ -6,7 +6,7 @@ import { newId } from '../../src/db/new-id.ts';
 import type { AppId, SecretId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { backgroundQueue } from '../../temporal/names.ts';
-import { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
+import { createWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import globalSetup from '../../test/support/global-setup.ts';
@@ -216,7 +216,7 @@ async function split(): Promise<void> {
 /** The end of the starts in flight while many hold timers wait for theirs. */
 async function shutdown(): Promise<void> {
   const service = await startTestService();
-  const starter = new TemporalWorkflowStarter({
+  const starter = createWorkflowStarter({
     client: () => service.temporal,
     taskQueue: service.taskQueue,
     hasWorker: false,

@@ -5,12 +5,8 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import pg from 'pg';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
-import {
-  findPayoutRequest,
-  matureOverdue,
-  openPayoutRequest,
-  settlePayoutRequest,
-} from '../../src/db/ledger.ts';
+import { findPayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/payout-requests.ts';
+import { matureOverdue } from '../../src/db/maturing.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { storePayoutCsv } from '../../src/db/payout-csv.ts';

@@ -8,7 +8,7 @@ import { openBackends } from '../../src/backends.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
+import { createWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { processesWith, processorTimeMs } from './processor-time.ts';
 import { report } from './report.ts';
 
@@ -47,7 +47,7 @@ async function measure(): Promise<Use> {
   return { cpuMs, memoryKib, diskKib: sizes.reduce((sum, size) => sum + size, 0) / KIB };
 }
 
-const starter = new TemporalWorkflowStarter({
+const starter = createWorkflowStarter({
   client: () => client,
   taskQueue: 'bench',
   hasWorker: false,

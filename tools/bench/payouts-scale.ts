@@ -1,5 +1,5 @@
-import { checkLedger } from '../../src/db/ledger-checks.ts';
-import { matureOverdue } from '../../src/db/ledger.ts';
+import { checkLedger } from '../../src/db/ledger-checks/index.ts';
+import { matureOverdue } from '../../src/db/maturing.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { AppId } from '../../src/domain/ids.ts';

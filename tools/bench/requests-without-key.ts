@@ -1,4 +1,7 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { newId } from '../../src/db/new-id.ts';
+import { newToken } from '../../src/db/sessions.ts';
+import { routes } from '../../src/http/routes.ts';
 
 /** What the requests need to know about the instance. */
 export interface Target {
@@ -17,11 +20,20 @@ export interface SentRequest {
   readonly body: Buffer | null;
 }
 
+/** How the bytes of a request arrive. */
+export type Delivery =
+  | 'at once'
+  | 'in chunks of one byte'
+  | 'a byte per packet'
+  | 'as many as fit into 64 KiB'
+  | 'without its end';
+
 /** The worst request of a route, of one kind. */
 export interface WorstCase {
   readonly route: string;
   /** What is bad about it. */
   readonly what: string;
+  readonly delivery: Delivery;
   readonly request: (target: Target) => SentRequest;
 }
 
@@ -60,6 +72,8 @@ const PADDINGS: readonly (readonly [string, (length: number) => string])[] = [
         .replace(/,[^,]*$/, '')}}`;
     },
   ],
+  ['many fields', (length) => `{${repeated('"abcdefg":1,', length - 14)}"last":1}`],
+  ['many ids', (length) => `["${randomUUID()}"${repeated(`,"${randomUUID()}"`, length - 40)}]`],
   ['texts that cannot be stored', (length) => `[${repeated('"\\u0000",', length - 14)}"\\u0000"]`],
   ['an error at the end', (length) => `[${repeated('{"a":1},', length - 2)}`],
 ];
@@ -74,6 +88,7 @@ function post(
   return PADDINGS.map(([what, value]) => ({
     route: `POST ${route}`,
     what,
+    delivery: 'at once',
     request: (target) => {
       const { headers, body: bytes } = json(filled(body(target), value));
       const bearer = key(target);
@@ -96,30 +111,43 @@ function get(
   return {
     route: `GET ${route}`,
     what,
+    delivery: 'at once',
     request: (target) => ({ method: 'GET', path: path(target), headers, body: null }),
   };
 }
+
+const madeUpKey = () => `tri_sk_live_${randomBytes(24).toString('hex').slice(0, 43)}`;
+const ownCookie = (kind: string) => ({
+  cookie: `tributary${kind}=${newToken()}`,
+  'sec-fetch-site': 'same-origin',
+});
 
 const nowSeconds = () => Math.floor(Date.now() / 1000);
 const ten = (signature: string, separator: string) =>
   Array.from({ length: 10 }, () => signature).join(separator);
 
-function webhook(provider: string, what: string, headers: () => Record<string, string>): WorstCase {
+function webhook(
+  provider: string,
+  what: string,
+  headers: () => Record<string, string>,
+  appOf = ({ appId }: Target) => appId,
+): WorstCase {
   const body = Buffer.alloc(WEBHOOK_BODY, '{"a":1},');
   return {
-    route: 'POST /webhooks/…',
+    route: 'POST /webhooks/:provider/:customerAppId',
     what: `${provider}: ${what}`,
-    request: ({ appId }) => ({
+    delivery: 'at once',
+    request: (target) => ({
       method: 'POST',
-      path: `/webhooks/${provider}/${appId}`,
+      path: `/webhooks/${provider}/${appOf(target)}`,
       headers: { 'content-type': 'application/json', ...headers() },
       body,
     }),
   };
 }
 
-/** The worst requests of every route that needs no account key. */
-export const WORST_CASES: readonly WorstCase[] = [
+/** The worst requests of every route that needs no account key, each sent at once. */
+const SENT_AT_ONCE: readonly WorstCase[] = [
   ...post(
     '/clicks',
     ({ appId, slug }) => ({
@@ -195,6 +223,39 @@ export const WORST_CASES: readonly WorstCase[] = [
   webhook('adapty', '1 MiB, a long wrong token, three secrets', () => ({
     authorization: `Bearer ${repeated('x', LONG_HEADER)}`,
   })),
+  webhook(
+    'stripe',
+    '1 MiB for an unknown app',
+    () => ({}),
+    () => newId('app'),
+  ),
+  ...post(
+    '/session',
+    () => ({ key: madeUpKey() }),
+    () => null,
+  ),
+  ...post(
+    '/creator/session',
+    () => ({ token: newToken() }),
+    () => null,
+  ),
+  ...post(
+    '/operator/session',
+    () => ({ token: newToken() }),
+    () => null,
+  ),
+  ...['', '-creator', '-operator'].map((kind) =>
+    get(
+      `${kind.replace('-', '/')}/session`,
+      'a made-up session',
+      () => `${kind.replace('-', '/')}/session`,
+      ownCookie(kind),
+    ),
+  ),
+  get('/sessions', 'a made-up session', () => '/sessions', ownCookie('')),
+  get('/creator/overview', 'a made-up session', () => '/creator/overview', ownCookie('-creator')),
+  get('/operator/state', 'a made-up session', () => '/operator/state', ownCookie('-operator')),
+  get('/apps', 'a made-up key', () => '/apps', { authorization: `Bearer ${madeUpKey()}` }),
   get('/healthz', 'many parameters', () => `/healthz?${repeated('a&', LONG_HEADER)}`),
   get('/readyz', 'many parameters', () => `/readyz?${repeated('a&', LONG_HEADER)}`),
   get('/openapi.json', 'the document', () => '/openapi.json'),
@@ -209,6 +270,7 @@ export const WORST_CASES: readonly WorstCase[] = [
   {
     route: 'OPTIONS /clicks',
     what: 'a long preflight',
+    delivery: 'at once',
     request: () => ({
       method: 'OPTIONS',
       path: '/clicks',
@@ -221,3 +283,27 @@ export const WORST_CASES: readonly WorstCase[] = [
     }),
   },
 ];
+
+/** Returns the deliveries that a request can have besides `at once`. */
+function otherDeliveries(route: string): readonly Delivery[] {
+  const bodies = ['in chunks of one byte', 'a byte per packet'] as const;
+  return [...(route.startsWith('POST') ? bodies : []), 'as many as fit into 64 KiB', 'without its end'];
+}
+
+/** The first case of each route, with its other deliveries. */
+const DELIVERED: readonly WorstCase[] = [...new Set(SENT_AT_ONCE.map(({ route }) => route))].flatMap(
+  (route) => {
+    const [first] = SENT_AT_ONCE.filter((worst) => worst.route === route);
+    if (first === undefined) return [];
+    return otherDeliveries(route).map((delivery) => ({ ...first, what: delivery, delivery }));
+  },
+);
+
+/** The worst requests of every route that needs no account key. */
+export const WORST_CASES = [...SENT_AT_ONCE, ...DELIVERED];
+
+const missing = routes
+  .filter(({ auth }) => auth === 'none' || auth === 'sdk' || auth === 'provider')
+  .map(({ method, path }) => `${method} ${path}`)
+  .filter((name) => !WORST_CASES.some(({ route }) => route === name));
+if (missing.length > 0) throw new Error(`no request for ${missing.join(', ')}`);

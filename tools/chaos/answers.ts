@@ -11,6 +11,10 @@ export interface Answer {
 export interface RequestOptions {
   readonly body?: Buffer | object;
   readonly headers?: Readonly<Record<string, string>>;
+  /** How long the response may take, ms. */
+  readonly timeoutMs?: number;
+  /** Connections beside those of the others. */
+  readonly agent?: Agent;
 }
 
 /** An export waits at most 20 s for its workflow, and then at most 30 s for a settlement that is running. */
@@ -48,15 +52,15 @@ async function sendOnce(
   base: string,
   method: string,
   route: string,
-  { body, headers = {} }: RequestOptions,
+  { body, headers = {}, timeoutMs = TIMEOUT_MS, agent: chosen = agent }: RequestOptions,
 ): Promise<Answer> {
   const content = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
   const type =
     content === undefined ? {} : { 'content-type': 'application/json', 'content-length': content.length };
   const { hostname, port } = new URL(base);
   return await new Promise((resolve, reject) => {
-    const options = { hostname, port, path: route, method, agent, headers: { ...type, ...headers } };
-    const sent = request({ ...options, timeout: TIMEOUT_MS }, (response) => {
+    const options = { hostname, port, path: route, method, agent: chosen, headers: { ...type, ...headers } };
+    const sent = request({ ...options, timeout: timeoutMs }, (response) => {
       const parts: Buffer[] = [];
       response.on('data', (part: Buffer) => parts.push(part));
       response.on('error', reject);
@@ -69,7 +73,7 @@ async function sendOnce(
         }),
       );
     });
-    sent.on('timeout', () => sent.destroy(new Error(`no response within ${TIMEOUT_MS} ms`)));
+    sent.on('timeout', () => sent.destroy(new Error(`no response within ${timeoutMs} ms`)));
     sent.on('error', (error: NodeJS.ErrnoException) => {
       const isIdle = sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
       reject(isIdle ? new IdleConnectionClosed(error.message, { cause: error }) : error);

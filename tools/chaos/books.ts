@@ -67,10 +67,12 @@ function booksOfStory(plan: Plan, story: Story, epoch: number): ExpectedPayment[
     model.report(report);
     if (report.payment !== undefined) dueAt.set(report.payment.ref, report.payment.at + HOLD_DAYS * DAY_MS);
   }
-  return model.refs.map((ref) => ({ app, ref, dueAt: dueAt.get(ref) ?? 0, ...model.booksOf(ref) }));
+  return [...model.books()].flatMap(([refs, books]) =>
+    refs.map((ref) => ({ app, ref, dueAt: dueAt.get(ref) ?? 0, ...books })),
+  );
 }
 
-/** Returns what each payment of the plan must have earned at the end. */
-export function expectedBooks(plan: Plan, epoch: number): ExpectedPayment[] {
-  return [...plan.stories, ...plan.closing].flatMap((story) => booksOfStory(plan, story, epoch));
+/** Returns what each payment of the stories must have earned at the end. */
+export function expectedBooks(plan: Plan, stories: readonly Story[], epoch: number): ExpectedPayment[] {
+  return stories.flatMap((story) => booksOfStory(plan, story, epoch));
 }

@@ -10,7 +10,7 @@ import { expectedBooks } from './books.ts';
 import type { ExpectedPayment } from './books.ts';
 import { exportRequest } from './load.ts';
 import type { Load, ReceivedPayout, Tenant } from './load.ts';
-import type { Plan } from './plan.ts';
+import type { Plan, Story } from './plan.ts';
 import type { Stack } from './stack.ts';
 
 const run = promisify(execFile);
@@ -20,6 +20,8 @@ const PAYOUTS_TO_PROVE = 5;
 
 export interface Run {
   readonly plan: Plan;
+  /** All that was sent. */
+  readonly stories: readonly Story[];
   /** Epoch ms of the start of the run. */
   readonly epoch: number;
   readonly stack: Stack;
@@ -65,9 +67,9 @@ function named(what: string, differences: readonly string[]): string[] {
 }
 
 /** Every event of the plan was accepted, so it has exactly one row, and every click too. */
-async function checkFacts({ plan, tenant, stack, load }: Run): Promise<string[]> {
+async function checkFacts({ stories, tenant, stack, load }: Run): Promise<string[]> {
   const sql = stack.sql();
-  const facts = [...plan.stories, ...plan.closing].flatMap(({ app, facts: all }) =>
+  const facts = stories.flatMap(({ app, facts: all }) =>
     all.flatMap((fact) => (fact.kind === 'event' ? [`${tenant.apps[app]?.id} ${fact.event.eventId}`] : [])),
   );
   const rows = await sql<{ name: string; n: number }>`
@@ -104,9 +106,9 @@ const text = (payment: Pick<ExpectedPayment, 'creator' | 'earned' | 'net' | 'rev
 const sum = (list: readonly ExpectedPayment[]) => list.reduce((total, { net }) => total + net, 0);
 
 /** The ledger has the books of the model, payment by payment and creator by creator. */
-async function checkBooks({ plan, epoch, tenant, stack }: Run): Promise<string[]> {
+async function checkBooks({ plan, stories, epoch, tenant, stack }: Run): Promise<string[]> {
   const sql = stack.sql();
-  const expected = expectedBooks(plan, epoch);
+  const expected = expectedBooks(plan, stories, epoch);
   const names = new Map([...tenant.creators].map(([name, id]) => [id, name]));
   const rows = await sql<{
     appId: string;

@@ -171,7 +171,7 @@ export function reportOf(event: PlannedEvent, epoch: number): Report | undefined
     case 'session':
       return { eventId, payment: { ...payment, keys: [] }, same: [[ref, `pi_${sale}`]] };
     case 'subscription':
-      return user === null ? { eventId } : { eventId, names: { key: `sub_${sale}`, user } };
+      return user === null ? { eventId } : { eventId, names: [{ key: `sub_${sale}`, user }] };
     default: {
       const isBack = shape === 'refund failed' || shape === 'dispute won';
       const isEnd = shape !== 'refund' && shape !== 'dispute';

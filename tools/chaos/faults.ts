@@ -1,168 +1,97 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createDatabase, runOn } from '../../test/support/postgres-admin.ts';
-import type { FaultKind, Plan, PlannedFault } from './plan.ts';
-import type { FaultyProxy, ProxyMode } from './proxy.ts';
-import { TEMPORAL_DATABASES } from './stack.ts';
-import type { ServiceProcess, Stack } from './stack.ts';
+import { KINDS } from './fault-kinds.ts';
+import type { FaultKind, Sign } from './fault-kinds.ts';
+import { DATABASE_FAULTS } from './faults/database.ts';
+import { CannotBeTried, processOf } from './faults/fault.ts';
+import type { Fault, Surroundings } from './faults/fault.ts';
+import { MID_WORK_FAULTS } from './faults/mid-work.ts';
+import { POOLER_FAULTS } from './faults/pooler.ts';
+import { PRESSURE_FAULTS } from './faults/pressure.ts';
+import { PROCESS_FAULTS } from './faults/processes.ts';
+import { SERVER_FAULTS } from './faults/servers.ts';
+import { WIRE_FAULTS } from './faults/wire.ts';
+import type { Plan, PlannedFault } from './plan.ts';
+import type { Beat, Probes, Recovery } from './probes.ts';
+import { Watch } from './watch.ts';
 
-/** Breaks something, and returns how to repair it. */
-type Fault = (stack: Stack, planned: PlannedFault) => Promise<() => Promise<void>>;
-
-function processOf(stack: Stack, { process: n }: PlannedFault): ServiceProcess {
-  const one = stack.processes[n % stack.processes.length];
-  if (one === undefined) throw new Error('the stack has no process');
-  return one;
-}
-
-/** A number between both ends, by the strength of the fault. */
-const between = (least: number, most: number, { strength }: PlannedFault) =>
-  Math.round(least + (most - least) * strength);
-
-/** Ends one process, and starts it again. A stopped one finishes what it has begun. */
-const endService =
-  (signal: 'SIGKILL' | 'SIGTERM'): Fault =>
-  async (stack, planned) => {
-    const one = processOf(stack, planned);
-    await one.end(signal);
-    return async () => {
-      await one.start();
-      await one.whenReady();
-    };
-  };
-
-/** Ends Postgres, and starts it again. Temporal is started again if it did not survive that, as Compose does. */
-const endPostgres =
-  (how: 'fast' | 'crash'): Fault =>
-  async ({ postgres, temporal }) => {
-    await postgres.stop(how);
-    return async () => {
-      await postgres.startAgain();
-      await temporal.revive();
-    };
-  };
-
-const endTemporal =
-  (signal: 'SIGKILL' | 'SIGTERM'): Fault =>
-  async ({ temporal }) => {
-    await temporal.stop(signal);
-    return async () => await temporal.startAgain();
-  };
-
-/** Lets a proxy treat what passes in another way for a while. */
-const onWire =
-  (
-    name: keyof Stack['proxies'],
-    mode: (planned: PlannedFault) => ProxyMode,
-    whenMended?: (stack: Stack) => Promise<void>,
-  ): Fault =>
-  async (stack, planned) => {
-    const proxy: FaultyProxy = stack.proxies[name];
-    proxy.set(mode(planned));
-    return async () => {
-      // Connections of a silent time never speak again.
-      proxy.set({ kind: 'forward' });
-      await whenMended?.(stack);
-    };
-  };
-
-export const FAULTS: Readonly<Record<FaultKind, Fault>> = {
-  'service killed': endService('SIGKILL'),
-  'service stopped': endService('SIGTERM'),
-  'service frozen': async (stack, planned) => {
-    const one = processOf(stack, planned);
-    one.freeze();
-    return async () => one.thaw();
-  },
-  'all services killed': async ({ processes }) => {
-    await Promise.all(processes.map(async (one) => await one.end('SIGKILL')));
-    return async () => {
-      for (const one of processes) await one.start();
-      await Promise.all(processes.map(async (one) => await one.whenReady()));
-    };
-  },
-
-  'Postgres killed': endPostgres('crash'),
-  'Postgres stopped': endPostgres('fast'),
-  'connections ended': async ({ postgres }, { lastsMs }) => {
-    // Every connection, those of Temporal too, once a second.
-    const others = 'select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()';
-    const until = Date.now() + lastsMs;
-    const ended = (async () => {
-      for (; Date.now() < until; await sleep(1_000)) await runOn(postgres.ownerUrl, others);
-    })();
-    return async () => await ended;
-  },
-  'disk slow': async ({ postgres }, planned) => {
-    // Each commit waits before it writes its log to the disk.
-    const delay = `alter system set commit_delay = ${between(20_000, 100_000, planned)}`;
-    await runOn(postgres.ownerUrl, delay);
-    await runOn(postgres.ownerUrl, 'alter system set commit_siblings = 0');
-    await runOn(postgres.ownerUrl, 'select pg_reload_conf()');
-    return async () => {
-      await runOn(postgres.ownerUrl, 'alter system reset commit_delay');
-      await runOn(postgres.ownerUrl, 'select pg_reload_conf()');
-    };
-  },
-
-  'database cut': onWire('database', () => ({ kind: 'cut' })),
-  'database silent': onWire('database', () => ({ kind: 'silent' })),
-  'database slow': onWire('database', (planned) => ({ kind: 'slow', delayMs: between(20, 150, planned) })),
-  'statements cut': onWire('database', (planned) => ({ kind: 'drop', share: between(1, 8, planned) / 100 })),
-  'answers swallowed': onWire('database', (planned) => ({
-    kind: 'swallow',
-    share: between(1, 8, planned) / 100,
-    delayMs: between(0, 1_500, planned),
-  })),
-
-  'Temporal killed': endTemporal('SIGKILL'),
-  'Temporal stopped': endTemporal('SIGTERM'),
-  'Temporal cut': onWire('temporal', () => ({ kind: 'cut' })),
-  'Temporal silent': onWire('temporal', () => ({ kind: 'silent' })),
-  'Temporal slow': onWire('temporal', (planned) => ({ kind: 'slow', delayMs: between(20, 200, planned) })),
-  'Temporal wiped': async ({ postgres, temporal }) => {
-    await temporal.stop('SIGKILL');
-    for (const name of TEMPORAL_DATABASES) {
-      await runOn(postgres.ownerUrl, `drop database "${name}" with (force)`);
-      await createDatabase(postgres.ownerUrl, name);
-    }
-    return async () => await temporal.startAgain();
-  },
-  'Temporal without database': onWire(
-    'temporalDatabase',
-    () => ({ kind: 'cut' }),
-    async ({ temporal }) => {
-      await temporal.revive();
-    },
-  ),
+const FAULTS: Readonly<Record<FaultKind, Fault>> = {
+  ...PROCESS_FAULTS,
+  ...SERVER_FAULTS,
+  ...DATABASE_FAULTS,
+  ...WIRE_FAULTS,
+  ...POOLER_FAULTS,
+  ...PRESSURE_FAULTS,
+  ...MID_WORK_FAULTS,
 };
 
 /** A fault that was tried. */
 export interface TriedFault extends PlannedFault {
-  /** How long it took until everything was up again, ms. */
-  readonly repairedInMs: number;
+  /** Whether it lasted long enough that the service had to say something. */
+  readonly wasAsked: boolean;
+  /** What the service should have said meanwhile and did not. */
+  readonly missing: readonly string[];
+  readonly beats: readonly Beat[];
+  /** When each process was ready, accepted a webhook and paid an export again. */
+  readonly recoveries: readonly Recovery[];
+  /** What the same calls took before the fault, ms. */
+  readonly calm: readonly Recovery[];
+}
+
+/** What became of the planned faults. */
+export interface TriedFaults {
+  readonly tried: readonly TriedFault[];
+  /** What this machine can't do, and why. */
+  readonly untried: ReadonlyMap<FaultKind, string>;
+}
+
+async function tryFault(around: Surroundings, probes: Probes, planned: PlannedFault): Promise<TriedFault> {
+  const { stack } = around;
+  const says: Sign = KINDS[planned.kind].says;
+  const affected = 'at' in says && says.at === 'one process' ? processOf(stack, planned) : undefined;
+  const calm = await probes.recover(Date.now());
+  const watch = new Watch(stack.processes);
+  const beats = probes.beat(() => watch.isOver);
+  const end = await FAULTS[planned.kind](around, planned).catch(async (error: unknown) => {
+    await watch.end();
+    throw error;
+  });
+  watch.begin();
+  await sleep(planned.lastsMs);
+  const seen = watch.end();
+  await end();
+  const endedAt = Date.now();
+  const [recoveries] = await Promise.all([
+    probes.recover(endedAt),
+    ...stack.processes.map(async (one) => await one.whenReady()),
+  ]);
+  const said = watch.compare({ ...(await seen), says, affected, beats: await beats });
+  return { ...planned, ...said, beats: await beats, recoveries, calm };
 }
 
 /**
- * Injects the faults of a plan one after another, and repairs each before the next. Calls `begun` with each. On a slow machine
- * each takes longer: those that could only begin after the end of the plan are left out.
+ * Injects the faults of a plan one after another, and waits for the recovery from each before the next. Calls `begun` with
+ * each. On a slow machine each takes longer: those that could only begin after the end of the plan are left out.
  */
 export async function injectFaults(
-  stack: Stack,
+  around: Surroundings,
+  probes: Probes,
   { faults, lastsMs }: Pick<Plan, 'faults' | 'lastsMs'>,
   begun: (kind: FaultKind | undefined) => void,
-): Promise<TriedFault[]> {
+): Promise<TriedFaults> {
   const startedAt = Date.now();
   const tried: TriedFault[] = [];
+  const untried = new Map<FaultKind, string>();
   for (const planned of faults) {
     await sleep(planned.pauseMs);
     if (Date.now() - startedAt > lastsMs) break;
     begun(planned.kind);
-    const repair = await FAULTS[planned.kind](stack, planned);
-    await sleep(planned.lastsMs);
-    const repairedFrom = Date.now();
-    await repair();
+    try {
+      tried.push(await tryFault(around, probes, planned));
+    } catch (error) {
+      if (!(error instanceof CannotBeTried)) throw error;
+      untried.set(planned.kind, error.message);
+    }
     begun(undefined);
-    tried.push({ ...planned, repairedInMs: Date.now() - repairedFrom });
   }
-  return tried;
+  return { tried, untried };
 }

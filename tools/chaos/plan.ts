@@ -3,6 +3,8 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES } from '../../src/providers/index.ts';
 import type { Currency } from '../../test/support/money-model.ts';
 import type { PlannedEvent, Shape } from './events.ts';
+import { KINDS } from './fault-kinds.ts';
+import type { FaultKind } from './fault-kinds.ts';
 import { Random } from './random.ts';
 
 /* What a run does, all of it decided by the seed before the first request. Times are ms after the start of the run. */
@@ -89,32 +91,12 @@ export interface Plan {
   readonly digest: string;
 }
 
-export const FAULT_KINDS = [
-  'service killed',
-  'service stopped',
-  'service frozen',
-  'all services killed',
-  'Postgres killed',
-  'Postgres stopped',
-  'connections ended',
-  'database cut',
-  'database silent',
-  'database slow',
-  'statements cut',
-  'answers swallowed',
-  'disk slow',
-  'Temporal killed',
-  'Temporal stopped',
-  'Temporal cut',
-  'Temporal silent',
-  'Temporal slow',
-  'Temporal without database',
-  'Temporal wiped',
-] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
-
 export const PROCESSES = 2;
 const APPS = 2;
+/** The app of the probes, which has one creator. */
+export const PROBED_APP = APPS;
+/** The app that sends many times its share. */
+export const NOISY_APP = APPS + 1;
 const CREATORS_PER_APP = 5;
 const EXPORT_EVERY_MS = 3_000;
 /** No fault in the last seconds. */
@@ -271,40 +253,41 @@ function planStory(random: Random, name: string, startsAt: number, lastsMs: numb
   return { app, creator, facts };
 }
 
-function planClosing(app: number, creator: number): Story {
-  const name = `closing-${app}-${creator}`;
+/** Plans a user whom a creator has led to the app before the payments. */
+export function planKnownUser(name: string, app: number, creator: number): readonly Fact[] {
   const common = { sentAt: 0, copies: [], process: creator };
-  const [device, user] = [`device-${name}`, `user-${name}`];
-  const sale = `77${app}${creator}`;
-  const event: PlannedEvent = {
+  const [device, user, slug] = [`device-${name}`, `user-${name}`, `creator-${creator}`];
+  return [
+    { ...common, id: 'install', after: [], kind: 'install', device, token: null, slug, at: -50 * DAY_MS },
+    { ...common, id: 'identify', after: ['install'], kind: 'identify', device, user },
+  ];
+}
+
+/** Returns a payment of a known user that is due at once. */
+export function duePayment(name: string, sale: string, minor: number): PlannedEvent {
+  return {
     provider: 'revenuecat',
     shape: 'purchase',
     eventId: `evt_${sale}`,
     sale,
-    user,
-    minor: 90_000_000,
+    user: `user-${name}`,
+    minor,
     currency: 'usd',
     at: -40 * DAY_MS,
     takeId: '',
     isSandbox: false,
   };
+}
+
+function planClosing(app: number, creator: number): Story {
+  const name = `closing-${app}-${creator}`;
+  const event = duePayment(name, `77${app}${creator}`, 90_000_000);
+  const common = { sentAt: 0, copies: [], process: creator, skewMs: 0 };
+  const facts = planKnownUser(name, app, creator);
   return {
     app,
     creator,
-    facts: [
-      {
-        ...common,
-        id: 'install',
-        after: [],
-        kind: 'install',
-        device,
-        token: null,
-        slug: `creator-${creator}`,
-        at: -50 * DAY_MS,
-      },
-      { ...common, id: 'identify', after: ['install'], kind: 'identify', device, user },
-      { ...common, id: 'event', after: ['identify'], kind: 'event', event, skewMs: 0 },
-    ],
+    facts: [...facts, { ...common, id: 'event', after: ['identify'], kind: 'event', event }],
   };
 }
 
@@ -324,9 +307,10 @@ function planFaults(random: Random, lastsMs: number, kinds: readonly FaultKind[]
   for (let at = 0; ;) {
     if (deck.length === 0) deck = random.shuffled(kinds);
     const kind = deck.pop();
+    const [least, most] = kind === undefined ? [0, 0] : KINDS[kind].lastsMs;
     const fault = {
       pauseMs: random.int(2_000, 8_000),
-      lastsMs: random.int(2_000, 10_000),
+      lastsMs: random.int(least, most),
       process: random.int(0, PROCESSES - 1),
       strength: random.next(),
     };
@@ -350,7 +334,10 @@ export function makePlan(settings: {
   const plan = {
     seed,
     lastsMs,
-    apps: Array.from({ length: APPS }, (_, n) => planCreators(random.part(`app ${n}`))),
+    apps: [
+      ...Array.from({ length: APPS }, (_, n) => planCreators(random.part(`app ${n}`))),
+      ...[PROBED_APP, NOISY_APP].map(() => [{ slug: 'creator-0', rateBps: 2_000, isPaused: false }]),
+    ],
     stories: Array.from({ length: count }, (_, n) =>
       planStory(random.part(`story ${n}`), `s${n}`, starts.int(0, lastsMs), lastsMs),
     ),

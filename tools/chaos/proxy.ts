@@ -8,7 +8,7 @@ export type ProxyMode =
   | { readonly kind: 'forward' }
   /** Ends all connections and refuses new ones. */
   | { readonly kind: 'cut' }
-  /** Keeps connections open and forwards nothing, for good: connections of this time never speak again. */
+  /** Keeps connections open and forwards nothing: connections of this time never answer again. */
   | { readonly kind: 'silent' }
   /** Forwards every piece later by this time, in order. */
   | { readonly kind: 'slow'; readonly delayMs: number }
@@ -23,6 +23,8 @@ export type ProxyMode =
 export interface FaultyProxy {
   readonly port: number;
   readonly set: (mode: ProxyMode) => void;
+  /** Leads new connections to another port for a while, or to its own target again. */
+  readonly redirect: (target: (() => number) | null) => void;
   /** How many connections and answers this proxy has broken. */
   readonly broken: () => number;
   readonly close: () => void;
@@ -35,6 +37,7 @@ const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
 export async function startFaultyProxy(target: () => number, random: Random): Promise<FaultyProxy> {
   let mode: ProxyMode = { kind: 'forward' };
   let broken = 0;
+  let other: (() => number) | null = null;
   const sockets = new Set<Socket>();
 
   /** Forwards what one side sends to the other. A slow piece holds up those after it. */
@@ -100,7 +103,7 @@ export async function startFaultyProxy(target: () => number, random: Random): Pr
       incoming.destroy();
       return;
     }
-    const outgoing = connect({ host: '127.0.0.1', port: target(), noDelay: true });
+    const outgoing = connect({ host: '127.0.0.1', port: (other ?? target)(), noDelay: true });
     sockets.add(incoming).add(outgoing);
     relay(incoming, outgoing, false);
     relay(outgoing, incoming, true);
@@ -118,6 +121,9 @@ export async function startFaultyProxy(target: () => number, random: Random): Pr
       if (next.kind !== 'cut') return;
       broken += sockets.size / 2;
       endAll();
+    },
+    redirect: (next) => {
+      other = next;
     },
     broken: () => broken,
     close: () => {

@@ -1,21 +1,28 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { loadavg, tmpdir } from 'node:os';
+import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { closeConnections } from './answers.ts';
 import { checkAll, payTheRest, settle } from './checks.ts';
+import { startBusyProcesses } from './busy.ts';
+import { FAULT_KINDS, kindsOfRun } from './fault-kinds.ts';
+import type { FaultKind } from './fault-kinds.ts';
 import { injectFaults } from './faults.ts';
-import type { TriedFault } from './faults.ts';
 import { createTenant, Load } from './load.ts';
-import { FAULT_KINDS, makePlan, PROCESSES } from './plan.ts';
-import type { FaultKind } from './plan.ts';
+import { checkLogs } from './logs.ts';
+import { makePlan, PROCESSES } from './plan.ts';
+import { Probes } from './probes.ts';
 import { Random } from './random.ts';
+import { faultProblems, faultTable } from './report.ts';
 import { startStack } from './stack.ts';
 
 /*
- * `npm run chaos -- [--minutes N] [--seed S] [--users-per-second N] [--faults KIND,KIND]`: runs the service, Postgres and
- * the production Temporal server as real processes, sends the events of all providers, and breaks one thing after another
- * meanwhile. The seed decides all of it. At the end nothing may be lost, doubled or different from a separate model.
+ * `npm run chaos -- [--minutes N] [--seed S] [--users-per-second N] [--faults KIND,KIND] [--load] [--recovery-seconds N]`:
+ * runs the service, Postgres and the production Temporal server as real processes, sends the events of all providers, and
+ * breaks one thing after another meanwhile. The seed decides all of it. While a fault lasts, the service must say what is
+ * wrong; after it, each process must be back within 10 s. At the end nothing may be lost, doubled or different from a
+ * separate model. A run of five minutes or more tries all kinds of faults, a shorter one those that need nothing besides.
+ * `--load` keeps all processors busy with other work.
  */
 
 const { values } = parseArgs({
@@ -23,7 +30,9 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '2' },
     seed: { type: 'string', default: String(Date.now() % 100_000) },
     'users-per-second': { type: 'string', default: '3' },
-    faults: { type: 'string', default: FAULT_KINDS.join(',') },
+    faults: { type: 'string' },
+    load: { type: 'boolean', default: false },
+    'recovery-seconds': { type: 'string', default: '10' },
     keep: { type: 'boolean', default: false },
   },
 });
@@ -34,16 +43,17 @@ const startedAt = Date.now();
 const say = (line: string) =>
   void process.stderr.write(`${((Date.now() - startedAt) / 1_000).toFixed(0).padStart(4)} s  ${line}\n`);
 
-const faults = values.faults.split(',').filter((name): name is FaultKind => {
+const lastsMs = Number(values.minutes) * 60_000;
+const named = values.faults?.split(',').filter((name): name is FaultKind => {
   if ((FAULT_KINDS as readonly string[]).includes(name)) return true;
   if (name !== '') throw new Error(`there is no fault "${name}"; the faults are ${FAULT_KINDS.join(', ')}`);
   return false;
 });
 const plan = makePlan({
   seed: values.seed,
-  lastsMs: Number(values.minutes) * 60_000,
+  lastsMs,
   perSecond: Number(values['users-per-second']),
-  faults,
+  faults: named ?? kindsOfRun(lastsMs),
 });
 const facts = plan.stories.flatMap((story) => story.facts);
 say(
@@ -58,9 +68,14 @@ async function main(folder: string): Promise<string[]> {
     folder,
     processes: PROCESSES,
     random: new Random(plan.seed).part('proxies'),
+    // One process writes all that it can.
+    environments: [{}, { LOG_LEVEL: 'debug' }],
+    hasDisk: plan.faults.some(({ kind }) => kind === 'disk full'),
     say,
   });
   let progress: NodeJS.Timeout | undefined;
+  let probes: Probes | undefined;
+  const endLoad = startBusyProcesses(values.load ? availableParallelism() : 0);
   try {
     const tenant = await createTenant(stack, plan, folder);
     // Stripe states whole seconds.
@@ -76,15 +91,20 @@ async function main(folder: string): Promise<string[]> {
       );
     }, PROGRESS_MS);
 
+    probes = new Probes(stack, load);
+    await probes.complete();
     phase = 'calm';
-    const [tried] = await Promise.all([
-      injectFaults(stack, plan, (kind) => {
+    const [{ tried, untried }] = await Promise.all([
+      injectFaults({ stack, load, folder }, probes, plan, (kind) => {
         phase = kind ?? 'calm';
       }),
       load.play(plan),
     ]);
     phase = 'settles';
-    const one = { plan, epoch, stack, tenant, load, folder };
+    const noise = load.noise === undefined ? [] : [load.noise];
+    await Promise.all([load.rest(), probes.complete(), load.play({ stories: noise, exports: [] })]);
+    const stories = [...plan.stories, ...plan.closing, ...noise, probes.story];
+    const one = { plan, stories, epoch, stack, tenant, load, folder };
     const first = await settle(one, SETTLE_LIMIT_MS);
     for (const problem of load.answers.bad.slice(0, 5)) say(problem);
     say(`every fact was accepted; nothing was left to do after ${(first.tookMs / 1_000).toFixed(1)} s`);
@@ -99,9 +119,11 @@ async function main(folder: string): Promise<string[]> {
         ([what, n]) => `not finished ${SETTLE_LIMIT_MS / 1_000} s after the last fault: ${n} ${what}`,
       ),
     );
-    problems.push(...(await checkAll(one)));
+    problems.push(...(await checkAll(one)), ...(await checkLogs(folder)));
     say(`${tried.length} of ${plan.faults.length} planned faults were tried`);
-    tellFaults(tried);
+    for (const [kind, reason] of untried) say(`NOT TRIED on this machine: ${kind}: ${reason}`);
+    for (const line of faultTable(tried)) say(line);
+    problems.push(...faultProblems(tried, Number(values['recovery-seconds']) * 1_000));
     say(
       `${load.copies} copies, ${load.retries} retries, ${load.payouts.length} exports; ${load.answers.lines()}`,
     );
@@ -110,24 +132,14 @@ async function main(folder: string): Promise<string[]> {
     return problems;
   } finally {
     clearInterval(progress);
+    probes?.close();
     closeConnections();
+    await endLoad();
     await stack.stop();
   }
 }
 
-/** Prints how often each fault was tried, and how long the recovery took. */
-function tellFaults(tried: readonly TriedFault[]): void {
-  for (const kind of FAULT_KINDS) {
-    const mine = tried.filter((fault) => fault.kind === kind);
-    if (mine.length === 0) continue;
-    const seconds = mine.reduce((sum, { lastsMs }) => sum + lastsMs, 0) / 1_000;
-    const repaired = Math.max(...mine.map(({ repairedInMs }) => repairedInMs)) / 1_000;
-    say(
-      `${kind}: ${mine.length} times, ${seconds.toFixed(0)} s in all; up again within ${repaired.toFixed(1)} s`,
-    );
-  }
-}
-
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 const folder = await mkdtemp(path.join(tmpdir(), 'tributary-chaos-'));
 await chmod(folder, 0o755);
 let problems: string[];

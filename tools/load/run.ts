@@ -11,7 +11,8 @@ import { DAY_MS } from '../../src/domain/time.ts';
 import { closeConnections, send } from '../chaos/answers.ts';
 import { Random } from '../chaos/random.ts';
 import { startStack } from '../chaos/stack.ts';
-import type { ServiceProcess, Stack } from '../chaos/stack.ts';
+import type { ServiceProcess } from '../chaos/service-process.ts';
+import type { Stack } from '../chaos/stack.ts';
 import { STREAMS } from './messages.ts';
 import type { Order, OrderResult, StreamResult, Target } from './messages.ts';
 
