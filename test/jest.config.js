@@ -1,3 +1,5 @@
+import { fileURLToPath } from 'node:url';
+
 /** How the tests and what they import are compiled. */
 export const swcOptions = {
   jsc: { target: 'es2023', parser: { syntax: 'typescript' } },
@@ -5,18 +7,44 @@ export const swcOptions = {
   swcrc: false,
 };
 
-export default {
-  rootDir: '..',
+/** What both kinds of tests have in common. */
+export const project = {
+  rootDir: fileURLToPath(new URL('..', import.meta.url)),
   roots: ['<rootDir>/test'],
-  testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   runtime: '<rootDir>/test/jest/runtime.js',
   testEnvironment: '<rootDir>/test/jest/environment.js',
+  transform: { '^.+\\.ts$': ['@swc/jest', swcOptions] },
+};
+
+/** What prints the results, and keeps which files failed. */
+export const reporters = ['default', fileURLToPath(new URL('jest/failed-files.js', import.meta.url))];
+
+/** The folders whose tests need no database, no Temporal server and no build. */
+const UNIT_FOLDERS = ['domain', 'lib', 'providers', 'rates', 'reconcile', 'webhooks-out'];
+
+export default {
+  rootDir: project.rootDir,
+  // What the projects have, for knip.
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
   testSequencer: '<rootDir>/test/jest/sequencer.js',
-  globalSetup: '<rootDir>/test/support/global-setup.ts',
-  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   // Three times what the longest test takes on two slow processors. What hangs is rare, and a slow machine breaks no promise.
   testTimeout: 90_000,
   maxWorkers: 2,
-  transform: { '^.+\\.ts$': ['@swc/jest', swcOptions] },
+  reporters,
+  projects: [
+    {
+      ...project,
+      displayName: 'unit',
+      testMatch: UNIT_FOLDERS.map((folder) => `<rootDir>/test/${folder}/**/*.test.ts`),
+    },
+    {
+      ...project,
+      displayName: 'integration',
+      testMatch: ['**/*.test.ts'],
+      testPathIgnorePatterns: [`<rootDir>/test/(${UNIT_FOLDERS.join('|')})/`],
+      globalSetup: '<rootDir>/test/support/global-setup.ts',
+      globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+    },
+  ],
 };

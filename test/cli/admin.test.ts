@@ -11,7 +11,6 @@ import { spendOperatorLink } from '../../src/db/operator-sessions.ts';
 import { newToken, spendSignInLink } from '../../src/db/sessions.ts';
 import { connect } from '../../src/db/sql.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { tryListen } from '../../src/embedded/processes.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { createDatabase, inDatabase, runOn } from '../support/postgres-admin.ts';
@@ -90,6 +89,20 @@ describe('accounts and keys', () => {
     const listed = await admin('keys', 'list', '--account', account.id);
     expect(listed.out).toContain(created.id);
     expect(listed.out).not.toContain(created.key);
+  });
+
+  // @promise app-limit
+  test('accounts limit changes the number of apps that an account can have, and refuses unknown accounts', async () => {
+    const { id } = await runJson<{ id: string }>('accounts', 'create', '--name', 'x');
+    expect(await runJson('accounts', 'limit', id, '--apps', '7')).toEqual({ id, name: 'x', appLimit: 7 });
+    expect(await runJson('accounts', 'list')).toContainEqual(expect.objectContaining({ id, appLimit: 7 }));
+    for (const [account, count, status] of [
+      [id, '0', 2],
+      [id, '1.5', 2],
+      ['acct_none', '7', 1],
+    ] as const) {
+      expect((await admin('accounts', 'limit', account, '--apps', count)).status).toBe(status);
+    }
   });
 
   // @promise key-permissions, keys-revoke
@@ -253,12 +266,12 @@ describe('exit statuses', () => {
 test.each([[['accounts', 'list']], [['migrate']]])(
   'a database error names the host, the database and the cause, and no password: %j',
   async (given) => {
-    const port = await tryListen(0);
-    const refused = await adminOn(`postgres://ann:hidden@127.0.0.1:${port}/shop`, ...given);
+    // The port of no service.
+    const refused = await adminOn('postgres://ann:hidden@127.0.0.1:1/shop', ...given);
     expect(refused).toMatchObject({
       status: 1,
       out: '',
-      err: `The database shop at 127.0.0.1:${port} cannot be reached (ECONNREFUSED). Check that Postgres is running and that DATABASE_URL is correct.\n`,
+      err: 'The database shop at 127.0.0.1:1 cannot be reached (ECONNREFUSED). Check that Postgres is running and that DATABASE_URL is correct.\n',
     });
 
     const server = new URL(process.env['TEST_POSTGRES_URL'] ?? '');

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { createDeliveryActivities } from '../../activities/delivery.ts';
 import type { DeliveryActivities } from '../../activities/delivery.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
-import { closePayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
+import { closePayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/payout-requests.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { connect } from '../../src/db/sql.ts';
 import { previewPayouts } from '../../src/db/payout-lists.ts';
@@ -119,7 +119,7 @@ async function whilePayoutIsHeld(
     select pg_advisory_lock(1)`);
   try {
     const settling = start();
-    await untilWaiting(api.sql, 'Lock');
+    await untilWaiting(api.sql);
     const ended = await work();
     await holder.query('select pg_advisory_unlock(1)');
     await settling;
@@ -205,7 +205,7 @@ describe('a payout is bounded', () => {
       async () => {
         const settling = settlePayoutRequest(api.sql, second, LIMIT);
         // For the commissions of the first, which waits itself.
-        await untilWaiting(api.sql, 'Lock', 2);
+        await untilWaiting(api.sql, 2);
         return { also: settling };
       },
     );

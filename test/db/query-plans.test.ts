@@ -6,15 +6,14 @@ import { newId } from '../../src/db/new-id.ts';
 import { eraseUser } from '../../src/db/erasures.ts';
 import { findWaitingPayments } from '../../src/db/payments.ts';
 import { readAffiliateTotals } from '../../src/db/overviews.ts';
+import { listReprocessedCommissions, requestReprocessing } from '../../src/db/reprocess.ts';
+import { listReprocessChanges } from '../../src/db/reprocess-changes.ts';
 import {
   findDependencies,
   findNextDeliveries,
   findPlannedDeliveries,
-  listReprocessChanges,
-  listReprocessedCommissions,
-  requestReprocessing,
-} from '../../src/db/reprocess.ts';
-import type { ReprocessedDelivery } from '../../src/db/reprocess.ts';
+} from '../../src/db/reprocess-deliveries.ts';
+import type { ReprocessedDelivery } from '../../src/db/reprocess-deliveries.ts';
 import {
   findCurrenciesInUse,
   findMoneyLeft,
@@ -26,11 +25,11 @@ import { connect, INDEX_PLANS } from '../../src/db/sql.ts';
 import type { SentStatement, Sql } from '../../src/db/sql.ts';
 import type { AccountId, AffiliateId, AppId, IdKind } from '../../src/domain/ids.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
-import { claimWebhookMessages } from '../../src/db/webhook-messages.ts';
+import { claimWebhookMessages } from '../../src/db/webhook-attempts.ts';
 import { listWebhookStates } from '../../src/db/webhook-secrets.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import type { Route } from '../../src/http/route.ts';
+import type { Route } from '../../src/http/routing/route.ts';
 import { routes } from '../../src/http/routes.ts';
 import { startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';

@@ -114,7 +114,7 @@ describe('the calls that share a statement', () => {
     expect((await Promise.all(calls)).filter((answer) => answer.endsWith('!'))).toHaveLength(2_002);
   });
 
-  test('a database that is away fails the calls that wait, too, and the next call is sent', async () => {
+  test('a database that is unavailable fails the calls that wait, too, and the next call is sent', async () => {
     const find = share('share');
     const calls = ['a', 'b', 'c'].map(async (item) => await find(sql, item).catch((error: Error) => error));
     const away = new DatabaseUnavailable('away');

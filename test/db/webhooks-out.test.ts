@@ -9,7 +9,7 @@ import pino from 'pino';
 import { TypeID } from 'typeid-js';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
-import { matureCommission, matureOverdue } from '../../src/db/ledger.ts';
+import { matureCommission, matureOverdue } from '../../src/db/maturing.ts';
 import { COLUMNS } from '../../src/db/payout-csv.ts';
 import { recordPayout } from '../../src/db/payout-records.ts';
 import { newId } from '../../src/db/new-id.ts';
@@ -21,15 +21,13 @@ import {
   deleteWebhookEndpoint,
   signingSecretContext,
 } from '../../src/db/webhook-endpoints.ts';
+import { createTestMessage, listWebhookMessages, sendMessageAgain } from '../../src/db/webhook-messages.ts';
 import {
   claimWebhookMessages,
-  createTestMessage,
-  listWebhookMessages,
   loadMessageToSend,
   postponeMessage,
   recordWebhookAttempt,
-  sendMessageAgain,
-} from '../../src/db/webhook-messages.ts';
+} from '../../src/db/webhook-attempts.ts';
 import { isId } from '../../src/domain/ids.ts';
 import type {
   AccountId,
@@ -202,10 +200,10 @@ describe('the outbox of messages', () => {
   test('the ids of messages sort by their time', async () => {
     await newEndpoint();
     const before = newId('webhookMessage');
+    // Ids of one millisecond are in no order.
+    await sleep(5);
     await earn();
-    await new Promise((resolve) => {
-      setTimeout(resolve, 5);
-    });
+    await sleep(5);
     const [message] = await messagesOf();
     expect([newId('webhookMessage'), message?.id ?? '', before].toSorted()).toEqual([
       before,
@@ -262,13 +260,13 @@ describe('the outbox of messages', () => {
     await newEndpoint();
     await earn();
     const { id } = await api.sql.one<{ id: string }>`select id from deliveries where app_id = ${app.appId}`;
-    await api.sql`update deliveries set completed_at = null, processing_status = 'received', received_at = now() where id = ${id}`;
+    await api.sql`update deliveries set completed_at = null, processing_status = 'received', accepted_at = now() where id = ${id}`;
     const fail = async () =>
       await api.sql`update deliveries set processing_status = 'processing', last_error = 'no connection' where id = ${id}`;
     const stuck = async () => (await messagesOf()).filter(({ type }) => type === 'delivery.stuck');
     await fail();
     expect(await stuck()).toEqual([]);
-    await api.sql`update deliveries set received_at = now() - interval '31 seconds' where id = ${id}`;
+    await api.sql`update deliveries set accepted_at = now() - interval '31 seconds' where id = ${id}`;
     await fail();
     await fail();
     expect(await stuck()).toMatchObject([
@@ -290,7 +288,7 @@ describe('a statement that is sent again while the first one is being committed'
       await client.query('begin');
       await client.query(insert, parameters);
       const called = call();
-      await untilWaiting(api.sql, 'Lock');
+      await untilWaiting(api.sql);
       await client.query('commit');
       return await called;
     } finally {
@@ -610,7 +608,7 @@ describe('the attempts at a message', () => {
         await client.query('begin');
         await client.query('select from webhook_endpoints where id = $1 for no key update', [endpointId]);
         const changed = change(id);
-        await untilWaiting(api.sql, 'Lock');
+        await untilWaiting(api.sql);
         await client.query('select from webhook_messages where id = $1 for update nowait', [id]);
         await client.query('commit');
         await changed;
@@ -749,7 +747,7 @@ describe('an endpoint that changes', () => {
       `create function test_slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.5); return null; end $$;
        create trigger test_slow after update on webhook_messages for each statement execute function test_slow();`,
     );
-    const hasty = connect({ url: api.database.url, max: 1, statementTimeoutMs: 250, patienceMs: 250 });
+    const hasty = connect({ url: api.database.url, max: 1, statementTimeoutMs: 250, patienceMs: 10_000 });
     try {
       const [first, second, third] = [await newEndpoint(), await newEndpoint(), await newEndpoint()];
       await earn();
@@ -816,7 +814,7 @@ describe('the attempts of a process', () => {
     await earn();
     const id = (await messagesOf())[0]?.id ?? '';
     await api.sql`update webhook_endpoints set failing_since = now() where id = ${endpointId}`;
-    const hasty = connect({ url: api.database.url, max: 1, statementTimeoutMs: 250, patienceMs: 250 });
+    const hasty = connect({ url: api.database.url, max: 1, statementTimeoutMs: 250, patienceMs: 10_000 });
     const client = new pg.Client(api.database.url);
     await client.connect();
     try {
@@ -848,7 +846,7 @@ describe('the attempts of a process', () => {
       // Stops the statement that puts the message off, and not those that read before it.
       await client.query('lock table webhook_messages in exclusive mode');
       const sent = activities().sendMessage(id);
-      await untilWaiting(api.sql, 'Lock');
+      await untilWaiting(api.sql);
       for (const [column, value] of Object.entries(values)) {
         await client.query(`update webhook_endpoints set ${column} = $1 where id = $2`, [value, endpointId]);
       }

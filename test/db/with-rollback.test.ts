@@ -55,7 +55,7 @@ describe('a dry run', () => {
       await killDryRuns();
       await sql`insert into things values (2)`;
     });
-    await expect(lost).rejects.toThrow('read-only transaction');
+    await expect(lost).rejects.toMatchObject({ name: 'DatabaseUnavailable', cause: { code: '25006' } });
     expect(await things()).toEqual([]);
   });
 

@@ -103,6 +103,40 @@ describe('docker-compose.yml', () => {
     expect(mounted.filter((file) => !existsSync(path.join(projectRoot, file)))).toEqual([]);
   });
 
+  // @promise containers-confined
+  test.each(Object.entries(services))(
+    'the container %s has no capability that it does not need, gains none, and has a log of limited size',
+    (name, service) => {
+      expect(service).toMatchObject({
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+        logging: { options: { 'max-size': '10m', 'max-file': '5' } },
+      });
+      // The image of Postgres begins as root. Those of Temporal write their configuration when they start.
+      expect(service.cap_add === undefined).toBe(name !== 'postgres');
+      expect(service.read_only === true).toBe(!name.startsWith('temporal'));
+    },
+  );
+
+  // @promise containers-confined
+  test('the UI of Temporal, which has no log-in, and the databases are in no network of the balancer', () => {
+    const balancer = new Set(services['balancer']?.networks);
+    const beside = Object.entries(services).filter(([, { networks = [] }]) =>
+      networks.some((one) => balancer.has(one)),
+    );
+    expect(beside.map(([name]) => name).toSorted()).toEqual(['balancer', 'tributary']);
+  });
+
+  test('the service has a health check of its own, because an image in the OCI format has none', () => {
+    expect(services['tributary']?.healthcheck?.test).toEqual(['CMD', 'node', 'deploy/health-check.mjs']);
+    expect(textOf('Dockerfile')).toContain('CMD ["node", "deploy/health-check.mjs"]');
+  });
+
+  test('a new installation has the number of shards that docs/scaling.md names', () => {
+    expect(textOf('.env.example')).toMatch(/^TEMPORAL_HISTORY_SHARDS=512$/m);
+    expect(textOf('docs/scaling.md')).toContain('Choose 512 for a company of its own');
+  });
+
   test('a container has at least as long for its stop as the service may take', () => {
     // The drain, requests, hold timers, activities with the forced end of a worker, and five more.
     const longest = 5 + 10 + 2 + 15 + 5;
@@ -111,5 +145,24 @@ describe('docker-compose.yml', () => {
       /terminationGracePeriodSeconds: (\d+)/.exec(textOf('deploy/kubernetes/deployment.yaml')) ?? [];
     const [, drain] = /DRAIN_SECONDS=(\d+)/.exec(textOf('deploy/kubernetes/kustomization.yaml')) ?? [];
     expect(Number(grace)).toBeGreaterThan(longest - 5 + Number(drain));
+  });
+});
+
+describe('deploy/kubernetes/network-policy.yaml', () => {
+  // @promise pods-egress
+  test('the pods reach names, Postgres, Temporal and public addresses, and no other private address', () => {
+    const policy = textOf('deploy/kubernetes/network-policy.yaml');
+    expect(policy).toContain('policyTypes: [Ingress, Egress]');
+    const egress = policy.slice(policy.indexOf('egress:'));
+    expect([...egress.matchAll(/port: (\d+)/g)].map(([, port]) => port)).toEqual([
+      '53',
+      '53',
+      '5432',
+      '7233',
+      '1',
+    ]);
+    for (const range of ['10.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']) {
+      expect(egress).toContain(range);
+    }
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { addressBlock, addressKeyDay, addressKeyDays } from '../../src/domain/addresses.ts';
+import { addressBlock, addressSite, addressKeyDay, addressKeyDays } from '../../src/domain/addresses.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 
 describe('the block of an address', () => {
@@ -42,6 +42,17 @@ describe('the block of an address', () => {
   ])('%j is no address', (text) => {
     expect(addressBlock(text)).toBeNull();
   });
+});
+
+test.each([
+  ['::ffff:203.0.113.7', '203.0.113.7'],
+  ['2001:db8:1:2::1', '2001:db8:1:0::/56'],
+  ['2001:db8:1:ff::1', '2001:db8:1:0::/56'],
+  ['2001:db8:1:100::1', '2001:db8:1:100::/56'],
+  ['2001:db8:1:abcd::1', '2001:db8:1:ab00::/56'],
+  ['unknown', null],
+])('the site of %s is %s', (text, expected) => {
+  expect(addressSite(text)).toBe(expected);
 });
 
 const MIDNIGHT = Date.UTC(2026, 5, 15);

@@ -65,7 +65,7 @@ const code: CodeTarget = {
 };
 const late = AT + 30 * DAY_MS + 1;
 
-// @promise token-before-code, code-touch-is-install
+// @promise token-before-code, code-touch-is-its-entry
 test.each<[string, Partial<ClaimedClick> | null, Partial<CodeTarget> | null, number, string | null]>([
   ['nothing', null, null, AT, null],
   ['a click', {}, null, AT, 'claim_token'],
@@ -85,12 +85,13 @@ test.each<[string, Partial<ClaimedClick> | null, Partial<CodeTarget> | null, num
   const touch = chooseTouch({
     deviceId: 'me',
     firstOpenAt,
+    codeEnteredAt: firstOpenAt + DAY_MS,
     windowDays: 30,
     click: withClick === null ? null : { ...click, ...withClick },
     code: withCode === null ? null : { ...code, ...withCode },
   });
   expect(touch?.matchMethod ?? null).toBe(expected);
-  if (touch !== null) expect(touch.touchedAt).toBe(expected === 'code' ? firstOpenAt : AT);
+  if (touch !== null) expect(touch.touchedAt).toBe(expected === 'code' ? firstOpenAt + DAY_MS : AT);
 });
 
 test('a code that is reported again with another time is the same touch, and another click is not', () => {

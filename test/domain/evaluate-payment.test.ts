@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
+import { evaluatePayment, payersOf } from '../../src/domain/evaluate-payment.ts';
+import type { Evaluation } from '../../src/domain/evaluation.ts';
 import type {
   AdjustmentSnapshot,
   BindingSnapshot,
-  Evaluation,
   PaymentSnapshot,
-} from '../../src/domain/evaluate-payment.ts';
+} from '../../src/domain/payment-snapshot.ts';
 import type {
   AdjustmentId,
   AffiliateId,
@@ -48,8 +48,16 @@ const payment: PaymentSnapshot = {
   earning: null,
   countedElsewhere: false,
   duplicateOf: null,
+  inherited: null,
   candidates: [
-    { customerUserId: 'user-1', identified: true, nearlyIdentified: false, identifiedInTest: false, binding },
+    {
+      customerUserId: 'user-1',
+      via: 'event' as const,
+      identified: true,
+      nearlyIdentified: false,
+      identifiedInTest: false,
+      binding,
+    },
   ],
   adjustments: [],
   app: { commissionRateBps: 2_000, attributionWindowDays: 30, holdPeriodDays: 30 },
@@ -61,6 +69,12 @@ function adjustment(n: number, over: Partial<AdjustmentSnapshot> = {}): Adjustme
   return {
     adjustmentId: `adj_${n}` as AdjustmentId,
     eventId: `evt_${n}` as EventId,
+    ref: `re_${n}`,
+    paymentRef: 'pi_1',
+    isTotal: false,
+    madeAt: null,
+    statedAt: NOW + n,
+    referenceRate: null,
     kind: 'refund',
     state: 'applied',
     reversesAll: false,
@@ -98,6 +112,32 @@ function after(before: PaymentSnapshot, evaluation: Evaluation): PaymentSnapshot
   };
 }
 
+describe('the users who may be the payer', () => {
+  const keyUser = candidate('of-key', { via: 'key' });
+  const companyUser = candidate('of-customer', { via: 'customer_key' });
+  const named = candidate('named');
+
+  // @promise keys-beside-users
+  test.each([
+    ['those whom an event names, beside users of keys', [keyUser, named, companyUser], [named]],
+    ['those of a subscription, beside users of a customer', [companyUser, keyUser], [keyUser]],
+    ['those of a customer, if nothing else leads to a user', [companyUser], [companyUser]],
+    ['nobody, if nothing leads to a user', [], []],
+  ])('are %s', (_title, candidates, payers) => {
+    expect(payersOf(candidates)).toEqual(payers);
+  });
+
+  // @promise keys-beside-users
+  test('a bound user of a key does not earn beside an unknown user whom an event names', () => {
+    const bound = candidate('of-key', { via: 'customer_key', identified: true, binding });
+    expect(evaluatePayment({ ...payment, candidates: [bound, named] })).toMatchObject({
+      earning: null,
+      customerUserId: 'named',
+      likelyCause: 'user_never_identified',
+    });
+  });
+});
+
 describe('a first evaluation', () => {
   // @promise effective-rate
   test('an attributed payment earns the app rate, due after the hold period', () => {
@@ -118,6 +158,7 @@ describe('a first evaluation', () => {
       candidates: [
         {
           customerUserId: 'user-1',
+          via: 'event' as const,
           identified: true,
           nearlyIdentified: false,
           identifiedInTest: false,
@@ -137,6 +178,7 @@ describe('a first evaluation', () => {
     const candidates = [
       {
         customerUserId: 'user-1',
+        via: 'event' as const,
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
@@ -162,6 +204,7 @@ describe('a first evaluation', () => {
         candidates: [
           {
             customerUserId: 'u',
+            via: 'event' as const,
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: false,
@@ -177,6 +220,7 @@ describe('a first evaluation', () => {
         candidates: [
           {
             customerUserId: 'u',
+            via: 'event' as const,
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: false,
@@ -184,6 +228,7 @@ describe('a first evaluation', () => {
           },
           {
             customerUserId: 'V',
+            via: 'event' as const,
             identified: false,
             nearlyIdentified: true,
             identifiedInTest: false,
@@ -199,6 +244,7 @@ describe('a first evaluation', () => {
         candidates: [
           {
             customerUserId: 'u',
+            via: 'event' as const,
             identified: true,
             nearlyIdentified: false,
             identifiedInTest: false,
@@ -214,6 +260,7 @@ describe('a first evaluation', () => {
         candidates: [
           {
             customerUserId: 'u',
+            via: 'event' as const,
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: false,
@@ -221,6 +268,7 @@ describe('a first evaluation', () => {
           },
           {
             customerUserId: 'v',
+            via: 'event' as const,
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: true,
@@ -243,6 +291,7 @@ describe('a first evaluation', () => {
     const candidates = [
       {
         customerUserId: 'other',
+        via: 'event' as const,
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
@@ -250,6 +299,7 @@ describe('a first evaluation', () => {
       },
       {
         customerUserId: 'user-1',
+        via: 'event' as const,
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
@@ -296,6 +346,7 @@ describe('a later evaluation', () => {
       const candidates = [
         {
           customerUserId: 'user-1',
+          via: 'event' as const,
           identified: true,
           nearlyIdentified: false,
           identifiedInTest: false,
@@ -312,6 +363,7 @@ describe('a later evaluation', () => {
     const candidates = [
       {
         customerUserId: 'late',
+        via: 'event' as const,
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
@@ -319,6 +371,7 @@ describe('a later evaluation', () => {
       },
       {
         customerUserId: 'early',
+        via: 'event' as const,
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
@@ -342,6 +395,7 @@ describe('a later evaluation', () => {
     const candidates = [
       {
         customerUserId: 'user-1',
+        via: 'event' as const,
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
@@ -513,7 +567,7 @@ describe('refunds and disputes', () => {
     expect(earning?.amountCents).toBe(200);
     expect(reversals.map((r) => r.amountCents)).toEqual([-100]);
     expect(revenue.map((r) => r.amountCents)).toEqual([1000, -500]);
-    expect(booked).toEqual([{ adjustmentId: half.adjustmentId, bookedMinor: 450 }]);
+    expect(booked).toMatchObject([{ adjustmentId: half.adjustmentId, bookedMinor: 450 }]);
   });
 
   test('a refund in USD counts with its amount where its USD value is not stated', () => {
@@ -610,6 +664,7 @@ describe('refunds and disputes', () => {
 function candidate(customerUserId: string, over: Partial<PaymentSnapshot['candidates'][number]> = {}) {
   return {
     customerUserId,
+    via: 'event' as const,
     identified: false,
     nearlyIdentified: false,
     identifiedInTest: false,
@@ -630,6 +685,8 @@ const NOTHING: Evaluation = {
   correction: null,
   revenue: [],
   booked: [],
+  unconverted: [],
+  converted: [],
 };
 
 describe('the result of an evaluation', () => {
@@ -772,21 +829,42 @@ describe('a refund in another currency than its payment', () => {
 
   test('a refund in another currency reverses its share of the USD amount', () => {
     const { booked, reversals } = booking({ currency: 'USD', amountMinor: 250, usdCents: 250 });
-    expect(booked).toEqual([{ adjustmentId: 'adj_1', bookedMinor: 225 }]);
+    expect(booked).toMatchObject([{ adjustmentId: 'adj_1', bookedMinor: 225 }]);
     expect(reversals.map((r) => [r.amountCents, r.baseCents])).toEqual([[-50, -250]]);
   });
 
   test('a refund in the same currency is compared in that currency', () => {
     const { booked } = booking({ currency: 'EUR', amountMinor: 450, usdCents: 700 });
-    expect(booked).toEqual([{ adjustmentId: 'adj_1', bookedMinor: 450 }]);
+    expect(booked).toMatchObject([{ adjustmentId: 'adj_1', bookedMinor: 450 }]);
   });
 
-  test('a refund in another currency reverses nothing when its USD amount is unknown', () => {
-    expect(booking({ currency: 'GBP', amountMinor: 250, usdCents: null })).toMatchObject({
-      booked: [],
-      reversals: [],
-      revenue: [],
+  // @promise refund-converted
+  test('a dispute in another currency without a USD amount is converted at the reference rate, once', () => {
+    const pounds = { currency: 'GBP', amountMinor: 200, usdCents: null };
+    const rate = { units: '4', worthUsd: '5', source: 'ecb 2026-11-20' };
+    const evaluation = booking({ ...pounds, referenceRate: rate });
+    expect(evaluation).toMatchObject({
+      booked: [{ adjustmentId: 'adj_1', bookedMinor: 225, convertedCents: 250 }],
+      unconverted: [],
+      converted: ['evt_1'],
     });
+    expect(evaluation.reversals.map((r) => [r.amountCents, r.baseCents])).toEqual([[-50, -250]]);
+    // A later import changes nothing that is booked: the value is stored with it.
+    const other = { ...rate, worthUsd: '6' };
+    const stored = { ...pounds, usdCents: 250, referenceRate: other, bookedMinor: 225 };
+    expect(booking(stored)).toMatchObject({ booked: [], unconverted: [] });
+    // Another amount has no stored value.
+    expect(booking({ ...stored, amountMinor: 400, usdCents: null })).toMatchObject({
+      booked: [{ adjustmentId: 'adj_1', bookedMinor: 540, convertedCents: 600 }],
+    });
+  });
+
+  // @promise refund-converted
+  test('a refund in another currency without a USD amount and without a rate reverses nothing and waits for a rate', () => {
+    const pounds = { currency: 'GBP', amountMinor: 250, usdCents: null };
+    const nothing = { booked: [], reversals: [], revenue: [] };
+    expect(booking(pounds)).toMatchObject({ ...nothing, unconverted: ['evt_1'] });
+    expect(booking({ ...pounds, state: 'reversed' })).toMatchObject({ ...nothing, unconverted: [] });
   });
 
   test('a later refund in USD is compared with the stored base where the provider stated no USD value', () => {

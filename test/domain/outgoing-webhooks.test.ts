@@ -40,6 +40,12 @@ describe('the URL of an endpoint', () => {
     ['https://example.com/#part', 'Must have no part after #.'],
     ['example.com', 'Must be an address such as https://example.com/webhooks.'],
     ['https://', 'Must be an address such as https://example.com/webhooks.'],
+    ['https:///example.com/', 'Must be an address such as https://example.com/webhooks.'],
+    ['https:example.com', 'Must be an address such as https://example.com/webhooks.'],
+    ['https:/example.com', 'Must be an address such as https://example.com/webhooks.'],
+    [String.raw`https:\\example.com`, 'Must be an address such as https://example.com/webhooks.'],
+    [' https://example.com/', 'Must be an address such as https://example.com/webhooks.'],
+    ['https://exam\tple.com/', 'Must be an address such as https://example.com/webhooks.'],
   ])('%s is refused', (url, problem) => {
     expect(webhookUrlProblem(url, 'public')).toBe(problem);
   });

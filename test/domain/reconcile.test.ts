@@ -2,14 +2,15 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { AdjustmentFact, PaymentFact } from '../../src/domain/events.ts';
 import type { EventId } from '../../src/domain/ids.ts';
-import { compareGroup, isDifference } from '../../src/domain/reconcile.ts';
+import { compareGroup } from '../../src/domain/reconcile.ts';
+import { isDifference } from '../../src/domain/reconcile-findings.ts';
 import type {
   ComparisonScope,
   Exported,
   ExportedGroup,
   RecordedAdjustment,
   RecordedGroup,
-} from '../../src/domain/reconcile.ts';
+} from '../../src/domain/reconcile-findings.ts';
 
 const AT = 1_790_000_000_000;
 const EVENT = 'evt_1' as EventId;
@@ -241,6 +242,31 @@ describe('refunds with ids', () => {
   ])('a refund of %s is fed back as the endpoint allows it', (_, exported, recorded, expected) => {
     const found = kinds(exported, recorded, { partialRefusal: 'no' });
     expect(found.filter(([kind]) => kind === 'missing_refund')).toEqual([['missing_refund', expected]]);
+  });
+
+  const lost = refund({ kind: 'chargeback', ref: 'du_1', rank: 2, amountMinor: 1_000, usdCents: 1_000 });
+  test.each<[string, readonly AdjustmentFact[], RecordedGroup, readonly unknown[]]>([
+    ['that the ledger has', [], ledger(paid(), stored(lost)), []],
+    ['that the ledger lacks', [lost], ledger(paid()), [['missing_refund', 'yes']]],
+    [
+      'that the ledger has given back',
+      [lost],
+      ledger(paid(), stored({ ...lost, state: 'reversed' })),
+      [['wrong_refund', null]],
+    ],
+  ])('a dispute %s is not won where only a part of its money came back', (_, before, recorded, expected) => {
+    const returned = { ...lost, state: 'reversed', amountMinor: 400 } as const;
+    expect(kinds(group(paid(), ...before, returned), recorded)).toEqual(expected);
+    expect(kinds(group(paid(), returned, ...before), recorded)).toEqual(expected);
+  });
+
+  test('what the export has as received outside the provider is a part of the payment, and fed back once', () => {
+    const outside = refund({ kind: 'out_of_band', ref: 'inpay_1' });
+    expect(kinds(group(paid(), outside), ledger(paid()), { hasRefunds: false })).toEqual([
+      ['missing_refund', 'yes'],
+    ]);
+    expect(kinds(group(paid(), outside), ledger(paid(), stored(outside)))).toEqual([]);
+    expect(kinds(group(paid({ amountMinor: 600 })), ledger(paid(), stored(outside)))).toEqual([]);
   });
 
   test('an export without refunds says nothing about them', () => {

@@ -7,7 +7,8 @@ import {
   readingOf,
 } from '../../src/domain/reprocess.ts';
 import type { EventReading } from '../../src/domain/reprocess.ts';
-import type { Evaluation, PaymentSnapshot } from '../../src/domain/evaluate-payment.ts';
+import type { Evaluation } from '../../src/domain/evaluation.ts';
+import type { PaymentSnapshot } from '../../src/domain/payment-snapshot.ts';
 import type { AdjustmentId, AffiliateId, BindingId, EventId } from '../../src/domain/ids.ts';
 import { normalizedEvent } from '../../src/providers/shared/normalized-event.ts';
 
@@ -175,6 +176,8 @@ const nothing: Evaluation = {
   correction: null,
   revenue: [],
   booked: [],
+  unconverted: [],
+  converted: [],
 };
 const binding = { affiliateId: 'aff_1' as AffiliateId, bindingId: 'bnd_1' as BindingId } as NonNullable<
   Evaluation['binding']
@@ -215,7 +218,17 @@ describe('the changes of an evaluation', () => {
     [
       'a refund is not booked',
       payment,
-      { ...nothing, booked: [{ adjustmentId: 'adj_1' as AdjustmentId, bookedMinor: 1 }] },
+      {
+        ...nothing,
+        booked: [
+          {
+            adjustmentId: 'adj_1' as AdjustmentId,
+            eventId: 'evt_1' as EventId,
+            bookedMinor: 1,
+            convertedCents: null,
+          },
+        ],
+      },
     ],
     ['an earning is to be taken back', payment, { ...nothing, correction }],
     ['the cause differs', payment, { ...nothing, likelyCause: 'rate_zero' }],

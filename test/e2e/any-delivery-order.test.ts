@@ -315,7 +315,7 @@ async function setUpApp(provider: ProviderName, userId: string): Promise<Configu
   });
   const affiliateCode = await newAffiliate(api, app);
   const device = { deviceId: userId };
-  const install = { ...device, affiliateCode, firstOpenAt: START - DAY_MS };
+  const install = { ...device, affiliateCode, firstOpenAt: START - DAY_MS, codeEnteredAt: START - DAY_MS };
   expect((await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install })).status).toBe(200);
   const identify = { ...device, customerUserId: userId, identifiedAt: START - DAY_MS };
   expect((await api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify })).status).toBe(200);

@@ -58,15 +58,11 @@ describe('concurrent facts', () => {
       };
       await Promise.all([buy(), identify()]);
     });
-    await eventually(
-      `${ROUNDS} commissions`,
-      async () => {
-        const { n } = await service.sql.one<{ n: number }>`
+    await eventually(`${ROUNDS} commissions`, async () => {
+      const { n } = await service.sql.one<{ n: number }>`
           select count(*)::int as n from commissions where affiliate_id = ${affiliateId}`;
-        return n === ROUNDS;
-      },
-      20_000,
-    );
+      return n === ROUNDS;
+    });
     const { events } = await service.sql.one<{ events: number }>`
       select count(*)::int as events from events where app_id = ${founder.app.id} and likely_cause is not null`;
     expect(events).toBe(0);
@@ -92,9 +88,11 @@ describe('concurrent facts', () => {
         }),
       );
     });
-    await eventually('all deliveries have an outcome', async () => {
+    // An evaluation that has not seen a fact beside it leaves a mark, and the relay has the payment evaluated again.
+    await eventually('all deliveries have an outcome, and all payments are evaluated', async () => {
       const { open } = await service.sql.one<{ open: number }>`
-        select count(*)::int as open from deliveries where app_id = ${founder.app.id} and completed_at is null`;
+        select (select count(*) from deliveries where app_id = ${founder.app.id} and completed_at is null)::int
+             + (select count(*) from payments where app_id = ${founder.app.id} and recheck_since is not null)::int as open`;
       return open === 0;
     });
     const sums = await service.sql.one<{ earned: number; reversed: number; payments: number }>`
@@ -162,18 +160,15 @@ describe('concurrent facts', () => {
           );
         }),
       );
-      expect(new Set(responses.map(({ attributionId }) => attributionId)).size).toBe(1);
+      // The answer is about the device. One binding decides about the payments.
+      expect(new Set(responses.map(({ attributionId }) => attributionId)).size).toBe(2);
     }, half);
-    await eventually(
-      'all bindings are healed',
-      async () => {
-        const { open } = await service.sql.one<{ open: number }>`
+    await eventually('all bindings are healed', async () => {
+      const { open } = await service.sql.one<{ open: number }>`
           select count(*)::int as open from bindings
            where customer_user_id = any(${users}::text[]) and healed_at is null`;
-        return open === 0;
-      },
-      30_000,
-    );
+      return open === 0;
+    });
     const sums = await service.sql.one`
       select count(distinct b.id)::int as bindings, count(c.id)::int as commissions,
              count(distinct c.payment_id)::int as payments, sum(c.amount_cents)::bigint as cents,

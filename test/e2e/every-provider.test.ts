@@ -7,6 +7,7 @@ import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import {
   adaptyEvent,
+  asSuperwallV2,
   bodyOf,
   fakeSecret,
   paddleAdjustment,
@@ -16,6 +17,7 @@ import {
   PROOFS,
   revenuecatEvent,
   superwallEvent,
+  superwallRefund,
 } from '../support/provider-fixtures.ts';
 import type { Payload, Sale } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
@@ -156,6 +158,29 @@ describe('provider specifics', () => {
     await post('revenuecat', revenuecatEvent({ ...same, store: 'PLAY_STORE' }), revenuecat);
     await post('superwall', superwallEvent({ ...same, store: 'PLAY_STORE' }), superwall);
     expect(await amountsOf(affiliateId)).toEqual([250]);
+  });
+
+  // @promise superwall-v2
+  test('a purchase and its refund that Superwall reports in both of its formats count once, each signed with its own secret', async () => {
+    const legacy = await setUp('superwall');
+    const v2 = await setUp('superwall', fakeSecret('superwall'), { graceSeconds: 30 * 86_400 });
+    for (const order of ['legacy first', 'V2 first']) {
+      const { affiliateId, sale } = await customer();
+      const { userId, ref: transactionId, occurredAt } = sale;
+      const same = { userId, transactionId, occurredAt };
+      const purchase = superwallEvent({ ...same, usd: 10 });
+      const refund = superwallRefund({ ...same, usd: 4 });
+      for (const event of [purchase, refund]) {
+        const posts = [
+          async () => await post('superwall', event, legacy),
+          async () => await post('superwall', asSuperwallV2(event), v2),
+        ];
+        const [first, second] = order === 'legacy first' ? posts : posts.toReversed();
+        expect(await first?.()).toMatchObject({ status: 200, body: { commissionId: earned } });
+        expect(await second?.()).toMatchObject({ status: 200, body: { duplicate: true } });
+      }
+      expect(await amountsOf(affiliateId)).toEqual([-100, 250]);
+    }
   });
 
   test("Adapty's setup check returns JSON in its new and its older form, and 401 without the token", async () => {

@@ -9,8 +9,8 @@ import {
   closePayoutRequest,
   openPayoutRequest,
   settlePayoutRequest,
-} from '../../src/db/ledger.ts';
-import { checkLedger } from '../../src/db/ledger-checks.ts';
+} from '../../src/db/payout-requests.ts';
+import { checkLedger } from '../../src/db/ledger-checks/index.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { readPayoutCsv } from '../../src/db/payout-csv.ts';
 import type {

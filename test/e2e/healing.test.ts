@@ -110,6 +110,8 @@ describe('a late identify', () => {
     expect(before).toHaveLength(1);
     await founder.identify(device, user);
     await founder.purchase(user, 10, payment);
+    // The binding is healed a moment before its workflow ends, and an open workflow cannot be started.
+    await service.temporal.workflow.getHandle(`heal:${bindingId}`).result();
     await service.temporal.workflow.execute('heal', {
       workflowId: `heal:${bindingId}`,
       taskQueue: backgroundQueue(service.taskQueue),
@@ -169,7 +171,8 @@ describe('other sources of a binding', () => {
     expect(status).toBe(404);
     const paid = await founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS });
     expect(await causeOf(paid.body.eventId)).toBe('user_not_attributed');
-    const opened = { deviceId, affiliateCode: slug, firstOpenAt: Date.now() - 2 * DAY_MS };
+    const at = Date.now() - 2 * DAY_MS;
+    const opened = { deviceId, affiliateCode: slug, firstOpenAt: at, codeEnteredAt: at };
     await founder.ok('POST', '/sdk/install', opened, founder.app.sdkKey);
     await healed(user);
     expect(await rowsOf(affiliateId)).toMatchObject([{ amountCents: 200 }]);

@@ -38,6 +38,7 @@ test('a running service deletes expired address keys', async () => {
   expect(await stored()).toBe(1);
   service = await service.restart();
   founder.url = service.url;
+  founder.sql = service.sql;
   await eventually('the key is deleted', async () => (await stored()) === 0);
 });
 

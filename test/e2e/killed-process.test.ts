@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
+import pg from 'pg';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { heal } from '../../workflows/heal.ts';
 import { startChildService } from '../support/child-service.ts';
@@ -15,6 +16,7 @@ import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { isLong } from '../support/rounds.ts';
 import { temporalAddress } from '../support/service.ts';
+import { untilWaiting } from '../support/waiting.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 
 let database: TestDatabase;
@@ -103,6 +105,17 @@ async function killDuringWebhooks(): Promise<void> {
   purchased = { affiliateId, purchases };
 }
 
+/** The advisory lock that triggers of this test wait for. */
+const GATE = 61;
+
+/** Makes the statements wait whose triggers call `test_waits`, until the returned client ends. */
+async function closeGate(): Promise<pg.Client> {
+  const gate = new pg.Client(database.url);
+  await gate.connect();
+  await gate.query(`select pg_advisory_lock(${GATE})`);
+  return gate;
+}
+
 /** Kills the process during an identify, an install and the heal of another identify. */
 async function killDuringHeal(): Promise<void> {
   const { affiliateId, slug } = await founder.newAffiliate();
@@ -128,19 +141,23 @@ async function killDuringHeal(): Promise<void> {
   }
   await runOn(
     database.url,
-    `create function test_stalls_long() returns trigger language plpgsql as $$ begin perform pg_sleep(1); return new; end $$;
+    `create function test_waits() returns trigger language plpgsql as $$
+       begin perform pg_advisory_xact_lock_shared(${GATE}); return new; end $$;
      create function test_stalls_shortly() returns trigger language plpgsql as $$ begin perform pg_sleep(0.03); return new; end $$;
      create trigger test_stalls before insert on commissions for each row execute function test_stalls_shortly();`,
   );
   const users = [identified, installed, healed];
   await identify(third, healed);
   await eventually('the heal has started', async () => (await earnedBy(affiliateId)).n > 0);
+  const gate = await closeGate();
+  // The heal waits as well, before its next commission.
   await runOn(
     database.url,
-    `create trigger test_stalls before insert on identities for each row execute function test_stalls_long();
-     create trigger test_stalls before insert on attributions for each row execute function test_stalls_long();`,
+    `create trigger test_waits before insert on commissions for each row execute function test_waits();
+     create trigger test_waits before insert on identities for each row execute function test_waits();
+     create trigger test_waits before insert on attributions for each row execute function test_waits();`,
   );
-  const install = { deviceId: fresh, affiliateCode: slug, firstOpenAt: at };
+  const install = { deviceId: fresh, affiliateCode: slug, firstOpenAt: at, codeEnteredAt: at };
   const lost = [
     identify(known, identified),
     founder.call('POST', '/sdk/install', { body: install, key: founder.app.sdkKey }),
@@ -148,7 +165,7 @@ async function killDuringHeal(): Promise<void> {
   await eventually('Postgres has both calls', async () => {
     const stalled = await database.sql`
       select from pg_stat_activity
-       where datname = current_database() and wait_event = 'PgSleep'
+       where datname = current_database() and wait_event_type = 'Lock'
          and query ~ 'insert into (identities|attributions)'`;
     return stalled.length === lost.length;
   });
@@ -156,11 +173,11 @@ async function killDuringHeal(): Promise<void> {
   expect((await earnedBy(affiliateId)).n).toBeLessThan(many);
   await child.kill();
   expect(await Promise.all(lost)).toEqual([undefined, undefined]);
+  await gate.end();
   // Postgres completes statements that it has received. So both calls commit without a response.
   await runOn(
     database.url,
-    `drop trigger test_stalls on identities; drop trigger test_stalls on attributions; drop trigger test_stalls on commissions;
-     drop function test_stalls_long(); drop function test_stalls_shortly();`,
+    `drop function test_waits() cascade; drop function test_stalls_shortly() cascade;`,
   );
   expect(await bindingsOf(users)).toHaveLength(3);
 
@@ -223,7 +240,7 @@ describe('SIGKILL and SIGTERM', () => {
   // @promise killed-process-no-duplicate
   test('every purchase earns exactly once when the process is killed during webhooks', async () => {
     const { affiliateId, purchases: n } = purchased;
-    await eventually('all purchases have earned', async () => (await earnedBy(affiliateId)).n >= n, 45_000);
+    await eventually('all purchases have earned', async () => (await earnedBy(affiliateId)).n >= n);
     expect(await earnedBy(affiliateId)).toEqual({ n, cents: n * 200, payments: n });
     await expectConsistentLedger(database.sql);
   });
@@ -251,11 +268,20 @@ describe('SIGKILL and SIGTERM', () => {
 
   test('SIGTERM completes the requests in flight and ends with exit status 0', async () => {
     const user = await founder.customer();
+    const gate = await closeGate();
+    await runOn(
+      database.url,
+      `create function test_waits() returns trigger language plpgsql as $$
+         begin perform pg_advisory_xact_lock_shared(${GATE}); return new; end $$;
+       create trigger test_waits before insert on deliveries for each row execute function test_waits();`,
+    );
     const sent = Array.from({ length: 8 }, () =>
       founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 500 }))),
     );
-    await sleep(5);
+    // Only a request that has arrived is in flight.
+    await untilWaiting(database.sql, sent.length);
     const status = child.stop();
+    await gate.end();
     const responses = await Promise.all(sent);
     expect(responses.every((response) => response.status === 200)).toBe(true);
     expect(await status).toBe(0);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { listAppIds } from '../../src/db/apps.ts';
-import { checkLedger } from '../../src/db/ledger-checks.ts';
+import { checkLedger } from '../../src/db/ledger-checks/index.ts';
 import { importRates } from '../../src/db/rates.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
@@ -219,12 +219,30 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
       `insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
          select p.app_id, p.environment, p.store, p.ref, q.ref
            from payments p join payments q on q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
-                                          and q.id > p.id
+                                          and q.id <> p.id and (q.currency <> p.currency or q.amount_minor <= p.amount_minor)
           where p.app_id = {mine}
             and exists (select from commissions c where c.payment_id = p.id and c.kind = 'earning')
             and exists (select from commissions c where c.payment_id = q.id and c.kind = 'earning') limit 1
          returning (select max(c.id::text) from commissions c join payments x on x.id = c.payment_id
                      where c.kind = 'earning' and x.app_id = payment_aliases.app_id and x.ref in (alias_ref, payment_ref)) as id`,
+    ],
+  ],
+  [
+    'payments_earn_on_the_whole',
+    'a payment that earned on a part of what was paid',
+    [
+      `with tied as (
+         insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
+         select p.app_id, p.environment, p.store, p.ref, q.ref
+           from payments p join payments q on q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
+                                          and q.currency = p.currency and q.amount_minor > p.amount_minor
+          where p.app_id = {mine} and p.binding_id is not null and p.duplicate_of is null and p.recheck_since is null
+            and q.evaluated_at is not null and q.recheck_since is null and q.likely_cause is null
+            and (q.binding_id is null or q.earned_cents > 0)
+            and not exists (select from payment_aliases a where a.app_id = p.app_id
+                               and (a.alias_ref in (p.ref, q.ref) or a.payment_ref in (p.ref, q.ref))) limit 1
+         returning app_id, alias_ref)
+       select p.id from tied join payments p on p.app_id = tied.app_id and p.ref = tied.alias_ref`,
     ],
   ],
   [

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { noSecretsKeys } from '../support/no-secrets-keys.ts';
-import type { LikelyCause } from '../../src/domain/evaluate-payment.ts';
+import type { LikelyCause } from '../../src/domain/payment-snapshot.ts';
 import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { eventually } from '../support/eventually.ts';
@@ -162,6 +162,7 @@ const SCENARIOS: Readonly<Record<LikelyCause, Scenario>> = {
       const install = {
         deviceId: `device-${randomUUID()}`,
         affiliateCode: founder.slug,
+        codeEnteredAt: YESTERDAY() - DAY_MS,
         firstOpenAt: YESTERDAY() - DAY_MS,
       };
       const identify = { deviceId: install.deviceId, customerUserId: user, identifiedAt: YESTERDAY() };
@@ -187,7 +188,8 @@ const SCENARIOS: Readonly<Record<LikelyCause, Scenario>> = {
       const identify = { deviceId, customerUserId: user, identifiedAt: Date.now() };
       await founder.call('POST', '/sdk/identify', { body: identify, key: sdkKey });
       const { eventId } = await pay(founder, user);
-      const install = { deviceId, affiliateCode: founder.slug, firstOpenAt: YESTERDAY() - DAY_MS };
+      const at = YESTERDAY() - DAY_MS;
+      const install = { deviceId, affiliateCode: founder.slug, codeEnteredAt: at, firstOpenAt: at };
       return { eventId, repair: { thisOneEarns: () => founder.ok('POST', '/sdk/install', install, sdkKey) } };
     },
     advice: /came through no creator\. No action is needed, unless .*install.* claim token or a code/,

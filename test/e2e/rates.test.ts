@@ -153,6 +153,7 @@ describe('payments without a rate', () => {
     const eventId = await pay(user, 1_000, 'sek', WEDNESDAY);
     service = await service.restart(() => importOwn(`${dayOf(WEDNESDAY)},SEK,0.1`));
     founder.url = service.url;
+    founder.sql = service.sql;
     await waitUntilEarned(eventId);
     expect(await outcomeOf(eventId)).toMatchObject({ baseCents: 100, source: 'operator 2026-02-11' });
   });
@@ -171,7 +172,7 @@ describe('payments without a rate', () => {
       events[name] = await pay(user, 10_000, 'nok', occurredAt);
     }
     await importOwn(`${dayOf(WEDNESDAY)},NOK,0.09`, `${dayOf(WEDNESDAY + 2 * DAY_MS)},NOK,0.08`);
-    await waitUntilEarned(events['saturday'] ?? '');
+    for (const name of ['firstSecond', 'lastSecond', 'saturday']) await waitUntilEarned(events[name] ?? '');
     const sources: Record<string, string | null> = {};
     for (const [name, eventId] of Object.entries(events)) sources[name] = (await outcomeOf(eventId)).source;
     expect(sources).toEqual({

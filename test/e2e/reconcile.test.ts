@@ -33,7 +33,18 @@ import {
   superwallRows,
 } from '../support/provider-exports.ts';
 import type { ListedSale } from '../support/provider-exports.ts';
-import { bodyOf, fakeSecret, PROOFS, stripeCheckoutSession } from '../support/provider-fixtures.ts';
+import {
+  bodyOf,
+  fakeSecret,
+  PROOFS,
+  revenuecatEvent,
+  stripeCharge,
+  stripeCheckoutSession,
+  stripeDispute,
+  stripeInvoicePaid,
+  stripeInvoicePaymentPaid,
+  stripePaymentIntent,
+} from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
 import { startTestService, TEST_SECRETS_KEY } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
@@ -355,7 +366,7 @@ describe('admin reconcile', () => {
         customerId: null,
       }),
     );
-    const csv = await admin('reconcile', path, ...app, '--format', 'csv');
+    const csv = await admin('reconcile', path, ...app, '--format', 'csv', '--without-match');
     expect(csv.status).toBe(3);
     const [header, ...lines] = csv.out.split('\r\n');
     expect(header).toBe(
@@ -443,6 +454,264 @@ describe('admin reconcile', () => {
     expect(await toldOf('--one-way')).toEqual([[`re_${part.ref}`, 'yes']]);
   });
 
+  /** Writes an object of Stripe's API, as a list of it returns it. */
+  const saveObjects = async (...events: readonly Payload[]): Promise<string> => {
+    const path = join(folder, randomUUID());
+    await writeFile(
+      path,
+      events.map((event) => `${JSON.stringify((event['data'] as Payload)['object'])}\n`).join(''),
+    );
+    return path;
+  };
+
+  // @promise reconcile-compares-again
+  test.each<[string, (at: number) => readonly object[]]>([
+    [
+      'by the balance',
+      (at) => [
+        { amount: -1_200, created: at + 9 },
+        { amount: 1_200, created: at + 9 * 86_400 },
+      ],
+    ],
+    ['by the time of the export, where the balance does not state it', () => []],
+  ])(
+    'a won dispute that no webhook reported is given back permanently, dated %s',
+    async (_, transactions) => {
+      const { founder, deliver } = await setUp('stripe');
+      const app = ['--app', founder.app.id, '--provider', 'stripe', '--feed-back'];
+      const sale = {
+        ...lostSale(),
+        userId: await founder.customer(),
+        occurredAt: lostSale().occurredAt - 20 * DAY_MS,
+      };
+      const opened = sale.occurredAt + DAY_MS;
+      const dispute = (type: string, status: string, at: number, extra: Payload = {}) =>
+        stripeDispute({
+          type: `charge.dispute.${type}`,
+          status,
+          id: `du_${sale.ref}`,
+          paymentIntentId: `pi_${sale.ref}`,
+          chargeId: `ch_${sale.ref}`,
+          amount: 1_200,
+          occurredAt: at,
+          extra: { created: opened / 1000, ...extra },
+        });
+      await deliver(purchaseOf('stripe', sale));
+      await deliver(
+        stripeCharge({
+          chargeId: `ch_${sale.ref}`,
+          paymentIntentId: `pi_${sale.ref}`,
+          invoiceId: `in_${sale.ref}`,
+        }),
+      );
+      await deliver(dispute('created', 'needs_response', opened));
+      await deliver(dispute('updated', 'under_review', opened + DAY_MS));
+      expect(await amountsOf(founder)).toEqual([-120, 120]);
+      const path = await saveObjects(
+        dispute('closed', 'won', opened, { balance_transactions: transactions(opened / 1000) }),
+      );
+      expect(await admin('reconcile', path, ...app)).toMatchObject({ status: 0 });
+      expect(await amountsOf(founder)).toEqual([-120, 120, 120]);
+      // A webhook of the time before arrives late.
+      await deliver(dispute('funds_withdrawn', 'under_review', opened + 2 * DAY_MS));
+      expect(await amountsOf(founder)).toEqual([-120, 120, 120]);
+      expect(await admin('reconcile', path, ...app)).toMatchObject({ status: 0, err: '' });
+    },
+  );
+
+  // @promise reconcile-compares-again
+  test('a difference that stays after feeding back is reported with the status 3 and a sentence', async () => {
+    const { founder, deliver } = await setUp('stripe');
+    const sale = { ...lostSale(), userId: await founder.customer() };
+    const names = { id: `du_${sale.ref}`, paymentIntentId: `in_${sale.ref}`, chargeId: null, amount: 1_200 };
+    await deliver(purchaseOf('stripe', sale));
+    const opened = { ...names, occurredAt: sale.occurredAt + 3_600_000 };
+    await deliver(stripeDispute(opened));
+    // The export is older than the webhook.
+    const older = [{ amount: 1_200, created: (sale.occurredAt + 60_000) / 1000 }];
+    const path = await saveObjects(
+      stripeDispute({ ...opened, status: 'won', extra: { balance_transactions: older } }),
+    );
+    const { status, err } = await admin(
+      'reconcile',
+      path,
+      '--app',
+      founder.app.id,
+      '--provider',
+      'stripe',
+      '--feed-back',
+    );
+    expect({ status, err }).toEqual({ status: 3, err: expect.stringContaining('1 differences are left') });
+    expect(err).toContain('1 of the added events changed nothing');
+    expect(await amountsOf(founder)).toEqual([-120, 120]);
+  });
+
+  // @promise reconcile-out-of-band
+  test('an invoice is fed back only with its payments, and what was paid outside Stripe does not earn', async () => {
+    const { founder, deliver } = await setUp('stripe');
+    const app = ['--app', founder.app.id, '--provider', 'stripe', '--feed-back', '--without-match'];
+    const userId = await founder.customer();
+    const sale = { ...lostSale(), userId };
+    const record = stripeInvoicePaymentPaid({
+      id: `inpay_${sale.ref}`,
+      invoiceId: `in_${sale.ref}`,
+      paymentRecordId: `pr_${sale.ref}`,
+      amount: 500,
+      occurredAt: sale.occurredAt,
+    });
+    const payment = (record['data'] as Payload)['object'];
+    const invoiceOf = (extra: Payload, amount = 1_200) =>
+      stripeInvoicePaid({ userId, invoiceId: `in_${sale.ref}`, amount, occurredAt: sale.occurredAt, extra });
+    const without = await admin('reconcile', await saveObjects(invoiceOf({})), ...app);
+    expect(without).toMatchObject({
+      status: 1,
+      out: '',
+      err: expect.stringContaining('expand[]=data.payments'),
+    });
+    const partly = await admin(
+      'reconcile',
+      await saveObjects(invoiceOf({ payments: { data: [payment], has_more: true } })),
+      ...app,
+    );
+    expect(partly).toMatchObject({ status: 3, out: expect.stringContaining('more payments than') });
+    expect(await amountsOf(founder)).toEqual([]);
+
+    const path = await saveObjects(invoiceOf({ payments: { data: [payment], has_more: false } }));
+    expect(await admin('reconcile', path, ...app)).toMatchObject({ status: 0 });
+    expect(await amountsOf(founder)).toEqual([-50, 120]);
+    expect(await admin('reconcile', path, ...app)).toMatchObject({ status: 0, err: '' });
+    await deliver(record);
+    expect(await amountsOf(founder)).toEqual([-50, 120]);
+  });
+
+  // @promise reconcile-out-of-band
+  test('an invoice of an export ties its payment intents to it, so that it does not earn beside them', async () => {
+    const { founder, deliver } = await setUp('stripe');
+    const sale = { ...lostSale(), userId: await founder.customer() };
+    await deliver({
+      ...stripeCharge({ chargeId: `ch_${sale.ref}`, paymentIntentId: `pi_${sale.ref}` }),
+    });
+    await deliver(
+      stripeCheckoutSession({
+        userId: sale.userId,
+        paymentIntentId: `pi_${sale.ref}`,
+        amount: 1_200,
+        invoiceId: null,
+      }),
+    );
+    expect(await amountsOf(founder)).toEqual([120]);
+    const payment = {
+      id: 'inpay_1',
+      status: 'paid',
+      payment: { type: 'payment_intent', payment_intent: `pi_${sale.ref}` },
+    };
+    const path = await saveObjects(
+      stripeInvoicePaid({
+        userId: sale.userId,
+        invoiceId: `in_${sale.ref}`,
+        amount: 1_200,
+        occurredAt: sale.occurredAt,
+        extra: { payments: { data: [payment], has_more: false } },
+      }),
+    );
+    const app = ['--app', founder.app.id, '--provider', 'stripe'];
+    expect(await admin('reconcile', path, ...app, '--one-way')).toMatchObject({ status: 0 });
+  });
+
+  // @promise reconcile-finds
+  test('an invoice is compared with what was paid in all, also where a part was reported before it', async () => {
+    const { founder, deliver } = await setUp('stripe');
+    const ref = randomUUID().slice(0, 8);
+    const ids = { userId: `stranger-${ref}`, invoiceId: `in_${ref}`, paymentIntentId: `pi_${ref}` };
+    const seconds = Math.floor(Date.now() / 1000) - 86_400;
+    const part = { ...ids, amount: 4_000, currency: 'usd', occurredAt: seconds * 1000 };
+    await deliver(stripePaymentIntent(part));
+    await deliver(stripeInvoicePaymentPaid(part));
+    await deliver(stripeInvoicePaid({ ...part, amount: 10_000 }));
+    const path = join(folder, randomUUID());
+    const paid = {
+      id: ids.invoiceId,
+      object: 'invoice',
+      status: 'paid',
+      currency: 'usd',
+      amount_paid: 10_000,
+      created: seconds,
+      payments: { data: [] },
+    };
+    await writeFile(path, JSON.stringify(paid));
+    const compared = await admin(
+      'reconcile',
+      path,
+      '--app',
+      founder.app.id,
+      '--provider',
+      'stripe',
+      '--format',
+      'json',
+    );
+    expect(JSON.parse(compared.out)).toMatchObject({
+      differences: 0,
+      earnedNothing: [{ cause: 'user_never_identified', payments: 1 }],
+    });
+  });
+
+  // @promise reconcile-refuses
+  test('payments of a store are fed back only if a payment of that store is in the ledger, and none that the ledger has under another id', async () => {
+    const { founder, deliver } = await setUp('revenuecat');
+    const app = ['--app', founder.app.id, '--provider', 'revenuecat', '--format', 'json'];
+    const userId = await founder.customer();
+    const sales = [1, 2, 3, 4].map((n) => ({
+      ...lostSale(),
+      userId,
+      occurredAt: lostSale().occurredAt - n * 3_600_000,
+    }));
+    const [apple, ...play] = sales;
+    if (apple === undefined) throw new Error('there is a sale');
+    await deliver(purchaseOf('revenuecat', apple));
+    for (const { ref, occurredAt, cents } of play) {
+      const transactionId = `GPA.${ref}..0`;
+      await deliver(
+        revenuecatEvent({
+          userId,
+          transactionId,
+          usd: cents / 100,
+          occurredAt,
+          extra: { store: 'PLAY_STORE' },
+        }),
+      );
+    }
+    expect(await amountsOf(founder)).toEqual([120, 120, 120, 120]);
+    const listed = revenuecatRows([apple, ...play.map((sale) => ({ ...sale, ref: `GPA.${sale.ref}` }))]).map(
+      (row, n) => (n === 0 ? row : { ...row, store: 'play_store' }),
+    );
+    const save = async (rows: typeof listed) => {
+      const path = join(folder, randomUUID());
+      await writeFile(path, csvOf(rows));
+      return path;
+    };
+    const run = async (rows: typeof listed, ...args: string[]) => {
+      const { status, out } = await admin('reconcile', await save(rows), ...app, ...args);
+      const { findings } = JSON.parse(out) as Report;
+      const missing = findings.filter(({ kind }) => kind === 'missing_payment');
+      return { status, feedBack: missing.map(({ feedBack }) => feedBack) };
+    };
+    const unmatched = expect.stringContaining('no payment of play_store');
+    for (const args of [['--feed-back'], ['--feed-back', '--one-way']]) {
+      expect(await run(listed, ...args)).toEqual({ status: 3, feedBack: [unmatched, unmatched, unmatched] });
+    }
+    // One of the store is matched, and the others are in the ledger under other ids.
+    const [first = {}, second = {}, ...others] = listed;
+    const matched = { ...second, store_transaction_id: `${second['store_transaction_id'] ?? ''}..0` };
+    const twin = expect.stringContaining('the same amount and time');
+    for (const args of [['--feed-back'], ['--feed-back', '--one-way']]) {
+      expect(await run([first, matched, ...others], ...args)).toEqual({ status: 3, feedBack: [twin, twin] });
+    }
+    expect(await amountsOf(founder)).toEqual([120, 120, 120, 120]);
+    // A payment that the ledger lacks is another one.
+    const lost = { ...matched, store_transaction_id: 'GPA.lost', start_time: '2026-11-01 10:00:00' };
+    expect(await run([first, matched, lost], '--one-way')).toMatchObject({ feedBack: ['yes'] });
+  });
+
   // @promise reconcile-same-rules
   test('a payment of several rows is compared as a whole where --from and --to divide its rows, by the time of the payment', async () => {
     const { founder } = await setUp('stripe');
@@ -454,7 +723,7 @@ describe('admin reconcile', () => {
     await writeFile(path, csvOf([row, { ...row, ...second }]));
     const between = String(sale.occurredAt + 30_000);
     const compare = async (...args: string[]) => {
-      const app = ['--app', founder.app.id, '--provider', 'stripe', '--format', 'json'];
+      const app = ['--app', founder.app.id, '--provider', 'stripe', '--format', 'json', '--without-match'];
       const { out } = await admin('reconcile', path, ...app, ...args);
       return JSON.parse(out) as Report & { payments: number; skipped: readonly object[] };
     };

@@ -117,28 +117,39 @@ describe('the outbox relay', () => {
     const user = await founder.customer(slug);
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
     await accept(founder, body, Date.now() - 60_000);
-    await service.relay?.round();
-    await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
+    await eventually('the delivery has earned', async () => {
+      await service.relay.round();
+      return (await amountsOf(affiliateId)).length === 1;
+    });
   });
 
   // @promise relay-after-30-s
   test('the relay starts deliveries without an outcome after thirty seconds, and no younger ones', async () => {
     const { sql } = service;
     const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));
-    const [young, old] = [
-      await accept(founder, body, Date.now() - 25_000),
-      await accept(founder, body, Date.now() - 31_000),
-    ];
     const started: DeliveryId[] = [];
     const runDelivery = async ({ deliveryId: id }: DeliveryKeys) => {
       started.push(id);
       return 'started' as const;
     };
     const workflows = { ...NO_WORKFLOWS, runDelivery };
-    const relay = startRelay({ sql, workflows, logger: pino({ level: 'silent' }) });
-    // The first round may already be running.
-    await relay.round();
-    await relay.stop();
+    /** Runs rounds beside a young delivery and an old one. Returns both, and for how long the young one was there, ms. */
+    const runRounds = async () => {
+      const [begin, now] = [performance.now(), Date.now()];
+      const [young, old] = [
+        await accept(founder, body, now - 25_000),
+        await accept(founder, body, now - 31_000),
+      ];
+      const relay = startRelay({ sql, workflows, logger: pino({ level: 'silent' }) });
+      // The first round may already be running.
+      await relay.round();
+      await relay.stop();
+      return { young, old, tookMs: performance.now() - begin };
+    };
+    let { young, old, tookMs } = await runRounds();
+    // On a machine that stalls for a moment the young one becomes old.
+    for (let again = 0; again < 3 && tookMs >= 4_500; again += 1)
+      ({ young, old, tookMs } = await runRounds());
     expect(started).toContain(old);
     expect(started).not.toContain(young);
   });
@@ -220,7 +231,7 @@ describe('the outbox relay', () => {
       workflows: {
         ...NO_WORKFLOWS,
         runDelivery: async () => 'running' as const,
-        startReprocess: (...run) => void passed.push(run),
+        startReprocess: (run) => void passed.push([run.id, run.isCancelled]),
       },
       logger: pino({ level: 'silent' }),
       pauseMs: 60_000,
@@ -337,8 +348,10 @@ describe('the outbox relay', () => {
       secret: 'whsec_test_after_a_rotation',
       graceSeconds: 0,
     });
-    await service.relay?.round();
-    await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
+    await eventually('the delivery has earned', async () => {
+      await service.relay.round();
+      return (await amountsOf(affiliateId)).length === 1;
+    });
   });
 
   // @promise verified-by-body-hash
@@ -348,8 +361,8 @@ describe('the outbox relay', () => {
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
     const changed = Buffer.from(body.toString().replace('1000', '9000'));
     const deliveryId = await accept(founder, body, Date.now() - 60_000, changed);
-    await service.relay?.round();
     await eventually('the delivery has failed', async () => {
+      await service.relay.round();
       const row = await service.sql.one<{
         status: string;
       }>`select processing_status as status from deliveries where id = ${deliveryId}`;

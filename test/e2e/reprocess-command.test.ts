@@ -106,9 +106,10 @@ describe('admin deliveries reprocess', () => {
     ]);
     const [commission] = await commissions();
     expect(commission?.cents).toBe(200);
-    const workflow = await service.temporal.workflow
-      .getHandle(`reprocess:${report.reprocessRunId}`)
-      .describe();
+    const handle = service.temporal.workflow.getHandle(`reprocess:${report.reprocessRunId}`);
+    // The run is finished a moment before its workflow ends.
+    await handle.result();
+    const workflow = await handle.describe();
     expect(workflow).toMatchObject({ type: 'reprocess', status: { name: 'COMPLETED' } });
     await eventually('the hold timer is set', async () =>
       service.temporal.workflow

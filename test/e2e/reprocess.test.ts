@@ -98,7 +98,12 @@ afterAll(async () => {
 
 /** Binds a user to the affiliate now, with a touch at `touchedAt`. */
 async function bind(userId: string, touchedAt = Date.now() - 60 * DAY_MS): Promise<void> {
-  const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: touchedAt };
+  const install = {
+    deviceId: userId,
+    affiliateCode: affiliateId,
+    firstOpenAt: touchedAt,
+    codeEnteredAt: touchedAt,
+  };
   expect((await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install })).status).toBe(200);
   const identify = { deviceId: userId, customerUserId: userId, identifiedAt: touchedAt };
   expect((await api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify })).status).toBe(200);
@@ -572,7 +577,7 @@ test('a second event of a payment has no likely cause when a live delivery appen
       const appId = app.appId as AppId;
       const origin = { source: 'revenuecat', environment: 'production', receivedAt: Date.now() } as const;
       await recordEventFacts(live, { deliveryId, eventId, appId, ...origin, event });
-      committed.push(untilWaiting(api.sql, 'Lock').then(async () => await live`commit`));
+      committed.push(untilWaiting(api.sql).then(async () => await live`commit`));
       return result;
     },
   });
@@ -656,11 +661,14 @@ describe('deliveries that cannot be reprocessed', () => {
     const id = await requestRun(api.sql, app.appId);
     const away = newActivities({
       withRollback: async () => {
-        throw new DatabaseUnavailable('it is away');
+        throw new DatabaseUnavailable('it is unavailable');
       },
     });
-    await expect(away.reprocessPage(id)).rejects.toThrow('it is away');
-    expect(await findReprocessRun(api.sql, id)).toMatchObject({ lastError: 'it is away', isFinished: false });
+    await expect(away.reprocessPage(id)).rejects.toThrow('it is unavailable');
+    expect(await findReprocessRun(api.sql, id)).toMatchObject({
+      lastError: 'it is unavailable',
+      isFinished: false,
+    });
     const broken = newActivities({
       withRollback: async (work) =>
         await withRollback(
@@ -1216,6 +1224,8 @@ function failingAfter(statements: number): Sql {
     actingAs: () => failingSql,
     actor: null,
     usage: () => sql.usage(),
+    renew: () => sql.renew(),
+    recentProblem: () => sql.recentProblem(),
     close: () => sql.close(),
   });
   return failingSql;

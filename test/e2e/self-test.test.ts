@@ -74,6 +74,7 @@ async function founderOf(
 ): Promise<{ founder: Founder; secrets: Map<ProviderName, string> }> {
   const { accountId, key } = await createFounder(at);
   const founder = new Founder(at.ownUrl ?? '', key, accountId);
+  founder.sql = at.sql;
   founder.app = await founder.ok('POST', '/apps', { name: 'Test app', commissionRateBps: 2_500 });
   Object.assign(founder, await founder.newAffiliate());
   const secrets = new Map<ProviderName, string>();
@@ -81,7 +82,27 @@ async function founderOf(
   return { founder, secrets };
 }
 
-const selfTest = (founder: Founder) => founder.ok<Report>('POST', `/apps/${founder.app.id}/self-test`);
+const selfTestOnce = (founder: Founder) => founder.ok<Report>('POST', `/apps/${founder.app.id}/self-test`);
+
+/** A self-test waits for the outcome of a delivery for this long, ms. On a machine that stalls it fails, and is run again. */
+const OUTCOME_WITHIN_MS = 2_500;
+const ATTEMPTS = 3;
+
+/** Runs `work` again, for `ATTEMPTS` times in all, while its result is not ok because it took long. */
+async function unlessStalled<T>(work: () => Promise<T>, isOk: (result: T) => boolean): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    const begin = performance.now();
+    const result = await work();
+    const isSlow = performance.now() - begin >= OUTCOME_WITHIN_MS;
+    if (isOk(result) || !isSlow || attempt === ATTEMPTS) return result;
+  }
+}
+
+const selfTest = async (founder: Founder) =>
+  await unlessStalled(
+    async () => await selfTestOnce(founder),
+    ({ ok }) => ok,
+  );
 
 function stepsOf(report: Report, name: ProviderName): Readonly<Record<string, Step>> {
   const steps = report.providers.find(({ provider }) => provider === name)?.steps ?? [];
@@ -141,7 +162,10 @@ describe('a correctly configured app', () => {
   test('two simultaneous self-tests do not affect each other, and one account cannot start many', async () => {
     const { founder } = await founderOf(PROVIDER_NAMES);
     const path = `/apps/${founder.app.id}/self-test`;
-    const responses = await Promise.all(Array.from({ length: 8 }, () => founder.call<Report>('POST', path)));
+    const responses = await unlessStalled(
+      async () => await Promise.all(Array.from({ length: 8 }, () => founder.call<Report>('POST', path))),
+      (all) => all.every(({ status, body }) => status !== 200 || body.ok),
+    );
     const done = responses.filter(({ status }) => status === 200);
     expect(done.length).toBeGreaterThanOrEqual(2);
     expect(done.map(({ body }) => body.ok)).not.toContain(false);
@@ -525,7 +549,7 @@ describe('a proxy in front of the service', () => {
     const { founder } = await founderOf(names, front);
     handler = () => {};
     const startedAt = performance.now();
-    const report = await selfTest(founder);
+    const report = await selfTestOnce(founder);
     expect(performance.now() - startedAt).toBeLessThan(15_000);
     expect(names.map((name) => failedOf(report, name))).toEqual(names.map(() => ['public_address']));
     expect(seen).toHaveLength(1);
@@ -593,7 +617,7 @@ describe('a service that cannot process deliveries', () => {
       const idle = await startTestService(options);
       try {
         const { founder } = await founderOf(['stripe'], idle);
-        const report = await selfTest(founder);
+        const report = await selfTestOnce(founder);
         expect(report.ok).toBe(false);
         expect(failedOf(report, 'stripe')).toEqual(['processed']);
         const { processed, read } = stepsOf(report, 'stripe');
@@ -670,13 +694,18 @@ describe('the command line', () => {
   // @promise self-test-command
   test('the command prints a table of steps or JSON, and its progress to standard error', async () => {
     const { founder } = await founderOf(['stripe', 'paddle']);
-    const table = await admin(['--app', founder.app.id]);
+    const passing = async (...args: string[]) =>
+      await unlessStalled(
+        async () => await admin(['--app', founder.app.id, ...args]),
+        ({ status }) => status === 0,
+      );
+    const table = await passing();
     expect(table).toMatchObject({
       status: 0,
       err: expect.stringContaining('stripe accepted: ok\n'),
     });
     expect(table.out).toMatch(/│ paddle\s+│ no_money\s+│ ok\s+│/);
-    const json = await admin(['--app', founder.app.id, '--json']);
+    const json = await passing('--json');
     expect(json.status).toBe(0);
     const { ok, providers: reports } = JSON.parse(json.out) as Report;
     expect({ ok, configured: reports.filter(({ configured }) => configured).length }).toEqual({

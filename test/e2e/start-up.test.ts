@@ -1,14 +1,20 @@
 import { describe, expect, test } from '@jest/globals';
+import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import path from 'node:path';
 import { pino } from 'pino';
+import { projectRoot } from '../../src/config/project-root.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { newToken, spendSignInLink } from '../../src/db/sessions.ts';
+import { createReadiness } from '../../src/readiness.ts';
 import { banner, createFirstLink } from '../../src/server.ts';
 import type { Service } from '../../src/service.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { startChildService } from '../support/child-service.ts';
+import { spawnService, startChildService } from '../support/child-service.ts';
+import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import { sendRequest } from '../support/http-client.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
@@ -72,6 +78,35 @@ describe('a failed start', () => {
     await expect(start).rejects.not.toThrow(/hidden-word/);
   });
 
+  // @promise bounded-migrations
+  test('SIGTERM ends a start that waits for a database without answers', async () => {
+    const silent = createTcpServer((socket) => void socket.on('error', () => {}).resume()).listen(
+      0,
+      '127.0.0.1',
+    );
+    const connected = new Promise<Socket>((resolve) => {
+      silent.once('connection', resolve);
+    });
+    await new Promise((resolve) => {
+      silent.once('listening', resolve);
+    });
+    const { port } = silent.address() as AddressInfo;
+    const child = spawnService(`postgres://user@127.0.0.1:${port}/silent`);
+    let stderr = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    const ended = new Promise<number | null>((resolve) => {
+      child.once('exit', resolve);
+    });
+    const socket = await connected;
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+    expect(stderr).toContain('SIGTERM: finishing the work in progress');
+    socket.destroy();
+    silent.close();
+  });
+
   // @promise secrets-key-required
   test('a start with an external database and no SECRETS_KEY fails', async () => {
     await expect(startChildService('postgres://u@127.0.0.1:1/x', { SECRETS_KEY: '' })).rejects.toThrow(
@@ -129,8 +164,18 @@ test('a start with credentials that the Temporal server refuses fails with the v
   await database.drop();
 });
 
+/** Returns the exit status of the health check of the image. */
+async function healthCheck(url: string | null): Promise<number | null> {
+  const child = spawn(process.execPath, [path.join(projectRoot, 'deploy/health-check.mjs')], {
+    env: { PORT: new URL(url ?? '').port },
+  });
+  return await new Promise((resolve) => {
+    child.once('exit', resolve);
+  });
+}
+
 // @promise lost-key-reported
-test('a service that lacks the encryption key of a stored secret reports it in the log and in /readyz', async () => {
+test('a service that starts without the encryption key of a stored secret is not ready, and says why in the log and in /readyz', async () => {
   const lines: string[] = [];
   const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) });
   const service = await startTestService();
@@ -147,17 +192,32 @@ test('a service that lacks the encryption key of a stored secret reports it in t
       optional: true,
       detail: null,
     });
-    const { body: ready } = await sendRequest(second.url, 'GET', '/readyz');
-    expect(ready.status).toBe('degraded');
-    expect(ready.checks).toContainEqual(expect.objectContaining({ name: 'secrets', ok: false }));
-    expect(await second.ready()).toContainEqual({
+    const { status: ready, text } = await sendRequest(second.url, 'GET', '/readyz');
+    expect([ready, text]).toEqual([503, expect.stringContaining('Not available: secrets')]);
+    const lost = {
       name: 'secrets',
       ok: false,
-      optional: true,
+      optional: false,
       detail: expect.stringMatching(
         /^SECRETS_KEY lacks the key [0-9a-f]{12} of 2 webhook secrets and of the erasure of persons: restore it$/,
       ),
-    });
+    };
+    expect(await second.ready()).toContainEqual(lost);
+    // The container is unhealthy, so an update stops here; that of a process with its keys is healthy.
+    const health = await Promise.all([second, service].map(async ({ ownUrl }) => await healthCheck(ownUrl)));
+    expect(health).toEqual([1, 0]);
+    // One that has had its keys stays ready, and so does one whose operator accepts the loss.
+    const connection = { problem: null, setUpProblem: null };
+    const deps = { sql: service.sql, connection, checkClock: async () => null, logger };
+    let lacking: string | null = null;
+    const running = createReadiness({ ...deps, checkSecrets: async () => lacking });
+    await running();
+    lacking = 'a key';
+    await eventually('the loss is shown', async () =>
+      (await running()).some(({ name, ok, optional }) => name === 'secrets' && !ok && optional),
+    );
+    const accepting = createReadiness({ ...deps, checkSecrets: async () => 'a key', acceptsLostKeys: true });
+    expect(await accepting()).toContainEqual({ ...lost, optional: true, detail: 'a key' });
     expect(lines.join('')).toContain('SECRETS_KEY lacks the key');
     const { status } = await sendRequest(second.url, 'POST', `/webhooks/revenuecat/${founder.app.id}`, {
       body: {},

@@ -9,6 +9,7 @@ import { backgroundQueue } from '../../temporal/names.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
+import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
@@ -63,6 +64,8 @@ describe('an outage of Temporal', () => {
       return n === 1;
     });
     await server.stop();
+    // There is no outcome to wait for.
+    other.sql = null;
     const { body } = await other.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
     expect(body).toMatchObject({ pending: true });
     server = await startServer();
@@ -82,7 +85,10 @@ describe('an outage of Temporal', () => {
   test('a delivery during an outage of Temporal is stored, returns pending and is completed by a new, empty server', async () => {
     const user = await founder.customer();
     await server.stop();
+    // There is no outcome to wait for.
+    founder.sql = null;
     const response = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
+    founder.sql = service.sql;
     expect(response).toMatchObject({ status: 200, body: { pending: true, commissionId: null } });
     const ready = await founder.call('GET', '/readyz');
     expect(ready.status).toBe(200);
@@ -92,22 +98,17 @@ describe('an outage of Temporal', () => {
 
     // A new server in memory has no data of the old one.
     server = await startServer();
-    await eventually(
-      'the relay starts the delivery and it is completed',
-      async () => {
-        const row = await service.sql.one<{ commissionId: string | null }>`
+    await eventually('the relay starts the delivery and it is completed', async () => {
+      const row = await service.sql.one<{ commissionId: string | null }>`
           select commission_id from deliveries where event_id = ${response.body.eventId}`;
-        return row.commissionId !== null;
-      },
-      25_000,
-    );
+      return row.commissionId !== null;
+    });
   });
 
   // @promise sweep-replaces-timer
   test('the sweep matures a commission whose hold timer was lost', async () => {
     const user = await founder.customer();
-    const dueAt = Date.now() + 2_500;
-    const { body } = await founder.purchase(user, 10, { occurredAt: dueAt - 30 * DAY_MS });
+    const { body } = await founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS });
     const commission = async () =>
       await service.sql.maybe<{ id: string; status: string }>`
         select id, status from commissions where event_id = ${body.eventId}`;
@@ -123,7 +124,12 @@ describe('an outage of Temporal', () => {
           () => false,
         ),
     );
-    await sleep(Math.max(0, dueAt + 50 - Date.now()));
+    // A month passes for it. The guards of the schema, which let no due date change, are off for this statement.
+    await runOn(
+      service.database.url,
+      `set session_replication_role = replica;
+       update commissions set due_at = now() where id = '${(await commission())?.id}'`,
+    );
     expect(await commission()).toMatchObject({ status: 'pending' });
     await client.workflow.execute('sweep', {
       workflowId: 'sweep-test',

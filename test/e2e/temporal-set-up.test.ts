@@ -54,6 +54,8 @@ describe('a Temporal server that refuses the search attribute', () => {
     expect(body.checks).toEqual([
       { name: 'secrets', ok: true, detail: null },
       { name: 'database', ok: true, detail: null },
+      { name: 'database_statements', ok: true, detail: null },
+      { name: 'clock', ok: true, detail: null },
       { name: 'payouts', ok: true, detail: null },
       { name: 'temporal', ok: true, detail: null },
       {

@@ -70,21 +70,27 @@ test('one trace leads from the webhook through its workflow and activity to the 
     'RunActivity:processDelivery',
     'writeCommission',
   ];
-  const find = (name: string, parent?: Span) =>
-    spans().find(
-      (span) => span.name === name && (parent === undefined || span.parentSpanId === parent.spanId),
-    );
-  await eventually('all spans have arrived', async () => {
+  /** Returns the spans of the rest of the chain below a span. On a slow machine a step may run twice, so it has several spans. */
+  const below = (
+    parent: Span | undefined,
+    [name, ...rest]: readonly string[],
+  ): readonly Span[] | undefined => {
+    if (name === undefined) return [];
+    const isNext = (span: Span) =>
+      span.name === name && (parent === undefined || span.parentSpanId === parent.spanId);
+    for (const span of spans().filter(isNext)) {
+      const found = below(span, rest);
+      if (found !== undefined) return [span, ...found];
+    }
+    return undefined;
+  };
+  await eventually('a chain of all spans has arrived', async () => {
     await tracing.flush();
-    return chain.every((name) => find(name) !== undefined);
+    return below(undefined, chain) !== undefined;
   });
-  let parent: Span | undefined;
-  for (const name of chain) {
-    const span = find(name, parent);
-    expect({ name, traceId: span?.traceId }).toEqual({ name, traceId: parent?.traceId ?? span?.traceId });
-    expect(span).toBeDefined();
-    parent = span;
-  }
+  const found = below(undefined, chain) ?? [];
+  expect(found.map(({ name }) => name)).toEqual(chain);
+  expect(new Set(found.map(({ traceId }) => traceId)).size).toBe(1);
   const all = received.join('\n');
   expect(all).toContain('"tributary"');
   for (const secret of [user, founder.revenuecatToken, founder.key]) expect(all).not.toContain(secret);
@@ -104,7 +110,7 @@ test('an error in a span is passed on, and its trace has the class of the error 
   expect(all).not.toContain('quotes a value');
 });
 
-test('a collector that is away delays neither a webhook nor the end of tracing', async () => {
+test('a collector that is unavailable delays neither a webhook nor the end of tracing', async () => {
   const founder = await setUpFounder(service);
   collector.closeAllConnections();
   await new Promise((resolve) => {

@@ -49,7 +49,7 @@ async function deliver(body: Buffer): Promise<void> {
 async function newUser(): Promise<string> {
   const userId = `user-${randomUUID()}`;
   const at = Date.now() - 5 * DAY_MS;
-  const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: at };
+  const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: at, codeEnteredAt: at };
   expect((await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install })).status).toBe(200);
   await identify(userId);
   return userId;
@@ -204,7 +204,9 @@ describe('payments that wait for the user of a subscription', () => {
     await deliver(subscriptionOf(subscriptionId, userId));
     await convert();
     expect(await books()).toEqual({ earnings: 0, cents: 0, unevaluated: 0, marked: 0 });
-    const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: Date.now() - 5 * DAY_MS };
+    const openedAt = Date.now() - 5 * DAY_MS;
+    const code = { affiliateCode: affiliateId, codeEnteredAt: openedAt };
+    const install = { deviceId: userId, ...code, firstOpenAt: openedAt };
     await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install });
     await identify(userId);
     expect(await heal(userId)).toBe(true);
@@ -267,7 +269,9 @@ describe('payments that wait for the user of a subscription', () => {
     await waitingInvoices(subscriptionId, 110);
     await deliver(subscriptionOf(subscriptionId, userId));
     await convert();
-    const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: Date.now() - 5 * DAY_MS };
+    const openedAt = Date.now() - 5 * DAY_MS;
+    const code = { affiliateCode: affiliateId, codeEnteredAt: openedAt };
+    const install = { deviceId: userId, ...code, firstOpenAt: openedAt };
     await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install });
     await identify(userId);
     const failing = await earlyPayments(1);

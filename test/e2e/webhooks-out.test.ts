@@ -7,7 +7,7 @@ import { newId } from '../../src/db/new-id.ts';
 import { WEBHOOK_TYPES } from '../../src/domain/outgoing-webhooks.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { SEND_NOW } from '../../src/domain/workflow-contracts.ts';
-import { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
+import { createWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { createAuthority, createCertificate } from '../support/certificates.ts';
 import { startChildService } from '../support/child-service.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -292,8 +292,8 @@ describe('outgoing webhooks', () => {
   });
 
   // @promise webhooks-out-other-url
-  test('claims of a due message add no signals to its workflow while workers are away', async () => {
-    const starter = new TemporalWorkflowStarter({
+  test('claims of a due message add no signals to its workflow while workers are unavailable', async () => {
+    const starter = createWorkflowStarter({
       client: () => service.temporal,
       taskQueue: 'workers-are-away',
       hasWorker: false,

@@ -216,7 +216,7 @@ describe('external ids', () => {
         const importing = bulk(what, [{ ...row, externalId: 'x' }], own).finally(() => (isAnswered = true));
         await eventually(
           'the import waits or is answered',
-          async () => isAnswered || (await countWaiting(api.sql, 'Lock')) > 0,
+          async () => isAnswered || (await countWaiting(api.sql)) > 0,
         );
         await other.query('commit');
         expect((await importing).body).toMatchObject({

@@ -12,6 +12,7 @@ import { DAY_MS } from '../../src/domain/time.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { closeGate } from '../support/gate.ts';
 import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
 import { cookieOf, creatorLink, OWN_PAGE, signIn, signInCreator } from '../support/sessions.ts';
 import { untilWaiting } from '../support/waiting.ts';
@@ -138,20 +139,20 @@ describe('the sign-in link of a creator', () => {
     const token = newToken();
     await createCreatorLink(api.sql, scope(), token, api.clock.now);
     // The call that uses the link locks its row until the session is stored.
-    await api.sql`create function pause() returns trigger language plpgsql as $$ begin perform pg_sleep(0.5); return new; end $$`;
-    await api.sql`create trigger pause before insert on creator_sessions for each row execute function pause()`;
+    const gate = await closeGate(api.database.url, 'creator_sessions');
     try {
       const spending = spend(token);
-      await untilWaiting(api.sql, 'PgSleep');
-      const revoked = await revokeCreatorAccess(api.sql, scope(), api.clock.now);
-      const { headers } = await spending;
+      await untilWaiting(api.sql);
+      const revoking = revokeCreatorAccess(api.sql, scope(), api.clock.now);
+      await untilWaiting(api.sql, 2);
+      await gate.open();
+      const [{ headers }, revoked] = await Promise.all([spending, revoking]);
       expect({ revoked, status: await statusOf({ ...OWN_PAGE, cookie: cookieOf(headers) }) }).toEqual({
         revoked: { revokedLinks: 1, endedSessions: 1 },
         status: 401,
       });
     } finally {
-      await api.sql`drop trigger pause on creator_sessions`;
-      await api.sql`drop function pause`;
+      await gate.remove();
     }
   });
 

@@ -1,6 +1,6 @@
 import { connect as connectSocket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { settlePayoutRequest } from '../../src/db/ledger.ts';
+import { settlePayoutRequest } from '../../src/db/payout-requests.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { PayoutRequestId } from '../../src/domain/ids.ts';
 import type { ReadinessCheck } from '../../src/http/deps.ts';

@@ -179,3 +179,67 @@ describe('messages of other errors', () => {
     }
   });
 });
+
+// @promise body-values
+describe('a body that costs much to check', () => {
+  const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, 1]));
+  const nested = (depth: number) => `{"rows":${'['.repeat(depth)}${']'.repeat(depth)}}`;
+  const inMemory = 'at most 5000 values';
+  const inDepth = 'nested at most 32 levels';
+
+  test.each(
+    routes
+      .filter(({ method, auth, body }) => auth === 'account' && method !== 'GET' && body !== null)
+      .map(({ method, path }) => [`${method} ${path}`, method, path] as const),
+  )('%s refuses a body of many values, or of deep ones, before it is parsed', async (_name, method, path) => {
+    const own = path.replace(':appId', app.appId).replaceAll(/:\w+/g, 'x');
+    for (const [body, message] of [
+      [JSON.stringify(fields(5_000)), inMemory],
+      [JSON.stringify({ rows: Array.from({ length: 2_500 }, () => ({})) }), inMemory],
+      [nested(32), inDepth],
+      [nested(100_000), inDepth],
+    ] as const) {
+      const response = await api.call<Problem>(method, own, { key: app.key, body });
+      expect({ status: response.status, errors: response.body.errors }).toEqual({
+        status: 400,
+        errors: [{ path: '', message: expect.stringContaining(message) }],
+      });
+    }
+  });
+
+  test('the routes of the SDKs refuse it, too', async () => {
+    for (const [path, key] of [['/clicks'], ['/sdk/install', app.sdkKey], ['/sdk/identify', app.sdkKey]]) {
+      const { status, body } = await api.call<Problem>('POST', path ?? '', {
+        ...(key === undefined ? {} : { key }),
+        body: `[${'1,'.repeat(5_000)}1]`,
+      });
+      expect({ path, status, message: body.errors[0]?.message }).toEqual({
+        path,
+        status: 400,
+        message: expect.stringContaining(inMemory),
+      });
+    }
+  });
+
+  test('a response names the first hundred unknown fields and parameters, and cuts off long names', async () => {
+    const many = await post('/apps', fields(4_000));
+    expect(many.status).toBe(400);
+    expect(many.body.errors).toHaveLength(100);
+    const long = await post('/apps', { ['k'.repeat(900_000)]: 1 });
+    expect(long.status).toBe(400);
+    expect(long.text.length).toBeLessThan(2_000);
+    const parameters = Array.from({ length: 1_000 }, (_, n) => `p${n}=1`).join('&');
+    const listed = await api.call<Problem>('GET', `/apps/${app.appId}/links?${parameters}`, { key: app.key });
+    expect(listed.body.errors).toHaveLength(100);
+  });
+
+  test('a field named __proto__ is an unknown field and changes nothing', async () => {
+    const { status, body } = await post(
+      '/apps',
+      '{"__proto__":{"name":"App"},"constructor":{"prototype":{"x":1}}}',
+    );
+    expect(status).toBe(400);
+    expect(body.errors.map(({ path }) => path).toSorted()).toEqual(['__proto__', 'constructor', 'name']);
+    expect(Object.hasOwn(Object.prototype, 'x')).toBe(false);
+  });
+});

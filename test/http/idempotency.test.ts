@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { removeExpired } from '../../src/db/retention.ts';
 import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
 import { connect, DatabaseUnavailable } from '../../src/db/sql.ts';
@@ -8,7 +9,7 @@ import { HOUR_MS } from '../../src/domain/time.ts';
 import { routes } from '../../src/http/routes.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
-import { runOn } from '../support/postgres-admin.ts';
+import { closeGate } from '../support/gate.ts';
 import { requestOf } from '../support/route-requests.ts';
 import { newTenant } from '../support/tenant.ts';
 import type { Tenant } from '../support/tenant.ts';
@@ -296,17 +297,16 @@ describe('an interrupted call', () => {
         : table === 'links'
           ? { ...link, ...given }
           : given;
-      await runOn(
-        api.database.url,
-        `create or replace function test_stalls() returns trigger language plpgsql as $$ begin perform pg_sleep(0.4); return null; end $$;
-         create trigger test_stalls after insert on ${table} for each statement execute function test_stalls();`,
-      );
+      const gate = await closeGate(api.database.url, table);
       const key = randomUUID();
       const slow = post(path(), body, key);
-      await untilWaiting(api.sql, 'PgSleep');
+      await untilWaiting(api.sql);
       await api.sql`update idempotency_keys set claimed_until = now() where idempotency_key = ${key}`;
-      const [first, second] = await Promise.all([slow, post(path(), body, key)]);
-      await runOn(api.database.url, `drop trigger test_stalls on ${table}`);
+      const other = post(path(), body, key);
+      await untilWaiting(api.sql, 2);
+      await gate.open();
+      const [first, second] = await Promise.all([slow, other]);
+      await gate.remove();
       expect(first.status).toBeLessThan(300);
       expect(first.body['failed'] ?? []).toEqual([]);
       expect(second).toMatchObject({ status: first.status, text: first.text });
@@ -319,7 +319,7 @@ describe('an interrupted call', () => {
     let isAway = true;
     const away = ((strings: TemplateStringsArray, ...values: unknown[]) => {
       if (isAway && strings.join('?').includes('insert into sdk_keys'))
-        throw new DatabaseUnavailable('the database is away');
+        throw new DatabaseUnavailable('the database is unavailable');
       return connection(strings, ...values);
     }) as unknown as Sql;
     const sql: Sql = Object.assign(away, connection, { actingAs: () => sql });
@@ -372,17 +372,21 @@ test('a key is free again after a day, and its row is deleted', async () => {
   expect(second).toMatchObject({ status: 201, body: { name: 'Bob' } });
   // While another call claims the key, no call gets the response of the day before.
   await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
-  const taking = api.sql`
-    with taken as (
-      update idempotency_keys
-         set response = null, response_key_id = null, claimed_until = now() + interval '1 minute',
-             expires_at = now() + interval '1 day'
-       where idempotency_key = ${key} returning 1
-    )
-    select pg_sleep(0.4) from taken`;
-  await untilWaiting(api.sql, 'PgSleep');
-  expect((await post(affiliatesPath(), { name: 'Bob' }, key)).body['code']).toBe('idempotency_key_in_use');
-  await taking;
+  const other = new pg.Client(api.database.url);
+  await other.connect();
+  await other.query('begin');
+  await other.query(
+    `update idempotency_keys
+        set response = null, response_key_id = null, claimed_until = now() + interval '1 minute',
+            expires_at = now() + interval '1 day'
+      where idempotency_key = $1`,
+    [key],
+  );
+  const third = post(affiliatesPath(), { name: 'Bob' }, key);
+  await untilWaiting(api.sql);
+  await other.query('commit');
+  await other.end();
+  expect((await third).body['code']).toBe('idempotency_key_in_use');
   // An hour ago: the removal compares with whole milliseconds, so `now()` could still be in its future.
   await api.sql`update idempotency_keys set expires_at = now() - interval '1 hour' where idempotency_key = ${key}`;
   const batch = { now: Date.now(), limit: 100, after: '' };

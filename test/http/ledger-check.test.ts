@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { checkLedger, LedgerCheckTooLong } from '../../src/db/ledger-checks.ts';
+import { checkLedger, LedgerCheckTooLong } from '../../src/db/ledger-checks/index.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { newApp, startTestApi } from '../support/api.ts';
@@ -62,12 +62,12 @@ describe('GET diagnostics/ledger', () => {
     const [others, thirds] = [await newApp(api), await newApp(api)];
     const { running } = await whileLocked('payouts', async () => {
       const first = check();
-      await untilWaiting(api.sql, 'Lock');
+      await untilWaiting(api.sql);
       const again = await check(await newApp(api, app));
       expect(again).toMatchObject({ status: 503, body: { code: 'unavailable' } });
       expect(again.headers.get('retry-after')).toBe('10');
       const second = check(others);
-      await untilWaiting(api.sql, 'Lock', 2);
+      await untilWaiting(api.sql, 2);
       expect((await check(thirds)).status).toBe(503);
       return { running: [first, second] };
     });
@@ -88,18 +88,19 @@ describe('GET diagnostics/ledger', () => {
   });
 
   test('a check is not repeated when a statement reaches its time limit', async () => {
+    const sent: string[] = [];
     const impatient = connect({
+      onStatement: ({ text }) => void sent.push(text),
       url: api.database.url,
       max: 1,
-      statementTimeoutMs: 2_000,
       patienceMs: 1_000,
+      // Postgres ends the statement. A process that is busy for a while still waits for that.
+      settings: { statement_timeout: 2_000 },
     });
-    const begin = Date.now();
     await whileLocked('payouts', async () => {
       await expect(checkLedger(impatient, [app.appId as AppId])).rejects.toThrow(LedgerCheckTooLong);
     });
-    // A repetition would have taken twice the limit.
-    expect(Date.now() - begin).toBeLessThan(3_900);
+    expect(sent.filter((text) => text.includes('payouts'))).toHaveLength(1);
     await impatient.close();
   });
 });

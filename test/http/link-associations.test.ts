@@ -76,6 +76,29 @@ describe('the files that associate links with mobile apps', () => {
     for (const { headers } of [apple, android]) {
       expect(headers.get('content-type')).toBe('application/json');
       expect(headers.get('cache-control')).toBe('public, max-age=60');
+      expect(headers.get('vary')).toBe('Host');
+    }
+  });
+
+  // @promise host-header
+  test('only the Host header chooses the app, whatever other headers of a proxy name', async () => {
+    const behind = await startTestApi({ sql: api.sql, trustProxy: 1 });
+    try {
+      const headers = {
+        host: 'api.example.test',
+        'x-forwarded-host': 'lantern.links.example',
+        forwarded: 'host=lantern.links.example',
+        'x-host': 'lantern.links.example',
+        'x-original-host': 'lantern.links.example',
+      };
+      const shared = await behind.call('GET', APPLE, { headers: { host: headers.host } });
+      expect((await behind.call('GET', APPLE, { headers })).text).toBe(shared.text);
+      const own = await behind.call('GET', APPLE, {
+        headers: { host: 'lantern.links.example', 'x-forwarded-host': 'nobody.links.example' },
+      });
+      expect(own.text).toContain('"/l/*"');
+    } finally {
+      await behind.close();
     }
   });
 
@@ -129,12 +152,12 @@ describe('the files that associate links with mobile apps', () => {
     const counting = new Proxy(api.sql, {
       apply: (sql, self, given) => {
         reads += 1;
-        if (isBroken) throw new Error('The database is away.');
+        if (isBroken) throw new Error('The database is unavailable.');
         return Reflect.apply(sql, self, given) as unknown;
       },
     });
     const read = createSharedAssociations(counting);
-    await expect(read(0)).rejects.toThrow('away');
+    await expect(read(0)).rejects.toThrow('unavailable');
     isBroken = false;
     const files = await Promise.all(Array.from({ length: 50 }, () => read(MINUTE_MS - 1)));
     expect(new Set(files.map(({ apple }) => apple?.includes('lantern')))).toEqual(new Set([true]));
@@ -143,9 +166,10 @@ describe('the files that associate links with mobile apps', () => {
     await read(2 * MINUTE_MS - 1);
     expect(reads).toBe(3);
     const plan = await api.sql`
-      explain select from apps app where cardinality(app.ios_app_ids) > 0 or app.android_apps <> '[]'
-               order by app.created_at, app.id limit 500`;
-    expect(JSON.stringify(plan)).toContain('apps_with_mobile_apps');
+      explain select from apps a
+               where a.account_id = 'acct_1' and (cardinality(a.ios_app_ids) > 0 or a.android_apps <> '[]')
+               order by a.created_at, a.id limit 20`;
+    expect(JSON.stringify(plan)).toContain('apps_with_mobile_apps_of_account');
   });
 
   // @promise shared-host-apps
@@ -217,6 +241,18 @@ describe('the files that associate links with mobile apps', () => {
     expect(apps.map(({ linkSubdomain }) => listed.includes(linkSubdomain)).filter(Boolean)).toHaveLength(20);
     expect(listed).toContain(apps[0]?.linkSubdomain);
     expect(listed).not.toContain(large.linkSubdomain);
+    // However many apps an account has, the apps of later ones are named.
+    await api.sql`update accounts set app_limit = 3000 where id = ${account.accountId}`;
+    await api.sql`
+      insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
+                        deferred_window_minutes, link_subdomain, ios_app_ids)
+      select 'app_0000000000000000000000' || lpad(n::text, 4, '0'), ${account.accountId}, 'Many', 0, 1, 1, 1, 'many-' || n,
+             array['ABCDE12345.com.example.many']
+        from generate_series(1, 2100) n`;
+    const later = await newApp(api, undefined, settings);
+    expect((await listAssociations(api.sql, 500)).flatMap(({ subdomains }) => subdomains)).toContain(
+      later.linkSubdomain,
+    );
   });
 });
 

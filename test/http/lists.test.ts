@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { listAffiliatesByEmail } from '../../src/db/affiliates.ts';
 import { readCommissionTotal } from '../../src/db/commission-totals.ts';
 import type { TotalsFilter } from '../../src/db/commission-totals.ts';
-import { matureOverdue } from '../../src/db/ledger.ts';
+import { matureOverdue } from '../../src/db/maturing.ts';
 import { listNotPayable, previewEarlierPayouts, previewPayouts } from '../../src/db/payout-lists.ts';
 import type { PreviewRow } from '../../src/db/payout-lists.ts';
 import { ALL_COMMISSIONS, listCommissions } from '../../src/db/commissions.ts';

@@ -195,9 +195,21 @@ describe('the OpenAPI document', () => {
 
 describe('the documentation page', () => {
   // @promise get-root
-  test('GET / redirects to the page', async () => {
-    const { status, headers } = await api.call('GET', '/');
-    expect({ status, location: headers.get('location') }).toEqual({ status: 302, location: 'docs' });
+  test.each([
+    ['a command-line client to the page', '*/*', 'docs'],
+    ['a client of JSON to the page', 'application/json', 'docs'],
+    [
+      'a browser to the console',
+      'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
+      'console/',
+    ],
+  ])('GET / redirects %s', async (_client, accept, location) => {
+    const { status, headers } = await api.call('GET', '/', { headers: { Accept: accept } });
+    expect({ status, location: headers.get('location'), vary: headers.get('vary') }).toEqual({
+      status: 302,
+      location,
+      vary: 'Accept',
+    });
   });
 
   test('GET /docs/ leads to the page', async () => {

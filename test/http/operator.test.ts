@@ -383,6 +383,10 @@ test('an app whose check needs too much disk or memory is named, and any other e
   const affiliateId = await newAffiliate(api, app);
   const at = api.clock.now;
   await insertEarning(api, app, { affiliateId, amountCents: 500, occurredAt: at, dueAt: at });
+  // Only the duplicates of a payment with several references are searched for.
+  await api.sql`
+    insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
+    select app_id, environment, store, 'other-' || ref, ref from payments where app_id = ${app.appId}`;
   // The limit of temporary files; a full disk and too little memory are of the same kind.
   const parts = await whileFailing(app.appId, '53400', async () => await checkAllLedgers(headers));
   const rules = parts.flatMap(({ checks }) => checks);

@@ -1,16 +1,23 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { newId } from '../../src/db/new-id.ts';
+import { newToken } from '../../src/db/sessions.ts';
+import { HOUR_MS } from '../../src/domain/time.ts';
 import { clickCaller, createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
+import type { RateLimitSettings } from '../../src/http/rate-limits.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { followLink } from '../support/http-client.ts';
+
+/** So many counters that no two callers of a test share one by chance. */
+const limitsOf = (settings: RateLimitSettings) => createRateLimits(settings, 2 ** 32);
 
 let api: TestApi;
 let app: TestApp;
 
 beforeAll(async () => {
   api = await startTestApi({
-    rateLimits: createRateLimits({ ...NO_RATE_LIMITS, account: 20, sdk: 3, clicks: 4 }),
+    rateLimits: limitsOf({ ...NO_RATE_LIMITS, account: 20, sdk: 3, clicks: 4 }),
   });
   app = await newApp(api);
 });
@@ -50,7 +57,7 @@ test('install and identify share one limit per device, and another device has it
 
 // @promise limit-scopes
 test('clicks are limited per app and address hash, or per address without a hash', async () => {
-  const limits = createRateLimits({ ...NO_RATE_LIMITS, clicks: 4 });
+  const limits = limitsOf({ ...NO_RATE_LIMITS, clicks: 4 });
   const open = await startTestApi({ rateLimits: limits, trustProxy: 1 });
   const makeShop = async () => {
     const shop = await newApp(open);
@@ -114,7 +121,7 @@ describe('the limit per address', () => {
   const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
 
   beforeAll(async () => {
-    const rateLimits = createRateLimits({ ...NO_RATE_LIMITS, address: 3 });
+    const rateLimits = limitsOf({ ...NO_RATE_LIMITS, address: 3 });
     limited = await startTestApi({ rateLimits, trustProxy: 1 });
   });
   afterAll(async () => {
@@ -196,7 +203,7 @@ describe('the limit per address', () => {
 
 // @promise identify-address-limit
 test('an address can bind a limited number of user ids of an app a minute, whichever devices it invents', async () => {
-  const rateLimits = createRateLimits({ ...NO_RATE_LIMITS, identify: 3 });
+  const rateLimits = limitsOf({ ...NO_RATE_LIMITS, identify: 3 });
   const open = await startTestApi({ rateLimits, trustProxy: 1 });
   const identify = async (own: TestApp, nth: number, address = '203.0.113.1') => {
     const body = { deviceId: `device-${nth}`, customerUserId: `${nth}`, identifiedAt: open.clock.now };
@@ -233,7 +240,7 @@ describe('refused webhooks', () => {
   };
 
   beforeAll(async () => {
-    const rateLimits = createRateLimits({ ...NO_RATE_LIMITS, refusals: 3 });
+    const rateLimits = limitsOf({ ...NO_RATE_LIMITS, refusals: 3 });
     guarded = await startTestApi({ rateLimits, trustProxy: 1 });
   });
   afterAll(async () => {
@@ -259,6 +266,141 @@ describe('refused webhooks', () => {
     expect((await send(own, secret, '203.0.113.3')).status).toBe(200);
     for (let nth = 0; nth < 6; nth += 1) expect((await send(own, 'guess', '203.0.113.3')).status).toBe(401);
     expect((await send(own, secret, '203.0.113.3')).status).toBe(200);
+  });
+});
+
+describe('calls without a valid key or session', () => {
+  let guarded: TestApi;
+  let nextSite = 1;
+  const newSite = () => `198.51.100.${(nextSite += 1)}`;
+  const statusOf = async (
+    address: string,
+    { key = null, path = '/apps', cookie }: { key?: string | null; path?: string; cookie?: string } = {},
+  ) => {
+    const headers = {
+      'x-forwarded-for': address,
+      ...(cookie === undefined ? {} : { cookie, 'sec-fetch-site': 'same-origin' }),
+    };
+    const post = path.startsWith('/sdk') || path.startsWith('/webhooks');
+    const { status } = await guarded.call(post ? 'POST' : 'GET', path, {
+      key,
+      headers,
+      ...(post ? { body: {} } : {}),
+    });
+    return status;
+  };
+  const madeUpKey = () => `tri_sk_live_${randomBytes(32).toString('base64url').replaceAll(/[-_]/g, 'x')}`;
+
+  beforeAll(async () => {
+    const rateLimits = limitsOf({ ...NO_RATE_LIMITS, failures: 3, refusals: 3 });
+    guarded = await startTestApi({ rateLimits, trustProxy: 1 });
+  });
+  afterAll(async () => {
+    await guarded.close();
+  });
+
+  // @promise failures-limit
+  test('of fifty calls with made-up keys at the same time, as many are looked up as the limit allows', async () => {
+    const address = newSite();
+    const statuses = await Promise.all(
+      Array.from({ length: 50 }, async () => await statusOf(address, { key: madeUpKey() })),
+    );
+    expect(statuses.filter((status) => status === 401)).toHaveLength(3);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(47);
+  });
+
+  // @promise failures-limit
+  test.each([
+    ['a made-up account key', '/apps', () => ({ key: madeUpKey() })],
+    ['no key', '/apps', () => ({})],
+    ['a key in no format', '/apps', () => ({ key: 'nonsense' })],
+    ['a made-up SDK key', '/sdk/identify', () => ({ key: `pk_live_${madeUpKey().slice(12)}` })],
+    ['a made-up session', '/sessions', () => ({ cookie: `__Host-tributary=${newToken()}` })],
+    [
+      'a made-up session of a creator',
+      '/creator/sessions',
+      () => ({ cookie: `__Host-tributary-creator=${newToken()}` }),
+    ],
+    [
+      'a made-up session of the operator',
+      '/operator/state',
+      () => ({ cookie: `__Host-tributary-operator=${newToken()}` }),
+    ],
+  ])('calls with %s get a 429 over the limit of their address', async (_, path, credential) => {
+    const address = newSite();
+    const statuses = [];
+    for (let nth = 0; nth < 4; nth += 1) statuses.push(await statusOf(address, { path, ...credential() }));
+    expect(statuses).toEqual([401, 401, 401, 429]);
+    expect(await statusOf(newSite(), { path, ...credential() })).toBe(401);
+  });
+
+  // @promise failures-limit
+  test('a key that was accepted before is not locked out by wrong keys from its address, and a new one waits', async () => {
+    const [{ key: known }, { key: unseen }] = [await newAccount(guarded), await newAccount(guarded)];
+    const address = newSite();
+    for (let call = 0; call < 5; call += 1) expect(await statusOf(address, { key: known })).toBe(200);
+    for (let call = 0; call < 4; call += 1) await statusOf(address, { key: madeUpKey() });
+    expect(await statusOf(address, { key: known })).toBe(200);
+    expect(await statusOf(address, { key: unseen })).toBe(429);
+    expect(await statusOf(newSite(), { key: unseen })).toBe(200);
+    expect(await statusOf(address, { key: unseen })).toBe(200);
+  });
+
+  // @promise failures-limit
+  test('a key in daily use is not locked out a day after its first call', async () => {
+    const { key } = await newAccount(guarded);
+    const address = newSite();
+    const startedAt = guarded.clock.now;
+    for (const hours of [0, 20, 40]) {
+      guarded.clock.now = startedAt + hours * HOUR_MS;
+      if (hours === 40) for (let call = 0; call < 4; call += 1) await statusOf(address, { key: madeUpKey() });
+      expect(await statusOf(address, { key })).toBe(200);
+    }
+    guarded.clock.now = startedAt;
+  });
+
+  // @promise failures-limit
+  test('a key that has ended counts again, from its second call on', async () => {
+    const { key, accountId } = await newAccount(guarded);
+    const address = newSite();
+    expect(await statusOf(address, { key })).toBe(200);
+    await guarded.sql`update account_keys set revoked_at = ${new Date(guarded.clock.now - 1)} where account_id = ${accountId}`;
+    const statuses = [];
+    for (let call = 0; call < 5; call += 1) statuses.push(await statusOf(address, { key }));
+    expect(statuses).toEqual([401, 401, 401, 401, 429]);
+  });
+
+  test('the networks of one IPv6 /56 share the limit', async () => {
+    const statuses = [];
+    for (let nth = 1; nth <= 4; nth += 1)
+      statuses.push(await statusOf(`2001:db8:0:${nth}::1`, { key: madeUpKey() }));
+    expect(statuses).toEqual([401, 401, 401, 429]);
+    expect(await statusOf('2001:db8:0:100::1', { key: madeUpKey() })).toBe(401);
+  });
+
+  // @promise refusals-limit
+  test('webhooks of made-up apps share a limit per address, and those of a known app are received', async () => {
+    const own = await newApp(guarded);
+    const { body } = await guarded.call<{ secret: string }>(
+      'PUT',
+      `/apps/${own.appId}/webhooks/adapty/secret`,
+      {
+        key: own.key,
+        body: {},
+      },
+    );
+    const deliver = async (address: string) => {
+      const headers = { authorization: body.secret, 'x-forwarded-for': address };
+      return (await guarded.call('POST', `/webhooks/adapty/${own.appId}`, { body: {}, headers })).status;
+    };
+    const [address, neighbour] = [newSite(), newSite()];
+    const madeUp = async (from: string) => await statusOf(from, { path: `/webhooks/stripe/${newId('app')}` });
+    expect(await deliver(neighbour)).toBe(200);
+    const statuses = await Promise.all(Array.from({ length: 20 }, async () => await madeUp(address)));
+    expect(statuses.filter((status) => status === 401)).toHaveLength(3);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(17);
+    expect(await deliver(address)).toBe(200);
+    expect(await madeUp(newSite())).toBe(401);
   });
 });
 

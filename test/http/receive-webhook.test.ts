@@ -23,12 +23,17 @@ beforeAll(async () => {
   const budget = createBodyBudget();
   api = await startTestApi({
     bodyBudget: {
-      reserve: (address, bytes) => {
-        const free = budget.reserve(address, bytes);
-        memory.push('reserved');
-        return () => {
-          memory.push('freed');
-          free();
+      open: (address) => {
+        const { reserve, free } = budget.open(address);
+        return {
+          reserve: (bytes) => {
+            memory.push('reserved');
+            reserve(bytes);
+          },
+          free: () => {
+            memory.push('freed');
+            free();
+          },
         };
       },
     },
@@ -132,7 +137,9 @@ describe('a webhook of 1 MiB', () => {
     });
     memory.length = 0;
     await post('stripe', PROOFS.stripe(Buffer.from(large), secret, Date.now()), large);
-    expect(memory).toEqual(['reserved', 'compared', 'freed']);
+    // The memory grows with the body.
+    const steps = memory.filter((step, at) => step !== memory[at - 1]);
+    expect(steps).toEqual(['reserved', 'compared', 'freed']);
     hashed.mockRestore();
   });
 });

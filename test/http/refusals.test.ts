@@ -25,7 +25,7 @@ describe('the counter of refused webhooks', () => {
     const made = createRefusalCounter({
       logger,
       record: async (rows) => {
-        if (fails()) throw new Error('the database is away');
+        if (fails()) throw new Error('the database is unavailable');
         writes.push(rows);
         return [];
       },

@@ -45,6 +45,34 @@ const installs = async (key: string): Promise<number> =>
   ).status;
 
 describe('apps', () => {
+  // @promise app-limit
+  test('an account has no more apps than its limit, also when they are created at the same time, and keeps those it has', async () => {
+    const { accountId, key } = await newAccount(api);
+    await api.sql`update accounts set app_limit = 3 where id = ${accountId}`;
+    const create = async (headers: Record<string, string> = {}) =>
+      await api.call('POST', '/apps', { key, headers, body: { name: 'One of many' } });
+    const again = { 'idempotency-key': randomUUID() };
+    const first = await create(again);
+    const others = await Promise.all(Array.from({ length: 8 }, async () => await create()));
+    expect(others.filter(({ status }) => status === 201)).toHaveLength(2);
+    for (const refused of others.filter(({ status }) => status !== 201)) {
+      expect(refused).toMatchObject({ status: 409, body: { code: 'too_many_apps' } });
+    }
+    expect(await create(again)).toMatchObject({ status: 201, body: first.body });
+    await api.sql`update accounts set app_limit = 1 where id = ${accountId}`;
+    expect((await api.call('GET', '/apps', { key })).body).toHaveLength(3);
+    expect(
+      (
+        await api.call('PATCH', `/apps/${(first.body as { id: string }).id}/settings`, {
+          key,
+          body: { name: 'New' },
+        })
+      ).status,
+    ).toBe(200);
+    const other = await newAccount(api);
+    expect((await api.call('POST', '/apps', { key: other.key, body: { name: 'Other' } })).status).toBe(201);
+  });
+
   // @promise get-settings
   test('GET settings returns the fields that PATCH takes, and PATCH accepts them', async () => {
     const settings = {

@@ -111,6 +111,8 @@ describe('tolerance for reported instants', () => {
     ['clickedAt', 1, 400],
     ['firstOpenAt', 0, 200],
     ['firstOpenAt', 1, 400],
+    ['codeEnteredAt', 0, 200],
+    ['codeEnteredAt', 1, 400],
     ['identifiedAt', 0, 200],
     ['identifiedAt', 1, 400],
   ])('%s that is five minutes and %d ms ahead is a %d', async (field, more, status) => {
@@ -118,6 +120,7 @@ describe('tolerance for reported instants', () => {
     const calls: Record<string, () => Promise<{ status: number; body: object }>> = {
       clickedAt: () => click({ clickedAt: at }),
       firstOpenAt: () => install({ affiliateCode: slug, firstOpenAt: at }),
+      codeEnteredAt: () => install({ affiliateCode: slug, codeEnteredAt: at }),
       identifiedAt: async () => identify(await deviceSince(api.clock.now), randomUUID(), at),
     };
     const response = await calls[field]?.();
@@ -143,7 +146,7 @@ describe('the attribution window', () => {
       const claimToken = await clicked(clickedAt);
       const firstOpenAt = clickedAt + attributionWindowDays * DAY_MS + more;
       expect((await install({ claimToken, firstOpenAt })).status).toBe(status);
-      // A code's touch is the install itself, so a code is never too old.
+      // A code's touch is its entry, so a code is never too old.
       expect((await install({ affiliateCode: slug, firstOpenAt })).body).toMatchObject({
         matchMethod: 'code',
       });
@@ -234,6 +237,17 @@ test('the first reported touch stays even if a later one has an older click, whi
   expect((await install({ claimToken: older })).status).toBe(404);
 });
 
+// @promise code-touch-is-its-entry
+test('a losing code that is reported again is recorded once', async () => {
+  const deviceId = await deviceSince(api.clock.now);
+  const { slug: losing } = await newLink(api, app, await newAffiliate(api, app));
+  for (const codeEnteredAt of [undefined, null, api.clock.now - DAY_MS]) {
+    await api.setClock(api.clock.now + 1_000);
+    expect((await install({ deviceId, affiliateCode: losing, codeEnteredAt })).status).toBe(200);
+  }
+  expect(await api.sql`select touched_at from losing_touches where device_id = ${deviceId}`).toHaveLength(1);
+});
+
 describe('healing by a late identify', () => {
   // @promise heal-reach-to-the-millisecond
   test.each([
@@ -261,15 +275,33 @@ describe('healing by a late identify', () => {
   test.each([
     ['a click', 'at the touch', 0, []],
     ['a click', 'a millisecond before the touch', -1, ['outside_attribution_window']],
-    ['a code', 'at the first open', 0, []],
-    ['a code', 'a millisecond before the first open', -1, ['outside_attribution_window']],
+    ['a code', 'at its entry', 0, []],
+    ['a code', 'a millisecond before its entry', -1, ['outside_attribution_window']],
   ])('a late identify heals a payment only after %s: %s', async (by, _, offset, expected) => {
     const [user, deviceId] = [randomUUID(), randomUUID()];
     const touchedAt = api.clock.now - DAY_MS;
-    const touch = by === 'a click' ? { claimToken: await clicked(touchedAt) } : { affiliateCode: slug };
-    expect((await install({ deviceId, ...touch, firstOpenAt: touchedAt })).status).toBe(200);
+    const touch =
+      by === 'a click'
+        ? { claimToken: await clicked(touchedAt), firstOpenAt: touchedAt }
+        : { affiliateCode: slug, codeEnteredAt: touchedAt, firstOpenAt: touchedAt - 20 * DAY_MS };
+    expect((await install({ deviceId, ...touch })).status).toBe(200);
     await pay(user, touchedAt + offset);
     await identify(deviceId, user);
+    expect(await causes()).toEqual(expected);
+  });
+
+  // @promise code-touch-is-its-entry
+  test.each([
+    ['is not attributed by', -5 * DAY_MS, ['outside_attribution_window']],
+    ['at the time of the request is attributed by', 0, []],
+  ])('a purchase %s a code without a time that arrives later', async (_title, offset, expected) => {
+    const [user, deviceId] = [randomUUID(), randomUUID()];
+    await identify(deviceId, user);
+    await pay(user, api.clock.now + offset);
+    const firstOpenAt = api.clock.now - 20 * DAY_MS;
+    const entered = { deviceId, affiliateCode: slug, firstOpenAt };
+    expect((await install(entered)).status).toBe(200);
+    await api.settled();
     expect(await causes()).toEqual(expected);
   });
 
@@ -282,7 +314,8 @@ describe('healing by a late identify', () => {
     async (_, offset, expected) => {
       const [user, deviceId] = [randomUUID(), randomUUID()];
       const reportedAt = api.clock.now;
-      await install({ deviceId, affiliateCode: slug, firstOpenAt: reportedAt + CLOCK_TOLERANCE_MS });
+      const ahead = reportedAt + CLOCK_TOLERANCE_MS;
+      await install({ deviceId, affiliateCode: slug, firstOpenAt: ahead, codeEnteredAt: ahead });
       await pay(user, reportedAt + offset);
       await identify(deviceId, user);
       expect(await causes()).toEqual(expected);

@@ -42,6 +42,8 @@ const identify = (deviceId: string, customerUserId: string, key = app.sdkKey, fi
     key,
     body: { deviceId, customerUserId, identifiedAt: api.clock.now, ...fields },
   });
+const identified = (deviceId: string, user: string) =>
+  identify(deviceId, user, app.sdkKey, { acceptUnattributed: true });
 
 async function clicksOf(linkSlug: string): Promise<number> {
   const { clicks } = await api.sql.one<{ clicks: number }>`
@@ -277,13 +279,58 @@ describe('POST /sdk/identify', () => {
     expect(api.healed).toEqual([]);
   });
 
+  // @promise placeholder-identify-400
+  test.each(['undefined', ' NULL ', 'guest', '00000000-0000-0000-0000-000000000000', 'gue\u200bst'])(
+    'an identify with the placeholder %j is a 400 and stores nothing',
+    async (placeholder) => {
+      const { deviceId } = await attributed();
+      expect(await identify(deviceId, placeholder)).toMatchObject({
+        status: 400,
+        body: { code: 'placeholder_user_id' },
+      });
+      expect(await api.sql`select from identities where device_id = ${deviceId}`).toEqual([]);
+      expect(await api.sql`select from bindings where customer_user_id = ${placeholder}`).toEqual([]);
+    },
+  );
+
   // @promise user-first-attribution
   test('several users can share a device, and a user stays with the first attribution', async () => {
     const [one, two] = [await attributed(), await attributed()];
     const [ann, bob] = [randomUUID(), randomUUID()];
     expect((await identify(one.deviceId, ann)).body.attributionId).toBe(one.attributionId);
     expect((await identify(one.deviceId, bob)).body.attributionId).toBe(one.attributionId);
-    expect((await identify(two.deviceId, ann)).body.attributionId).toBe(one.attributionId);
+    // The answer is about the device. The user stays with the first one.
+    expect((await identify(two.deviceId, ann)).body.attributionId).toBe(two.attributionId);
+    expect(await api.sql`select attribution_id from bindings where customer_user_id = ${ann}`).toEqual([
+      { attributionId: one.attributionId },
+    ]);
+  });
+
+  // @promise identify-about-the-device
+  test('an identify answers the same for a new user, a user of another device and an erased user', async () => {
+    const [own, other] = [await attributed(), await attributed()];
+    const bare = randomUUID();
+    const [fresh, foreign, erased] = [randomUUID(), randomUUID(), randomUUID()];
+    await identify(other.deviceId, foreign);
+    const path = `/apps/${app.appId}/users/${erased}`;
+    expect((await api.call('DELETE', path, { key: app.key })).status).toBe(200);
+    for (const user of [foreign, erased, fresh]) {
+      expect((await identified(own.deviceId, user)).body).toEqual({
+        attributionId: own.attributionId,
+        affiliateId,
+        customerUserId: user,
+      });
+      expect((await identify(own.deviceId, user)).body).toEqual({
+        attributionId: own.attributionId,
+        customerUserId: user,
+      });
+      expect((await identified(bare, user)).body).toEqual({
+        attributionId: null,
+        affiliateId: null,
+        customerUserId: user,
+      });
+      expect((await identify(bare, user)).body).toMatchObject({ code: 'no_attribution' });
+    }
   });
 
   // @promise identify-before-install
@@ -318,8 +365,6 @@ describe('POST /sdk/identify', () => {
 describe('answers to SDKs (`acceptUnattributed`)', () => {
   const NONE = { attributionId: null, affiliateId: null, matchMethod: null, touch: 'unknown' };
   const installed = (fields: object) => install({ deviceId: 'd', acceptUnattributed: true, ...fields });
-  const identified = (deviceId: string, user: string) =>
-    identify(deviceId, user, app.sdkKey, { acceptUnattributed: true });
 
   // @promise sdk-unattributed
   test.each([
@@ -363,7 +408,7 @@ describe('answers to SDKs (`acceptUnattributed`)', () => {
   });
 
   // @promise sdk-identify-affiliate
-  test('identify answers with the affiliate, also on a device without attribution', async () => {
+  test('identify answers with the affiliate of the device', async () => {
     const [known, fresh, user] = [randomUUID(), randomUUID(), randomUUID()];
     expect(await identified(known, user)).toMatchObject({
       status: 200,
@@ -372,7 +417,7 @@ describe('answers to SDKs (`acceptUnattributed`)', () => {
     const { body } = await installed({ deviceId: known, affiliateCode: slug });
     const bound = { attributionId: body.attributionId, customerUserId: user, affiliateId };
     expect((await identified(known, user)).body).toEqual(bound);
-    expect((await identified(fresh, user)).body).toEqual(bound);
+    expect((await identified(fresh, user)).body).toMatchObject({ attributionId: null, affiliateId: null });
     expect((await identify(fresh, user)).status).toBe(404);
   });
 

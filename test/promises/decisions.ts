@@ -25,6 +25,7 @@ const IDENTITY: readonly PromiseSection[] = [
   {
     title: '2. Settings of an app',
     promises: {
+      'app-limit': '409 for more apps than the account can have, also for calls at the same time',
       'app-fields-and-defaults': '`GET /apps/:appId` has the app and its settings, which have defaults',
       'setting-range-ends': 'the ends of each range are accepted',
       'setting-out-of-range': '400 for a value beyond a range and for an unknown field',
@@ -109,7 +110,8 @@ const IDENTITY: readonly PromiseSection[] = [
         'the stored decision holds for a click exactly as old as the window and one millisecond older',
       'unknown-token-falls-back': 'an unknown token falls back to the code',
       'no-touch-400': '400 without token and code, unless the install is deferred',
-      'code-touch-is-install': 'the touch of a code is the install itself',
+      'code-touch-is-its-entry':
+        'the touch of a code is its entry, or the report of it, so that it attributes no earlier purchase',
       'window-inclusive': 'a day has 86,400,000 ms, and both ends are inside the window',
       'window-to-the-millisecond': 'the window ends to the millisecond, over HTTP; a code never expires',
       'token-unique-per-app': 'a claim token is unique per app',
@@ -134,7 +136,9 @@ const IDENTITY: readonly PromiseSection[] = [
       'sdk-unattributed': '200 with nulls instead of 404 for an install with `acceptUnattributed`',
       'sdk-touch': 'with `acceptUnattributed`, `touch` says whether the touch won, came second or is unknown',
       'sdk-identify-affiliate':
-        'with `acceptUnattributed`, identify answers with the affiliate, also on a new device of a bound user',
+        'with `acceptUnattributed`, identify answers with the affiliate of the device',
+      'identify-about-the-device':
+        'the answer to an identify is about its device, and tells nothing of other devices of the user or of an erasure',
       'test-key-works': 'a test key attributes and identifies like a live key',
       'test-key-counts-nothing':
         'what a test key reports is in no sum and takes no click, and a live key then attributes the device anew',
@@ -182,6 +186,8 @@ const IDENTITY: readonly PromiseSection[] = [
         'a link can have destinations for iOS and Android, which the redirect chooses by the User-Agent',
       'platform-of-user-agent':
         'the User-Agent names the platform; an iPad in desktop mode, a bot and an unknown one have none',
+      'host-header':
+        'the `Host` header chooses the app of a link or an association file, and no other header does',
       'link-associations':
         'link hosts name the mobile apps that open links with `via`: of one app on its subdomain, of all apps elsewhere',
       'shared-host-apps':
@@ -225,14 +231,35 @@ const MONEY: readonly PromiseSection[] = [
       'alias-keeps-user': 'a second event of a payment still identifies the user',
       'dispute-one-state': 'a dispute has one state per id, and its terminal state wins',
       'dispute-latest-terminal': 'of the terminal events of a dispute the latest one decides',
+      'dispute-ends-by-status':
+        'a dispute of Stripe ends by its status, whatever the event is called: only won and prevented give back',
       'stripe-refund-totals':
         'on Stripe endpoints without events per refund the running total of a charge counts once',
+      'refund-converted':
+        'a refund or dispute in another currency without a USD value is converted at the reference rate, or listed until there is one',
+      'stripe-version-raised':
+        'a refund that a running total contains counts once, also when the API version of the endpoint is raised',
+      'stripe-credit-notes':
+        'what a Stripe credit note returns outside Stripe takes back its share until it is voided',
       'stripe-out-of-band': 'money that an invoice received outside Stripe does not earn',
       'stripe-subscription-names-user':
         'a user named later on a Stripe subscription heals its earlier invoices',
+      'keys-beside-users':
+        "a provider's key leads to a user only where no event of the payment names one, and the key of a customer last",
+      'placeholders-are-anonymous':
+        'a placeholder such as undefined, null, guest or zeros is never a user id, in any spelling',
+      'placeholder-identify-400':
+        'an identify with a placeholder is a 400 placeholder_user_id and stores nothing',
+      'ids-per-event': 'an event that names more than 200 users and keys is a failed delivery',
+      'content-faults-end':
+        'a delivery whose own content the database refuses ends as failed and is not retried',
+      'one-invoice-one-earning':
+        'an invoice that was paid in parts earns once, on what was paid in all, in any order of arrival',
       'stripe-connected-accounts':
         'events of connected Stripe accounts do not earn unless the app lists the account',
       'stripe-listed-accounts': 'events of a connected Stripe account that the app lists earn like its own',
+      'stripe-delisted-refunds':
+        'refunds and disputes of a stored payment count after its account was taken off the list',
       'stripe-accounts-reprocessed':
         'a change of the listed Stripe accounts applies to earlier deliveries when they are reprocessed',
       'stripe-payment-intents':
@@ -256,6 +283,8 @@ const MONEY: readonly PromiseSection[] = [
         'a purchase in the store STRIPE is identified by its transaction id and renewal number',
       'adapty-events': 'events of Adapty are normalized',
       'superwall-events': 'events of Superwall are normalized',
+      'superwall-v2':
+        'the facts of the legacy format in a body of the format V2 of Superwall are read, once beside the legacy format, and any other form is kept as failed',
       'superwall-price-decides': 'the sign of the price decides what an event of Superwall is, not its name',
       'stripe-events': 'events of Stripe are normalized',
       'paddle-events': 'events of Paddle are normalized',
@@ -455,6 +484,7 @@ const OPERATION: readonly PromiseSection[] = [
   {
     title: '9. Errors, limits, versions',
     promises: {
+      'body-values': '400 for a body of more than 5,000 values or 32 levels, before it is parsed',
       'problem-document': 'errors are problem documents with a stable code',
       'errors-of-400': 'a 400 has `errors`',
       'no-internals-in-errors': 'an error never contains a stack, a query or a secret',
@@ -467,7 +497,14 @@ const OPERATION: readonly PromiseSection[] = [
         'the large bodies that are being received and verified take a bounded amount of memory',
       'large-body-off-loop': 'the signature of a large body is computed in a thread of its own',
       'slow-request-408': 'a request that does not arrive in time is cut off',
-      'connection-limits': 'connections are limited, for the process and for each address',
+      'connection-limits':
+        'connections are limited, for the process and for each address, and those with half a request lock nobody out',
+      'one-request-per-connection':
+        'the requests of a connection are worked on one after another, and its first 429 ends it',
+      'health-in-crowd':
+        'a health check waits for a few requests of each other connection, whatever was sent at once',
+      'body-parts':
+        'a body in thousands of tiny parts is refused, and a body is verified as the bytes that were sent',
       'app-before-body': 'a webhook of an unknown app is refused before its body is read',
       'signature-list-bounded': 'a signature header has at most 1 KiB and ten signatures',
       'limit-429': '429 with `Retry-After` and the `RateLimit` fields',
@@ -476,6 +513,8 @@ const OPERATION: readonly PromiseSection[] = [
       'limit-defaults': 'the limits are 600, 60 and 120 a minute',
       'address-limit':
         'an address makes at most 1,200 calls a minute without an account key; an IPv6 /64 counts as one address',
+      'failures-limit':
+        'calls without a valid key or session are limited per address, before a look-up; a key that was accepted is not locked out',
       'identify-address-limit': 'an address binds at most 60 user ids of an app a minute',
       'limit-scopes': 'limits are per key; per device; per app and `ipHash`, else address',
       'webhooks-unlimited': 'valid webhooks are not limited',
@@ -513,6 +552,18 @@ const OPERATION: readonly PromiseSection[] = [
         'a database on another host is verified, whatever `sslmode` says, except for `disable` and `no-verify`',
       'database-tls':
         'a database over TLS is used when its certificate is valid, and otherwise refused with what to do',
+      'outside-calls-end':
+        'a call to a server that is not of this service ends with its time limit, whatever the server answers, and closes its connection',
+      'install-scripts':
+        'no package runs a script when it is installed, except that which unpacks the built-in Postgres, and none reports the installation',
+      'containers-confined':
+        'the containers of Compose have only the capabilities that they need and logs of limited size, and the UI of Temporal is in no network of the balancer',
+      'pods-egress':
+        'in Kubernetes, the pods reach no private address except those of Postgres, Temporal and name servers',
+      'metrics-in-time':
+        'the metrics arrive within two seconds, with what is known, while the database does not respond',
+      'log-repeats':
+        'a warning about the same failure is written once a minute, with the number of times that it came again',
       'temporal-checksum': 'the downloaded Temporal program has the pinned SHA-256',
       'temporal-version': 'a Temporal program on PATH is used only when its version fits',
       'child-environment': 'the built-in servers do not receive the environment of the service',
@@ -522,6 +573,8 @@ const OPERATION: readonly PromiseSection[] = [
       'secrets-key-required': 'an external database requires `SECRETS_KEY`',
       'secrets-key-embedded': 'the embedded mode generates a secrets key and stores it',
       'separate-task-queues': 'awaited work and background work have separate task queues',
+      'fair-between-apps':
+        'the tasks of a full queue are taken from all apps in turn, on a server with `matching.enableFairness`',
       'background-work-yields':
         'background work uses at most four database connections at once, so that webhooks and exports are answered',
       'outcome-from-the-commit':
@@ -545,6 +598,17 @@ const OPERATION: readonly PromiseSection[] = [
       'temporal-degraded': 'a service that loses Temporal is ready and reports it as degraded',
       'database-not-ready': 'a service that loses its database is not ready',
       'silent-database': 'a database that accepts connections and answers nothing counts as lost within 6 s',
+      'read-only-database':
+        'a database that refuses writes is not ready, and the connections to it are closed so that its name is followed',
+      'environment-faults': 'a fault of the database or the machine is a 503 with `Retry-After`, never a 500',
+      'bounded-migrations':
+        'migrations end when the database does not answer or the process is stopped, and name the session that they wait for',
+      starvation:
+        'a slow database or a process without processor time keeps its connections, and gets no logins on top',
+      'database-clock':
+        'the turn and age of open deliveries, and what is removed, follow the clock of the database',
+      'app-shares': 'an app that sends too much does not take the places of the others',
+      'settings-in-force': 'settings that a pooler drops are reported at the start',
       'lost-key-reported': 'a lost encryption key of webhook secrets is reported at the start',
       'lost-key-resend': 'a webhook that may need a lost key is requested again',
       'signature-time': 'a valid signature of another time names the clock',
@@ -598,6 +662,8 @@ const OPERATION: readonly PromiseSection[] = [
       'erased-key-chains':
         'an erasure follows keys from payment to payment and from body to body, also ids that SDKs generated',
       'erased-shared-ids': 'a shared id ties an erasure to nobody: the rows and webhooks of other users stay',
+      'erased-only-own-bodies':
+        'an erasure removes no webhook of a user whose id contains the erased one, however it is written',
       'erased-search-ends': 'the search of an erasure ends, however many keys an id has',
       'erased-request-counts':
         'a request that is repeated while an erasure runs or ends has its search run again',
@@ -660,6 +726,10 @@ const OPERATION: readonly PromiseSection[] = [
         'an export is read as CSV or JSON, with or without a byte order mark, with LF or CRLF, packed or not',
       'reconcile-wrong-file':
         'a file that is not the export is refused with what is missing and what it seems to be',
+      'reconcile-compares-again':
+        'after feeding back, the file is compared again: the exit status is 0 only if no difference is left',
+      'reconcile-out-of-band':
+        'an invoice of an export earns only what was paid through Stripe, and is refused without its payments',
       'reconcile-late-webhook': 'a webhook that arrives after its payment was fed back changes nothing',
       'reconcile-marked':
         'an event that was fed back is explained as added by the operator, and is not shown as the latest delivery of the provider',
@@ -766,7 +836,8 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
         'a message is sent only to a host whose certificate is valid, for its name and of a trusted authority, and otherwise says why not',
       'webhooks-out-public-addresses':
         'a URL with a private, loopback, link-local or reserved address is a 400, and nothing is sent to one, whatever name leads to it',
-      'webhooks-out-limits': 'an attempt has a time limit, and the first 2 KiB of a response are read',
+      'webhooks-out-limits':
+        'an attempt has a time limit, a switch to another protocol and a flood of 1xx responses are failures, and the first 2 KiB of a response are read',
       'webhooks-out-endpoint-limit': '409 for more than 20 endpoints of one app, active or not',
       'webhooks-out-deleted':
         'an endpoint is deleted with its secrets at once, and its row after the last of its messages',

@@ -672,7 +672,7 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'GET /',
     caller: 'none',
-    promises: { 'get-root': 'redirects to `/docs`' },
+    promises: { 'get-root': 'redirects a browser to `/console/`, and other clients to `/docs`' },
   },
   {
     route: 'GET /docs',

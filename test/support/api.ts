@@ -1,4 +1,3 @@
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createSecretBox } from '../../src/config/secret-box.ts';
@@ -13,11 +12,12 @@ import { createAddressHasher } from '../../src/commands/address-hasher.ts';
 import { Inbox } from '../../src/commands/inbox.ts';
 import { createRefusalCounter } from '../../src/commands/refusal-counter.ts';
 import { recordRefusedRequests } from '../../src/db/deliveries.ts';
+import { createLimitedServer, SERVER_LIMITS } from '../../src/http-server.ts';
+import type { ServerLimits } from '../../src/http-server.ts';
 import { createApp } from '../../src/http/app.ts';
 import { createIntake, NO_ADMISSION_LIMITS } from '../../src/http/admission.ts';
 import { createBodyBudget } from '../../src/http/body-budget.ts';
-import { createKnownSenders } from '../../src/http/known-senders.ts';
-import { respondToClientErrors } from '../../src/http/client-error.ts';
+import { createKnownCallers } from '../../src/http/known-callers.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { createTestDatabase } from './database.ts';
@@ -50,6 +50,7 @@ export const TEST_KEY = Buffer.alloc(32, 9);
 export async function startTestApi(
   overrides: Partial<HttpDeps> = {},
   sqlOptions?: Partial<SqlOptions>,
+  serverLimits: Partial<ServerLimits> = {},
 ): Promise<TestApi> {
   const database = await createTestDatabase(sqlOptions);
   const healed: BindingId[] = [];
@@ -60,8 +61,7 @@ export async function startTestApi(
     logger,
     record: async (rows) => await recordRefusedRequests(overrides.sql ?? database.sql, rows),
   });
-  const server = createServer();
-  respondToClientErrors(server);
+  const server = createLimitedServer({ ...SERVER_LIMITS, ...serverLimits });
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
@@ -76,7 +76,8 @@ export async function startTestApi(
     trustProxy: 0,
     rateLimits: createRateLimits(NO_RATE_LIMITS),
     bodyBudget: createBodyBudget(),
-    knownSenders: createKnownSenders(),
+    knownSenders: createKnownCallers(),
+    knownCredentials: createKnownCallers(),
     refusals,
     intake: createIntake(overrides.sql ?? database.sql, NO_ADMISSION_LIMITS),
     secretBox,
@@ -88,7 +89,7 @@ export async function startTestApi(
       sendWebhookNow: () => {},
     },
     inbox: new Inbox(),
-    readiness: async () => [],
+    readiness: async () => [{ name: 'clock', ok: true, detail: null, optional: true }],
     ...overrides,
   });
   const handle = app.callback();

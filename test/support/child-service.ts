@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import path from 'node:path';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { TEST_SECRETS_KEY, temporalAddress } from './service.ts';
@@ -17,16 +18,13 @@ export interface ChildService {
 
 const START_TIMEOUT_MS = 30_000;
 
-/**
- * Starts the built service as a child process, on that database and the test run's Temporal server. `root` is the folder of
- * another version.
- */
-export async function startChildService(
+/** Spawns the built service without waiting until it is up. */
+export function spawnService(
   databaseUrl: string,
   env: Record<string, string> = {},
   root = projectRoot,
-): Promise<ChildService> {
-  const child = spawn(process.execPath, ['--enable-source-maps', path.join(root, 'dist/src/main.js')], {
+): ChildProcessByStdio<null, null, Readable> {
+  return spawn(process.execPath, ['--enable-source-maps', path.join(root, 'dist/src/main.js')], {
     cwd: root,
     env: {
       PATH: process.env['PATH'] ?? '',
@@ -40,6 +38,18 @@ export async function startChildService(
     },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
+}
+
+/**
+ * Starts the built service as a child process, on that database and the test run's Temporal server. `root` is the folder of
+ * another version.
+ */
+export async function startChildService(
+  databaseUrl: string,
+  env: Record<string, string> = {},
+  root = projectRoot,
+): Promise<ChildService> {
+  const child = spawnService(databaseUrl, env, root);
   let stderr = '';
   const ended = new Promise<number | null>((resolve) => {
     child.once('exit', resolve);

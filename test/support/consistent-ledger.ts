@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import { listAppIds } from '../../src/db/apps.ts';
-import { checkLedger } from '../../src/db/ledger-checks.ts';
+import { checkLedger } from '../../src/db/ledger-checks/index.ts';
 import type { Sql } from '../../src/db/sql.ts';
 
 /** Expects that no check of the ledger, or none of those named, finds anything in any app. */

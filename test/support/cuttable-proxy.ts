@@ -1,5 +1,23 @@
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import { Transform } from 'node:stream';
+import type { TransformCallback } from 'node:stream';
+
+/** Passes chunks on after a while, in their order. */
+class Delay extends Transform {
+  readonly #delayMs: () => number;
+
+  constructor(delayMs: () => number) {
+    super();
+    this.#delayMs = delayMs;
+  }
+
+  override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
+    const ms = this.#delayMs();
+    if (ms === 0) done(null, chunk);
+    else setTimeout(() => done(null, chunk), ms);
+  }
+}
 
 export interface CuttableProxy {
   readonly url: string;
@@ -8,6 +26,8 @@ export interface CuttableProxy {
   /** Accepts connections and forwards nothing, until `restore`. Connections of that time stay silent for ever. */
   readonly silence: () => void;
   readonly restore: () => void;
+  /** Delays everything by so many ms, in each direction. */
+  readonly delay: (ms: number) => void;
   /** How many connections of the service are open. */
   readonly accepted: () => number;
   readonly close: () => Promise<void>;
@@ -19,6 +39,7 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
   const sockets = new Set<Socket>();
   let isCut = false;
   let isSilent = false;
+  let delayMs = 0;
   const accepted = new Set<Socket>();
   const mute = (socket: Socket) => {
     socket.unpipe();
@@ -49,7 +70,7 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
         sockets.delete(one);
         other.destroy();
       });
-      one.pipe(other);
+      one.pipe(new Delay(() => delayMs)).pipe(other);
     }
   });
   await new Promise<void>((resolve) => {
@@ -70,7 +91,11 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
       for (const socket of sockets) mute(socket);
     },
     accepted: () => accepted.size,
+    delay: (ms) => {
+      delayMs = ms;
+    },
     restore: () => {
+      delayMs = 0;
       isCut = false;
       isSilent = false;
     },

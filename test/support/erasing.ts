@@ -6,7 +6,7 @@ import type { ErasureActivities } from '../../activities/erasure.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { eraseUser } from '../../src/db/erasures.ts';
-import type { Erasure } from '../../src/db/erasures.ts';
+import type { Erasure } from '../../src/db/erasure-state.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, KeyId } from '../../src/domain/ids.ts';

@@ -1,7 +1,7 @@
 import { ERRORS } from '../../src/http/errors.ts';
 import type { ErrorCode } from '../../src/http/errors.ts';
 import { errorCodesOf } from '../../src/http/openapi.ts';
-import type { Route } from '../../src/http/route.ts';
+import type { Route } from '../../src/http/routing/route.ts';
 
 /** Codes that any operation may return. */
 const ANY_PATH: readonly ErrorCode[] = [

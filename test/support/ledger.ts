@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
+import { openPayoutRequest, settlePayoutRequest } from '../../src/db/payout-requests.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { instant } from '../../src/db/sql.ts';
 import type { AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';

@@ -13,19 +13,26 @@ export interface Report {
     /** Epoch ms. */
     readonly at: number;
     readonly users: readonly string[];
+    /** The subscription. */
     readonly keys: readonly string[];
+    /** The customer, who may be a company with many users. */
+    readonly customers?: readonly string[];
+    /** Whether it is a part of an invoice that is paid in several, or that invoice. */
+    readonly share?: 'part' | 'whole';
+    /** Whether it was added from an export of the provider. */
+    readonly isExported?: boolean;
   };
-  /** References that are one payment. */
+  /** References that are one payment: the second one is an alias of the first. */
   readonly same?: readonly (readonly [string, string])[];
-  /** The user that a key of the provider belongs to. */
-  readonly names?: { readonly key: string; readonly user: string };
+  /** The users that keys of the provider belong to. */
+  readonly names?: readonly { readonly key: string; readonly user: string }[];
   /** A refund or dispute takes money back, or gives back what it took. */
   readonly take?: {
     readonly id: string;
     readonly ref: string;
     readonly minor: number;
     readonly at: number;
-    /** Whether it ends a dispute or a refund. The latest end decides. */
+    /** Whether it ends a refund, or states what is so of a dispute. The latest one decides. */
     readonly isEnd: boolean;
     readonly isBack: boolean;
     /** Takes with the same group are undone together. */
@@ -35,6 +42,8 @@ export interface Report {
   readonly undo?: { readonly group: string; readonly at: number };
 }
 
+type Payment = NonNullable<Report['payment']>;
+
 export type Currency = 'usd' | 'eur' | 'jpy';
 
 interface Binding {
@@ -43,15 +52,22 @@ interface Binding {
   readonly touchedAt: number;
 }
 
+interface Terms {
+  readonly rateBps: number;
+  readonly isPaused: boolean;
+}
+
 interface Row {
-  readonly payment: NonNullable<Report['payment']>;
+  readonly payment: Payment;
   readonly users: string[];
   readonly keys: string[];
+  readonly customers: string[];
   readonly step: number;
   wasEvaluated: boolean;
   creator: string | null;
   base: bigint;
   earned: bigint;
+  rateBps: number;
   /** The order of earnings: the first one under several references stays. Infinite without an earning. */
   earnedAt: number;
   isDuplicate: boolean;
@@ -59,16 +75,22 @@ interface Row {
 
 export interface Books {
   readonly creator: string | null;
-  readonly earned: number;
+  /** Null under several references: a part may have earned before. */
+  readonly earned: number | null;
   /** What is left of the earning. */
   readonly net: number;
   readonly revenue: number;
 }
 
-const NOTHING: Books = { creator: null, earned: 0, net: 0, revenue: 0 };
+const NOTHING = { creator: null, earned: 0, net: 0, revenue: 0 };
 
 /** Divides two numbers that are not negative; a half is rounded up. */
 const divided = (over: bigint, under: bigint) => (2n * over + under) / (2n * under);
+
+const byEarning = (a: Row, b: Row) => (a.earnedAt < b.earnedAt ? -1 : a.earnedAt > b.earnedAt ? 1 : 0);
+
+const addNew = (all: string[], more: readonly string[]) =>
+  all.push(...more.filter((one) => !all.includes(one)));
 
 export class MoneyModel {
   readonly #rows = new Map<string, Row>();
@@ -78,9 +100,9 @@ export class MoneyModel {
   readonly #takes: NonNullable<Report['take']>[] = [];
   readonly #undos: NonNullable<Report['undo']>[] = [];
   readonly #bindings = new Map<string, Binding>();
-  readonly #installs = new Map<string, { creator: string; at: number }>();
+  readonly #installs = new Map<string, { creator: string; touchedAt: number }>();
   readonly #identified: { device: string; user: string }[] = [];
-  readonly #creators = new Map<string, { rateBps: number; isPaused: boolean }>();
+  readonly #creators = new Map<string, Terms>();
   readonly #paid = new Map<string, number>();
   readonly #windowMs: number;
   readonly #toUsd: (minor: bigint, currency: Currency, at: number) => readonly [over: bigint, under: bigint];
@@ -96,12 +118,13 @@ export class MoneyModel {
     this.#toUsd = settings.toUsd;
   }
 
-  setCreator(creator: string, terms: { readonly rateBps: number; readonly isPaused: boolean }): void {
+  setCreator(creator: string, terms: Terms): void {
     this.#creators.set(creator, terms);
   }
 
-  install(device: string, creator: string, at: number): void {
-    if (!this.#installs.has(device)) this.#installs.set(device, { creator, at });
+  /** A device keeps its first attribution. */
+  install(device: string, creator: string, touchedAt: number): void {
+    if (!this.#installs.has(device)) this.#installs.set(device, { creator, touchedAt });
     this.#next();
   }
 
@@ -113,9 +136,9 @@ export class MoneyModel {
   report(report: Report): void {
     if (!this.#reported.has(report.eventId)) {
       this.#reported.add(report.eventId);
-      const { payment, names } = report;
+      const { payment, names = [] } = report;
       if (payment !== undefined) this.#addPayment(payment);
-      if (names !== undefined && !this.#names.has(names.key)) this.#names.set(names.key, names.user);
+      for (const { key, user } of names) if (!this.#names.has(key)) this.#names.set(key, user);
       this.#same.push(...(report.same ?? []));
       if (report.take !== undefined) this.#takes.push(report.take);
       if (report.undo !== undefined) this.#undos.push(report.undo);
@@ -123,22 +146,39 @@ export class MoneyModel {
     this.#next();
   }
 
-  #addPayment(payment: NonNullable<Report['payment']>): void {
+  /** Adds what an export of the provider states, where the ledger lacks it. Without a time, a state is as of now. */
+  feedBack(report: Report): void {
+    const { payment, take } = report;
+    if (payment !== undefined && this.#rows.has(payment.ref)) return;
+    if (take === undefined) {
+      this.report(report);
+      return;
+    }
+    const state = this.#stateOf(take.id);
+    if (state?.isBack === take.isBack) return;
+    this.report({ ...report, take: { ...take, at: Math.min(take.at, Date.now()) } });
+  }
+
+  #addPayment(payment: Payment): void {
     const row = this.#rows.get(payment.ref);
     if (row !== undefined) {
-      row.users.push(...payment.users.filter((user) => !row.users.includes(user)));
-      row.keys.push(...payment.keys.filter((key) => !row.keys.includes(key)));
+      addNew(row.users, payment.users);
+      addNew(row.keys, payment.keys);
+      addNew(row.customers, payment.customers ?? []);
       return;
     }
     this.#rows.set(payment.ref, {
       payment,
       users: [...payment.users],
       keys: [...payment.keys],
-      step: this.#step,
-      wasEvaluated: false,
+      customers: [...(payment.customers ?? [])],
+      // What an export adds counts as received when it occurred, before any binding, and as evaluated since.
+      step: payment.isExported === true ? -1 : this.#step,
+      wasEvaluated: payment.isExported === true,
       creator: null,
       base: 0n,
       earned: 0n,
+      rateBps: 0,
       earnedAt: Infinity,
       isDuplicate: false,
     });
@@ -156,26 +196,61 @@ export class MoneyModel {
   }
 
   netOf(creator: string): number {
-    return [...this.#rows.keys()]
-      .map((ref) => this.booksOf(ref))
-      .reduce((sum, books) => sum + (books.creator === creator ? books.net : 0), 0);
+    return [...this.books().values()].reduce(
+      (sum, books) => sum + (books.creator === creator ? books.net : 0),
+      0,
+    );
   }
 
-  get refs(): readonly string[] {
-    return [...this.#rows.keys()];
+  /** Returns the books under each reference; of an invoice that is paid in parts, under all of them together. */
+  books(): ReadonlyMap<readonly string[], Books> {
+    const books = new Map<readonly string[], Books>();
+    const seen = new Set<string>();
+    for (const [ref, row] of this.#rows) {
+      if (seen.has(ref)) continue;
+      const refs = row.payment.share === undefined ? [ref] : this.#rowsOf(ref).map((r) => r.payment.ref);
+      for (const one of refs) seen.add(one);
+      books.set(refs, row.payment.share === undefined ? this.#booksOf(row) : this.#booksOfParts(ref));
+    }
+    return books;
   }
 
-  booksOf(ref: string): Books {
-    const row = this.#rows.get(ref);
-    if (row === undefined || row.creator === null) return NOTHING;
-    const { creator, base, earned } = row;
-    if (row.isDuplicate) return { creator, earned: Number(earned), net: 0, revenue: 0 };
-    const whole = BigInt(row.payment.minor);
+  #booksOf({ creator, base, earned, isDuplicate, payment }: Row): Books {
+    if (creator === null) return NOTHING;
+    if (isDuplicate) return { creator, earned: Number(earned), net: 0, revenue: 0 };
+    return this.#left({ creator, base, earned }, payment.ref, BigInt(payment.minor));
+  }
+
+  /** One invoice has one earning, on what was paid in all: on its own amount, or as long as it is unknown on its parts. */
+  #booksOfParts(ref: string): Books {
+    const rows = this.#rowsOf(ref);
+    const attributed = rows.find(({ creator }) => creator !== null);
+    if (attributed?.creator == null) return rows.length === 1 ? NOTHING : { ...NOTHING, earned: null };
+    const { creator } = attributed;
+    const { currency, at } = attributed.payment;
+    const invoice = rows.find(({ payment }) => payment.share === 'whole');
+    const paid = invoice === undefined ? rows : [invoice];
+    const whole = paid.reduce((sum, { payment }) => sum + BigInt(payment.minor), 0n);
+    const base = divided(...this.#toUsd(whole, currency, at));
+    const books = this.#left({ creator, base, earned: this.#earn(creator, base) }, ref, whole);
+    return rows.length === 1 ? books : { ...books, earned: null };
+  }
+
+  #left(
+    { creator, base, earned }: { creator: string; base: bigint; earned: bigint },
+    ref: string,
+    whole: bigint,
+  ): Books {
     const taken = this.#takenFrom(ref);
     const back = taken > whole ? whole : taken;
     const net = earned - divided(earned * back, whole);
     const revenue = base - divided(base * back, whole);
     return { creator, earned: Number(earned), net: Number(net), revenue: Number(revenue) };
+  }
+
+  #earn(creator: string, base: bigint): bigint {
+    const terms = this.#creators.get(creator);
+    return terms === undefined || terms.isPaused ? 0n : divided(base * BigInt(terms.rateBps), 10_000n);
   }
 
   /** All references of the payment that has this one. */
@@ -191,19 +266,28 @@ export class MoneyModel {
     return names;
   }
 
+  #rowsOf(ref: string): readonly Row[] {
+    const names = this.#namesOf(ref);
+    return [...this.#rows.values()].filter((row) => names.has(row.payment.ref));
+  }
+
   #takenFrom(ref: string): bigint {
     const names = this.#namesOf(ref);
-    const mine = this.#takes.filter((take) => names.has(take.ref));
     let sum = 0n;
-    for (const id of new Set(mine.map((take) => take.id))) {
-      const states = mine.filter((take) => take.id === id);
-      const ends = states.filter((take) => take.isEnd);
-      const [last] = (ends.length > 0 ? ends : states).toSorted((a, b) => b.at - a.at);
+    for (const id of new Set(this.#takes.flatMap((take) => (names.has(take.ref) ? [take.id] : [])))) {
+      const last = this.#stateOf(id);
       if (last === undefined || last.isBack) continue;
       const isUndone = this.#undos.some((undo) => undo.group === last.group && undo.at >= last.at);
       if (!isUndone) sum += BigInt(last.minor);
     }
     return sum;
+  }
+
+  /** The state of a refund or a dispute that decides. */
+  #stateOf(id: string): NonNullable<Report['take']> | undefined {
+    const states = this.#takes.filter((take) => take.id === id);
+    const ends = states.filter((take) => take.isEnd);
+    return (ends.length > 0 ? ends : states).toSorted((a, b) => b.at - a.at)[0];
   }
 
   #next(): void {
@@ -217,7 +301,7 @@ export class MoneyModel {
     for (const { device, user } of this.#identified) {
       const install = this.#installs.get(device);
       if (install === undefined || this.#bindings.has(user)) continue;
-      this.#bindings.set(user, { creator: install.creator, step: this.#step, touchedAt: install.at });
+      this.#bindings.set(user, { ...install, step: this.#step });
     }
   }
 
@@ -225,11 +309,26 @@ export class MoneyModel {
     if (row.creator !== null) return;
     const isFirst = !row.wasEvaluated;
     row.wasEvaluated = true;
-    const names = this.#namesOf(row.payment.ref);
-    if ([...names].some((name) => (this.#rows.get(name)?.creator ?? null) !== null)) return;
     const { payment } = row;
-    const known = [...row.users, ...row.keys.flatMap((key) => this.#names.get(key) ?? [])];
-    const binding = known
+    const others = this.#rowsOf(payment.ref).filter((other) => other !== row);
+    const attributed = others.filter((other) => other.creator !== null);
+    if (this.#isPart(row) || attributed.some((other) => !this.#isPart(other))) return;
+    const [part] = attributed.toSorted(byEarning);
+    const creator = part?.creator ?? this.#creatorOf(row, others, isFirst);
+    if (creator === null) return;
+    row.creator = creator;
+    row.base = divided(...this.#toUsd(BigInt(payment.minor), payment.currency, payment.at));
+    const terms = this.#creators.get(creator);
+    if (part !== undefined && part.earned > 0n) row.rateBps = part.rateBps;
+    else if (terms !== undefined && !terms.isPaused) row.rateBps = terms.rateBps;
+    row.earned = divided(row.base * BigInt(row.rateBps), 10_000n);
+    if (row.earned > 0n) row.earnedAt = this.#earnings += 1;
+  }
+
+  /** Returns the creator of the first user who may be the payer. */
+  #creatorOf(row: Row, others: readonly Row[], isFirst: boolean): string | null {
+    const { payment } = row;
+    const binding = this.#payersOf(row, others)
       .flatMap((user) => this.#bindings.get(user) ?? [])
       .find(
         ({ step, touchedAt }) =>
@@ -237,25 +336,40 @@ export class MoneyModel {
           step < row.step ||
           (payment.at >= touchedAt && Date.now() - payment.at <= this.#windowMs),
       );
-    if (binding === undefined) return;
-    const terms = this.#creators.get(binding.creator);
-    row.creator = binding.creator;
-    row.base = divided(...this.#toUsd(BigInt(payment.minor), payment.currency, payment.at));
-    if (terms === undefined || terms.isPaused) return;
-    row.earned = divided(row.base * BigInt(terms.rateBps), 10_000n);
-    if (row.earned > 0n) row.earnedAt = this.#earnings += 1;
+    return binding?.creator ?? null;
   }
 
-  /** Of several attributed rows of one payment the first to earn stays, else the first that was reported. */
+  /** Keys count only where no event of the payment names a user, and customers only where no subscription leads to one. */
+  #payersOf(row: Row, others: readonly Row[]): readonly string[] {
+    const named = [...row.users, ...others.flatMap(({ users }) => users).toSorted()];
+    if (named.length > 0) return named;
+    const usersOf = (keys: readonly string[]) => keys.flatMap((key) => this.#names.get(key) ?? []);
+    const subscribers = [row, ...others].flatMap(({ keys }) => usersOf(keys));
+    return subscribers.length > 0
+      ? subscribers
+      : [row, ...others].flatMap(({ customers }) => usersOf(customers));
+  }
+
+  /** Whether less was paid under the reference of this row than under one that is no alias, which it belongs to. */
+  #isPart(row: Row): boolean {
+    const roots = this.#rowsOf(row.payment.ref).filter(
+      ({ payment, isDuplicate }) => !isDuplicate && !this.#same.some(([, alias]) => alias === payment.ref),
+    );
+    return roots.some(({ payment }) => payment.minor > row.payment.minor);
+  }
+
+  /** Of several attributed rows of one payment the whole stays, else the first to earn, else the first that was reported. */
   #findDuplicate(row: Row): void {
     if (row.creator === null) return;
-    const names = this.#namesOf(row.payment.ref);
-    const attributed = [...this.#rows.values()].filter(
-      (other) => names.has(other.payment.ref) && other.creator !== null,
-    );
-    const [first] = attributed.toSorted((a, b) =>
-      a.earnedAt < b.earnedAt ? -1 : a.earnedAt > b.earnedAt ? 1 : 0,
-    );
+    const [first] = this.#rowsOf(row.payment.ref)
+      .filter(({ creator }) => creator !== null)
+      .toSorted(
+        (a, b) =>
+          Number(a.isDuplicate) - Number(b.isDuplicate) ||
+          Number(a.earned === 0n) - Number(b.earned === 0n) ||
+          Number(this.#isPart(a)) - Number(this.#isPart(b)) ||
+          byEarning(a, b),
+      );
     if (first !== row) row.isDuplicate = true;
   }
 }

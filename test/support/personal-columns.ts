@@ -8,7 +8,7 @@
  * - `keyed`: a keyed hash, or bytes encrypted with SECRETS_KEY.
  * - `expires`: encrypted, and removed after a day.
  *
- * A new column has to be added here, and one that is about users to src/db/erasures.ts and docs/erasure.md.
+ * A new column has to be added here, and one that is about users to src/db/erasure-rows.ts or erasure-deliveries.ts and docs/erasure.md.
  */
 export type Treatment = 'none' | 'pseudonym' | 'removed' | 'reference' | 'keyed' | 'expires';
 

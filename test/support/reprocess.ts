@@ -1,6 +1,7 @@
 import type { ReprocessActivities } from '../../activities/reprocess.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { listReprocessChanges, requestReprocessing } from '../../src/db/reprocess.ts';
+import { requestReprocessing } from '../../src/db/reprocess.ts';
+import { listReprocessChanges } from '../../src/db/reprocess-changes.ts';
 import type { ReprocessRequest } from '../../src/db/reprocess.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, ReprocessRunId } from '../../src/domain/ids.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { ID_PREFIXES } from '../../src/domain/ids.ts';
 import type { IdKind } from '../../src/domain/ids.ts';
 import { openApiDocument, openApiPath } from '../../src/http/openapi.ts';
-import type { Route } from '../../src/http/route.ts';
+import type { Route } from '../../src/http/routing/route.ts';
 import { routeGroups } from '../../src/http/routes.ts';
 import { exampleId } from '../../src/http/fields.ts';
 import { exampleOf } from './example-of.ts';

@@ -3,8 +3,18 @@ import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import type { Client } from '@temporalio/client';
 import type { Sql } from '../../src/db/sql.ts';
 
-/** The first two bytes of a gzip file. */
-const GZIP = '1f8b';
+/** The first bytes of a gzip file. */
+const GZIP = '1f8b08';
+
+/** Unpacks a gzip file. Returns any other value as it is: hashes and encrypted bodies may begin like one. */
+function unpacked(value: Buffer): Buffer {
+  if (value.subarray(0, 3).toString('hex') !== GZIP) return value;
+  try {
+    return gunzipSync(value);
+  } catch {
+    return value;
+  }
+}
 
 /** Returns text as the template of a fragment without values. */
 function asTemplate(text: string): TemplateStringsArray {
@@ -22,10 +32,9 @@ export async function findInTables(sql: Sql, texts: readonly string[]): Promise<
     )
       .map(({ line }) => line)
       .join('\n');
-    const bytes = [...rows.matchAll(/\\x((?:[0-9a-f]{2})+)/g)].map(([, hex = '']) => {
-      const value = Buffer.from(hex, 'hex');
-      return (value.subarray(0, 2).toString('hex') === GZIP ? gunzipSync(value) : value).toString('latin1');
-    });
+    const bytes = [...rows.matchAll(/\\x((?:[0-9a-f]{2})+)/g)].map(([, hex = '']) =>
+      unpacked(Buffer.from(hex, 'hex')).toString('latin1'),
+    );
     const all = [rows, ...bytes].join('\n');
     found.push(...texts.filter((text) => all.includes(text)).map((text) => `${name}: ${text}`));
   }

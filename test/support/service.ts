@@ -10,7 +10,8 @@ import { projectRoot } from '../../src/config/project-root.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { startService } from '../../src/service.ts';
-import type { Service, ServiceSettings } from '../../src/service.ts';
+import type { ServiceSettings } from '../../src/compose/settings.ts';
+import type { Service } from '../../src/service.ts';
 import { createTestDatabase } from './database.ts';
 import type { TestDatabase } from './database.ts';
 

@@ -47,7 +47,7 @@ test('a result that is reported in time is not fetched', async () => {
 test('a result is still taken from a report after a fetch has failed', async () => {
   const pending = new PendingResults<string>();
   const fetch = async () => {
-    throw new Error('Temporal is away');
+    throw new Error('Temporal is unavailable');
   };
   const wait = pending.wait('id', { waitMs: LONG, start: async () => work(fetch) });
   await sleep(20);

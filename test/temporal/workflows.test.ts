@@ -10,11 +10,16 @@ import {
   Runtime,
   Worker,
 } from '@temporalio/worker';
+import { pino } from 'pino';
 import { withSafeFailures } from '../../activities/failures.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import type { LocalTemporal } from '../../temporal/local-server/server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
+import { newId } from '../../src/db/new-id.ts';
+import { backgroundQueue } from '../../temporal/names.ts';
+import { BACKGROUND_CONCURRENCY } from '../../temporal/worker.ts';
+import { createWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { eventually } from '../support/eventually.ts';
 import { sideBySide } from '../support/side-by-side.ts';
 
@@ -42,7 +47,11 @@ beforeAll(async () => {
   code = await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8');
   server = await startLocalTemporal({
     searchAttributes: SEARCH_ATTRIBUTES,
-    dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': SUGGESTED_AT },
+    dynamicConfig: {
+      'limit.historyCount.suggestContinueAsNew': SUGGESTED_AT,
+      'matching.useNewMatcher': true,
+      'matching.enableFairness': true,
+    },
     onProgress: () => {},
   });
   connection = await NativeConnection.connect({ address: server.address });
@@ -204,4 +213,39 @@ describe('workflows', () => {
       expect(nextAt - Date.now()).toBeLessThan(15 * MINUTE_MS);
     });
   });
+});
+
+// @promise fair-between-apps
+test('a heal does not wait for all heals of another app that were started before it', async () => {
+  const crowd = 40;
+  const taskQueue = `test-${Math.random()}`;
+  const starter = createWorkflowStarter({
+    client: () => client,
+    taskQueue,
+    hasWorker: false,
+    logger: pino({ level: 'silent' }),
+  });
+  const [busy, quiet] = [newId('app'), newId('app')];
+  for (let nth = 0; nth < crowd; nth += 1) starter.healBinding(newId('binding'), busy);
+  await starter.drain();
+  const single = newId('binding');
+  starter.healBinding(single, quiet);
+  await starter.drain();
+  const healed: string[] = [];
+  const healPage = async (bindingId: string) => {
+    healed.push(bindingId);
+    return await Promise.resolve(null);
+  };
+  const worker = await Worker.create({
+    connection,
+    taskQueue: backgroundQueue(taskQueue),
+    workflowBundle: { code },
+    activities: { healPage },
+    maxConcurrentWorkflowTaskExecutions: BACKGROUND_CONCURRENCY,
+    maxConcurrentActivityTaskExecutions: BACKGROUND_CONCURRENCY,
+  });
+  await worker.runUntil(
+    eventually('all are healed', async () => await Promise.resolve(healed.length === crowd + 1)),
+  );
+  expect(healed.indexOf(single)).toBeLessThan(crowd / 2);
 });

@@ -17,6 +17,7 @@ import { postWebhook, resolveName } from '../../src/webhooks-out/post.ts';
 import type { PostOptions, PostResult } from '../../src/webhooks-out/post.ts';
 import { createAuthority, createCertificate } from '../support/certificates.ts';
 import type { Certificate } from '../support/certificates.ts';
+import { eventually } from '../support/eventually.ts';
 import { startNameServer } from '../support/name-server.ts';
 
 const servers: Server[] = [];
@@ -142,7 +143,10 @@ describe('an attempt', () => {
       response.writeHead(500);
       response.write('half');
     });
-    expect(await send(url, { timeoutMs: 200 })).toMatchObject({ statusCode: 500, response: 'half' });
+    let result = await send(url, { timeoutMs: 200 });
+    // On a busy machine the limit may end the attempt before the response has begun.
+    if (result.statusCode === null) result = await send(url, { timeoutMs: 5_000 });
+    expect(result).toMatchObject({ statusCode: 500, response: 'half' });
   });
 
   test('a connection that is refused or closed has a problem in words', async () => {
@@ -240,7 +244,7 @@ describe('private addresses', () => {
       expect(new Set(results.map(({ problem }) => problem))).toEqual(
         new Set(['The endpoint did not respond within 0.7 s.']),
       );
-      expect(questions.length).toBeGreaterThan(0);
+      await eventually('a question arrives', async () => await Promise.resolve(questions.length > 0));
     } finally {
       silent.close();
     }

@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { connect } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { HOUR_MS } from '../../src/domain/time.ts';
+import type { ReadinessCheck } from '../../src/http/deps.ts';
+import { createReadiness } from '../../src/readiness.ts';
+import { createSecretsCheck } from '../../src/secrets-check.ts';
+import { unusableDatabase } from '../../src/unusable-database.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { runOn } from '../support/postgres-admin.ts';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(async () => {
+  await database.drop();
+});
+
+const logger = pino({ level: 'silent' });
+
+/** Returns the readiness of a new process. */
+function startProcess(acceptsLostKeys = false) {
+  const { sql } = database;
+  const checkSecrets = createSecretsCheck({ sql, secretBox: createSecretBox([Buffer.alloc(32, 9)]), logger });
+  const readiness = createReadiness({
+    sql,
+    connection: { problem: null, setUpProblem: null },
+    checkSecrets,
+    checkClock: async () => await Promise.resolve(null),
+    logger,
+    acceptsLostKeys,
+  });
+  return { checkSecrets, readiness };
+}
+
+const failedOf = (checks: readonly ReadinessCheck[]) => checks.filter(({ ok, optional }) => !ok && !optional);
+
+// @promise environment-faults
+test('a database that refuses the question for stored secrets leaves a process that has checked its key ready, and the check says what is wrong', async () => {
+  const { checkSecrets, readiness } = startProcess();
+  await checkSecrets();
+  const now = performance.now.bind(performance);
+  await runOn(database.url, 'alter table webhook_secrets rename to lost');
+  try {
+    performance.now = () => now() + HOUR_MS;
+    const checks = await readiness();
+    expect(failedOf(checks)).toEqual([]);
+    expect(checks.find(({ ok }) => !ok)).toMatchObject({
+      name: 'database_statements',
+      detail: expect.stringContaining('run the migrations'),
+    });
+    expect(checks.find(({ name }) => name === 'secrets')).toMatchObject({ ok: true });
+  } finally {
+    performance.now = now;
+    await runOn(database.url, 'alter table lost rename to webhook_secrets');
+  }
+});
+
+// @promise lost-key-reported
+test('a process that never could check its key is not ready until the database says which keys are needed', async () => {
+  const [refused, accepting] = [startProcess(), startProcess(true)];
+  await runOn(database.url, 'alter table webhook_secrets rename to lost');
+  try {
+    expect(failedOf(await refused.readiness())).toEqual([
+      {
+        name: 'secrets',
+        ok: false,
+        optional: false,
+        detail: expect.stringMatching(/never checked whether SECRETS_KEY opens.*run the migrations/),
+      },
+    ]);
+    expect(failedOf(await accepting.readiness())).toEqual([]);
+  } finally {
+    await runOn(database.url, 'alter table lost rename to webhook_secrets');
+  }
+  await eventually('it is ready', async () => failedOf(await refused.readiness()).length === 0);
+});
+
+test('a clock that is set does not change when the database is asked for stored secrets', async () => {
+  let asked = 0;
+  const sql = Object.assign(
+    async () => {
+      asked += 1;
+      return await Promise.resolve([]);
+    },
+    { fragment: () => null },
+  ) as unknown as Sql;
+  const secretBox = createSecretBox([Buffer.alloc(32, 9)]);
+  const check = createSecretsCheck({ sql, secretBox, logger: pino({ level: 'silent' }) });
+  const { now } = Date;
+  try {
+    await check();
+    Date.now = () => now() + HOUR_MS;
+    await check();
+  } finally {
+    Date.now = now;
+  }
+  expect(asked).toBe(1);
+});
+
+/** Returns the message of a start whose statement failed. Postgres cancels a statement after `limitMs`, if there is a limit. */
+async function messageOf(
+  url: string,
+  run: (sql: Sql) => Promise<unknown>,
+  limitMs: number | null = null,
+): Promise<string> {
+  const settings = limitMs === null ? {} : { statement_timeout: limitMs };
+  const sql = connect({ url, max: 1, patienceMs: 100, settings });
+  try {
+    await run(sql);
+    return '';
+  } catch (error) {
+    return unusableDatabase(url, error).message;
+  } finally {
+    await sql.close();
+  }
+}
+
+describe('a start that fails at a database says what to do', () => {
+  test('about one that is too slow, whose DATABASE_URL is right', async () => {
+    const message = await messageOf(database.url, async (sql) => await sql`select pg_sleep(5)`, 20);
+    expect(message).toMatch(
+      /can't be used \(.+\): it responds too slowly for the service\. Look at its load/,
+    );
+    expect(message).not.toContain('DATABASE_URL');
+  });
+
+  test('about one with a fault of its own, whose DATABASE_URL is right', async () => {
+    const message = await messageOf(database.url, async (sql) => await sql`select 1 from no_such_table`);
+    expect(message).toMatch(/run the migrations/);
+    expect(message).not.toContain('DATABASE_URL');
+  });
+
+  test.each([
+    ['another database', (url: URL) => (url.pathname = '/no_such_database')],
+    ['another port', (url: URL) => (url.port = '1')],
+  ])('about %s, which DATABASE_URL names', async (_, change) => {
+    const url = new URL(database.url);
+    change(url);
+    expect(await messageOf(url.toString(), async (sql) => await sql`select 1`)).toMatch(
+      /: check DATABASE_URL, or unset it to use the built-in Postgres\.$/,
+    );
+  });
+});

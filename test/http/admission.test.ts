@@ -1,0 +1,101 @@
+import { expect, test } from '@jest/globals';
+import type { KeepPlace } from '../../src/commands/deps.ts';
+import { Admission } from '../../src/http/admission.ts';
+import type { Intake } from '../../src/http/admission.ts';
+import { startTestApi } from '../support/api.ts';
+
+/** Starts calls that end when the test says so, and tells which of them work, wait or were refused. */
+function setUp(limit: number) {
+  const admission = new Admission(limit);
+  const working: string[] = [];
+  const refused: string[] = [];
+  const ends: (() => void)[] = [];
+  const calls: Promise<void>[] = [];
+  const call = (app: string, times = 1): void => {
+    for (let n = 0; n < times; n += 1) {
+      const run = admission.run(app, async () => {
+        working.push(app);
+        await new Promise<void>((resolve) => {
+          ends.push(resolve);
+        });
+      });
+      calls.push(run.catch(() => void refused.push(app)));
+    }
+  };
+  const settle = async () => {
+    for (let n = 0; n < 20; n += 1) await Promise.resolve();
+  };
+  /** Ends the call that has worked longest. */
+  const end = async () => {
+    await settle();
+    ends.shift()?.();
+    await settle();
+  };
+  const endAll = async () => {
+    await settle();
+    while (ends.length > 0) await end();
+    await Promise.all(calls);
+  };
+  return { call, working, refused, settle, end, endAll };
+}
+
+// @promise app-shares
+test('the next place goes to the app with the fewest calls in progress, and not to the one that waits longest', async () => {
+  const { call, working, end, endAll } = setUp(3);
+  call('noisy', 6);
+  call('quiet');
+  call('other');
+  await end();
+  await end();
+  expect(working).toEqual(['noisy', 'noisy', 'noisy', 'quiet', 'other']);
+  await endAll();
+  expect(working).toHaveLength(8);
+});
+
+// @promise app-shares
+test('while all places to wait are taken, a call of an app with fewer of them takes the place of the app with most', async () => {
+  const { call, working, refused, settle, endAll } = setUp(2);
+  // Two work, eight wait, and the others are refused: a lone app may use all that is free.
+  call('noisy', 12);
+  await settle();
+  expect(refused).toEqual(['noisy', 'noisy']);
+  call('quiet', 3);
+  await settle();
+  expect(refused).toEqual(['noisy', 'noisy', 'noisy', 'noisy', 'noisy']);
+  // Until both have as many: then no call takes the place of another.
+  call('quiet', 3);
+  await settle();
+  expect(refused.filter((app) => app === 'quiet')).toHaveLength(2);
+  await endAll();
+  expect(working.filter((app) => app === 'quiet')).toHaveLength(4);
+});
+
+test('places are free again after refused, failed and finished calls', async () => {
+  const admission = new Admission(1);
+  await expect(admission.run('a', async () => await Promise.reject(new Error('failed')))).rejects.toThrow(
+    'failed',
+  );
+  expect(await admission.run('b', async () => await Promise.resolve('done'))).toBe('done');
+});
+
+// @promise app-shares
+test('the networks of one IPv6 /56 have one share of the open calls', async () => {
+  const shares = new Set<string>();
+  class Recording extends Admission {
+    override async run<T>(app: string, work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
+      shares.add(app);
+      return await super.run(app, work);
+    }
+  }
+  const intake = { openCalls: new Recording(0) } as unknown as Intake;
+  const api = await startTestApi({ trustProxy: 1, intake });
+  const sharesOf = async (...addresses: string[]) => {
+    shares.clear();
+    for (const address of addresses)
+      await api.call('GET', '/l/-/-', { headers: { 'x-forwarded-for': address } });
+    return shares.size;
+  };
+  expect(await sharesOf('2001:db8:0:1::1', '2001:db8:0:ff::1')).toBe(1);
+  expect(await sharesOf('2001:db8:0:1::1', '2001:db8:0:100::1', '198.51.100.1')).toBe(3);
+  await api.close();
+});

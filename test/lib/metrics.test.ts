@@ -1,0 +1,27 @@
+import { expect, test } from '@jest/globals';
+import type { Sql } from '../../src/db/sql.ts';
+import { createMetrics } from '../../src/metrics.ts';
+
+const never = new Promise<never>(() => {});
+const usage = () => ({ busy: 2, idle: 0, max: 2, waiting: 9 });
+
+/** A database that never responds: whatever is asked, no promise settles. */
+const silent = new Proxy(() => {}, {
+  apply: async () => await never,
+  get: (_, name) => (name === 'usage' ? usage : async () => await never),
+}) as unknown as Sql;
+
+// @promise metrics-in-time
+test('the metrics of a process whose database says nothing arrive within two seconds, with what is known', async () => {
+  const metrics = createMetrics({
+    sql: silent,
+    readiness: async () => await never,
+    sdkMetricsAddress: null,
+  });
+  metrics.observeExport('paid');
+  const [text, again] = await Promise.all([metrics.text(), metrics.text()]);
+  expect(again).toContain('tributary_exports_total');
+  expect(text).toContain('tributary_exports_total{result="paid"} 1');
+  expect(text).toContain('tributary_ready{check="database"} 0');
+  expect(text).toMatch(/^tributary_database_connections\{state="max"\} 2$/m);
+}, 6_000);

@@ -1,0 +1,240 @@
+import * as fc from 'fast-check';
+import type { Currency, Report } from './money-model.ts';
+import type { Payload } from './provider-fixtures.ts';
+
+// The sales of the worlds that the service and the model of its money are compared on (money-worlds.ts).
+
+export const PROVIDERS_OF_MODEL = ['stripe', 'paddle', 'revenuecat'] as const;
+export type ProviderOfModel = (typeof PROVIDERS_OF_MODEL)[number];
+
+export const WINDOW_DAYS = 60;
+
+/** What a sale consists of: webhooks, a connected account that is listed or not, and what an export of Stripe lists. */
+export type SaleStep = {
+  /** Steps of a sale with a stage keep the order of their stages. */
+  readonly stage?: number;
+} & (
+  | {
+      readonly do: 'event';
+      readonly provider: ProviderOfModel;
+      readonly body: Payload;
+      readonly report: Report;
+    }
+  | { readonly do: 'accounts'; readonly account: string; readonly isListed: boolean }
+  | {
+      readonly do: 'export';
+      readonly lists: readonly (readonly Payload[])[];
+      /** What is true at the provider. The model decides what the ledger lacks of it. */
+      readonly reports: readonly Report[];
+    }
+);
+
+/** The ids and the helpers of one sale. */
+export interface SaleContext {
+  /** Unique over all worlds. */
+  readonly name: string;
+  /** Unique over all worlds, and the same for all sales of one. */
+  readonly run: string;
+  readonly userId: (user: number) => string;
+  /** Epoch ms, a whole second. */
+  readonly now: number;
+}
+
+export const anyUser = fc.nat(2);
+const maybeUser = fc.option(anyUser, { freq: 3 });
+/** Small amounts at the rates of the worlds lead to every fraction of a cent, and often to half a cent. */
+const anyMinor = fc.oneof(fc.integer({ min: 1, max: 99 }), fc.integer({ min: 100, max: 90_000 }));
+const anyCurrency = fc.constantFrom<Currency>('usd', 'eur', 'jpy', 'jpy');
+const anyDaysAgo = fc.oneof(fc.integer({ min: 31, max: WINDOW_DAYS - 2 }), fc.integer({ min: 31, max: 95 }));
+
+/** A state of a dispute of Stripe, under any name that an event of it may have. */
+const anyDisputeState = fc.record({
+  name: fc.constantFrom('created', 'updated', 'closed', 'funds_withdrawn', 'funds_reinstated'),
+  status: fc.constantFrom(
+    'needs_response',
+    'under_review',
+    'appeal_needs_response',
+    'appeal_under_review',
+    'won',
+    'won',
+    'lost',
+    'lost',
+    'lost',
+    'prevented',
+  ),
+});
+
+const anyTake = fc.record({
+  kind: fc.constantFrom('refund', 'refund', 'dispute', 'dispute', 'outside'),
+  percent: fc.integer({ min: 1, max: 130 }),
+  names: fc.constantFrom('intent', 'charge', 'both'),
+  /** What becomes of a refund, or of a chargeback of Paddle. */
+  isBack: fc.boolean(),
+  isInquiry: fc.boolean(),
+  states: fc.array(anyDisputeState, { minLength: 1, maxLength: 4 }),
+});
+export type Take = typeof anyTake extends fc.Arbitrary<infer T> ? T : never;
+
+/** A payment intent that paid a part of an invoice. */
+const anyPart = fc.record({
+  percent: fc.integer({ min: 1, max: 99 }),
+  user: maybeUser,
+  isTied: fc.boolean(),
+});
+export type Part = typeof anyPart extends fc.Arbitrary<infer T> ? T : never;
+
+const anyPlainSale = fc.record({
+  kind: fc.constant('plain' as const),
+  provider: fc.constantFrom<ProviderOfModel>('stripe', 'stripe', 'stripe', 'paddle', 'revenuecat'),
+  minor: anyMinor,
+  currency: anyCurrency,
+  daysAgo: anyDaysAgo,
+  user: maybeUser,
+  otherUser: maybeUser,
+  linkedUser: maybeUser,
+  /** The user whom the session of the subscription names, which ties the customer, too. */
+  signedUpUser: fc.constant<number | null>(null),
+  /** Whether the customer is that of other sales of the world. */
+  isCompany: fc.constant<boolean>(false),
+  invoice: fc.constantFrom('none', 'plain', 'legacy'),
+  session: fc.constantFrom('none', 'alone', 'with invoice'),
+  intent: fc.boolean(),
+  tie: fc.boolean(),
+  charge: fc.boolean(),
+  takes: fc.array(anyTake, { maxLength: 3 }),
+  undo: fc.boolean(),
+  parts: fc.constant<readonly Part[]>([]),
+  /** Whether its Stripe account is a connected one, which is listed until all of its events but refunds and disputes arrived. */
+  account: fc.constantFrom<'own' | 'unlisted later' | 'never listed'>('own'),
+});
+export type PlainSale = typeof anyPlainSale extends fc.Arbitrary<infer T> ? T : never;
+
+/** A payment that two references attribute to two creators until an event ties them. */
+const anyDoubleSale = fc
+  .record({
+    sale: anyPlainSale,
+    take: anyTake,
+    users: fc.constantFrom([0, 1], [1, 0], [2, 0], [0, 2], [1, 1]),
+  })
+  .map(({ sale, take, users: [user = 0, otherUser = 1] }): PlainSale => ({
+    ...sale,
+    provider: 'stripe' as const,
+    invoice: 'plain',
+    session: 'alone',
+    tie: true,
+    charge: true,
+    user,
+    otherUser,
+    daysAgo: Math.min(sale.daysAgo, WINDOW_DAYS - 2),
+    takes: [take, ...sale.takes].slice(0, 2),
+  }));
+
+/** An invoice that payment intents of any users paid in parts, of which some are never tied to it. */
+const anySaleInParts = fc
+  .record({ sale: anyPlainSale, parts: fc.array(anyPart, { minLength: 1, maxLength: 3 }) })
+  .map(({ sale, parts }): PlainSale => ({
+    ...sale,
+    provider: 'stripe',
+    minor: sale.minor + 10,
+    invoice: 'plain',
+    session: 'none',
+    intent: false,
+    tie: false,
+    charge: false,
+    parts,
+  }));
+
+/** A user whom no device reports. */
+const ORGANIC = 3;
+
+/**
+ * The invoice of a company, which may name its user, often one without a creator. Sessions tie the company's subscriptions and
+ * the company itself to other users.
+ */
+const anyCompanySale = fc
+  .record({
+    sale: anyPlainSale,
+    user: fc.constantFrom(null, ORGANIC, ORGANIC, 0, 1),
+    linkedUser: fc.constantFrom(null, null, ORGANIC, 1),
+    signedUpUser: fc.constantFrom(null, 0, 0, 1),
+  })
+  .map(({ sale, ...users }): PlainSale => ({
+    ...sale,
+    ...users,
+    provider: 'stripe',
+    invoice: 'plain',
+    isCompany: true,
+    daysAgo: Math.min(sale.daysAgo, WINDOW_DAYS - 2),
+    takes: sale.takes.slice(0, 1),
+  }));
+
+const anyConnectedSale = fc
+  .record({
+    sale: anyPlainSale,
+    take: anyTake,
+    user: anyUser,
+    account: fc.constantFrom('unlisted later' as const, 'unlisted later' as const, 'never listed' as const),
+  })
+  .map(({ sale, take, user, account }): PlainSale => ({
+    ...sale,
+    provider: 'stripe',
+    account,
+    user,
+    invoice: 'plain',
+    tie: true,
+    charge: true,
+    daysAgo: Math.min(sale.daysAgo, WINDOW_DAYS - 2),
+    takes: [take, ...sale.takes].slice(0, 2),
+  }));
+
+/** An invoice of one user that payment intents pay in full. Each may name the user, as the invoice may. */
+const anySplitSale = fc.record({
+  kind: fc.constant('split' as const),
+  /** Minor units of each part. */
+  parts: fc.array(anyMinor, { minLength: 2, maxLength: 3 }),
+  currency: anyCurrency,
+  daysAgo: fc.integer({ min: 31, max: WINDOW_DAYS - 2 }),
+  user: anyUser,
+  invoiceNames: fc.boolean(),
+  partsName: fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }),
+  take: fc.option(fc.record({ take: anyTake, part: fc.nat(2) })),
+});
+export type SplitSale = typeof anySplitSale extends fc.Arbitrary<infer T> ? T : never;
+
+/** An invoice, and perhaps its dispute, of which webhooks are lost or late, and which an export lists. */
+const anyExportedSale = fc.record({
+  kind: fc.constant('exported' as const),
+  minor: anyMinor,
+  currency: anyCurrency,
+  daysAgo: fc.integer({ min: 31, max: WINDOW_DAYS - 2 }),
+  user: anyUser,
+  /** When the webhook of the invoice arrives. `outside` is an invoice that a bank transfer paid, which only an export lists. */
+  invoice: fc.constantFrom<'before' | 'late' | 'never' | 'outside'>('before', 'before', 'late', 'never'),
+  dispute: fc.option(
+    fc.record({
+      percent: fc.integer({ min: 1, max: 100 }),
+      result: fc.constantFrom('won', 'won', 'won', 'lost', 'needs_response'),
+      isWithdrawnSent: fc.constantFrom(true, true, true, false),
+      isEndSent: fc.constantFrom(false, false, false, true),
+      listsBalance: fc.boolean(),
+    }),
+    { freq: 9 },
+  ),
+});
+export type ExportedSale = typeof anyExportedSale extends fc.Arbitrary<infer T> ? T : never;
+
+export type Sale = PlainSale | SplitSale | ExportedSale;
+
+const anySale: fc.Arbitrary<Sale> = fc.oneof(anyPlainSale, anyDoubleSale, anySaleInParts);
+/** The sales of a world, by what the world is about. */
+export const SALES = {
+  'payments, aliases, refunds and disputes': fc.array(anySale, { minLength: 2, maxLength: 4 }),
+  'a customer with several users': fc.array(anyCompanySale, { minLength: 2, maxLength: 4 }),
+  'invoices that are paid in parts': fc.array(anySplitSale, { minLength: 1, maxLength: 3 }),
+  'connected accounts': fc.array(anyConnectedSale, { minLength: 1, maxLength: 3 }),
+  'exports that are fed back': fc
+    .tuple(anyExportedSale, anyExportedSale, fc.array(anySale, { maxLength: 1 }))
+    .map(([sale, other, others]): Sale[] => [sale, { ...other, invoice: 'outside' }, ...others]),
+} satisfies Record<string, fc.Arbitrary<Sale[]>>;
+export type Theme = keyof typeof SALES;
+export const THEMES = Object.keys(SALES) as readonly Theme[];

@@ -1,0 +1,161 @@
+import * as fc from 'fast-check';
+import { exportedStory } from './export-stories.ts';
+import { anyUser, SALES, WINDOW_DAYS } from './money-sales.ts';
+import type { Sale, SaleContext, SaleStep, Theme } from './money-sales.ts';
+import { paddleStory, revenuecatStory } from './store-stories.ts';
+import { plainStory, splitStory } from './stripe-stories.ts';
+
+// Random worlds: sales, creators, users and payouts, in an order of their own.
+
+export type Step =
+  | {
+      readonly do: 'install';
+      readonly user: number;
+      readonly device: number;
+      readonly creator: number;
+      readonly daysAgo: number;
+      readonly by: Touch;
+    }
+  | { readonly do: 'identify'; readonly user: number; readonly device: number }
+  | { readonly do: 'rate'; readonly creator: number; readonly rateBps: number | null }
+  | { readonly do: 'pause'; readonly creator: number; readonly isPaused: boolean }
+  | { readonly do: 'pay'; readonly creator: number }
+  | SaleStep;
+
+/**
+ * What leads to the creator: a click, a code that was entered `daysAgo` in an app that was opened before, or a code whose time
+ * nobody states, which counts as entered when it arrives.
+ */
+export type Touch = 'click' | 'code' | 'code of now';
+
+const anyCreator = fc.nat(1);
+const anyTouch = fc.constantFrom<Touch>('click', 'click', 'code', 'code', 'code of now');
+const anyRateBps = fc.constantFrom(0, 1, 333, 1_250, 1_250, 3_333, 5_000, 5_000, 10_000);
+
+const anyInstall = fc.record({
+  user: anyUser,
+  device: fc.nat(1),
+  creator: anyCreator,
+  daysAgo: fc.integer({ min: 25, max: 100 }),
+  by: anyTouch,
+});
+type Install = typeof anyInstall extends fc.Arbitrary<infer T> ? T : never;
+/** One install per user, of two creators. */
+const installOfEach = (daysAgo: fc.Arbitrary<number>, by: fc.Arbitrary<Touch>) =>
+  fc
+    .record({ last: anyCreator, daysAgo, by })
+    .map(({ last, ...rest }) => [0, 1, last].map((creator, user) => ({ user, device: 0, creator, ...rest })));
+const lateOrEarly = installOfEach(fc.integer({ min: 25, max: 100 }), anyTouch);
+
+const anyInstalls = fc.oneof<fc.Arbitrary<Install[]>[]>(
+  fc.array(anyInstall, { minLength: 1, maxLength: 5 }),
+  lateOrEarly,
+  fc.tuple(lateOrEarly, fc.array(anyInstall, { maxLength: 2 })).map((both) => both.flat()),
+);
+/** Every payer has an install from before the purchase, so what an export adds is attributed in any order. */
+const earlyInstalls = installOfEach(
+  fc.integer({ min: WINDOW_DAYS, max: 100 }),
+  fc.constantFrom<Touch>('click', 'code'),
+);
+
+const anyTerms = fc.record({
+  rateBps: anyRateBps,
+  isPaused: fc.constantFrom(false, false, false, true),
+});
+
+/** Whether users are known before or after the payments, and whether references are tied after them. Else any order. */
+type Order = 'any' | 'users first' | 'ties last' | 'users last';
+
+/** Generates a world about a theme. */
+export const worldAbout = (theme: Theme) =>
+  fc
+    .record({
+      sales: SALES[theme] as fc.Arbitrary<Sale[]>,
+      installs:
+        theme === 'exports that are fed back'
+          ? fc.oneof(earlyInstalls, earlyInstalls, anyInstalls)
+          : anyInstalls,
+      firstTerms: fc.tuple(anyTerms, anyTerms),
+      rates: fc.array(fc.record({ creator: anyCreator, rateBps: fc.option(anyRateBps) }), { maxLength: 2 }),
+      pauses: fc.array(fc.record({ creator: anyCreator, isPaused: fc.boolean() }), { maxLength: 2 }),
+      pays: fc.array(anyCreator, { maxLength: 3 }),
+      repeats: fc.array(fc.nat(), { maxLength: 3 }),
+      order: fc.constantFrom<Order>('any', 'users first', 'ties last', 'users last'),
+      keys: fc.array(fc.nat(), { minLength: 80, maxLength: 80 }),
+    })
+    // The rate of an invoice that is paid in parts is that of the day on which its earning is written, for each part.
+    .map((world) =>
+      world.sales.some(({ kind }) => kind === 'split') ? { ...world, rates: [], pauses: [] } : world,
+    );
+export type World = ReturnType<typeof worldAbout> extends fc.Arbitrary<infer T> ? T : never;
+
+function storyOf(sale: Sale, context: SaleContext): SaleStep[] {
+  if (sale.kind === 'split') return splitStory(sale, context);
+  if (sale.kind === 'exported') return exportedStory(sale, context);
+  const story = { stripe: plainStory, paddle: paddleStory, revenuecat: revenuecatStory }[sale.provider];
+  return story(sale, context);
+}
+
+/** Returns all steps of a world in its order. `run` is unique. */
+export function stepsOf(world: World, run: string): Step[] {
+  const userId = (user: number) => `user-${run}-${user}`;
+  const now = Math.floor(Date.now() / 1000) * 1000;
+  const stories = world.sales.map((sale, n) => storyOf(sale, { name: `${run}${n}`, run, userId, now }));
+  const facts = stories.flatMap((steps, sale) => steps.map((step) => ({ step, sale })));
+  const events = facts.filter(({ step }) => step.do === 'event');
+  const repeats = world.repeats.flatMap((n) => events[n % Math.max(1, events.length)] ?? []);
+  const others: readonly Step[] = [
+    ...world.installs.flatMap((install): Step[] => [
+      { do: 'install', ...install },
+      { do: 'identify', user: install.user, device: install.device },
+    ]),
+    ...world.rates.map((rate): Step => ({ do: 'rate', ...rate })),
+    ...world.pauses.map((pause): Step => ({ do: 'pause', ...pause })),
+    ...world.pays.map((creator): Step => ({ do: 'pay', creator })),
+  ];
+  const all: readonly Placed[] = [...others.map((step) => ({ step, sale: null })), ...facts, ...repeats];
+  const keyed = all.map((placed, n) => {
+    const key = world.keys[n % world.keys.length] ?? 0;
+    return { ...placed, key, n, part: partOf(placed.step, world.order, key) };
+  });
+  const inOrder = keyed.toSorted((a, b) => a.part - b.part || a.key - b.key || a.n - b.n);
+  return [
+    ...world.firstTerms.flatMap(({ rateBps, isPaused }, creator): Step[] => [
+      { do: 'rate', creator, rateBps },
+      ...(isPaused ? [{ do: 'pause' as const, creator, isPaused }] : []),
+    ]),
+    ...byStage(inOrder),
+    { do: 'pay', creator: 0 },
+    { do: 'pay', creator: 1 },
+  ];
+}
+
+interface Placed {
+  readonly step: Step;
+  /** The number of its sale. */
+  readonly sale: number | null;
+}
+
+const stageOf = (step: Step) => ('stage' in step ? (step.stage ?? null) : null);
+
+/** Exchanges the places of the staged steps of each sale, so that they have the order of their stages. */
+function byStage(inOrder: readonly Placed[]): Step[] {
+  const steps = inOrder.map(({ step }) => step);
+  for (const sale of new Set(inOrder.flatMap((placed) => placed.sale ?? []))) {
+    const places = inOrder.flatMap((placed, place) =>
+      placed.sale === sale && stageOf(placed.step) !== null ? [place] : [],
+    );
+    const staged = places.flatMap((place) => inOrder[place]?.step ?? []);
+    const sorted = staged.toSorted((a, b) => (stageOf(a) ?? 0) - (stageOf(b) ?? 0));
+    for (const [n, place] of places.entries()) steps[place] = sorted[n] ?? { do: 'pay', creator: 0 };
+  }
+  return steps;
+}
+
+/** Returns the part of the sequence that a step belongs to. */
+function partOf(step: Step, order: Order, key: number): number {
+  if (order === 'any') return 0;
+  if (step.do === 'install' || step.do === 'identify') return order === 'users last' ? 2 : 0;
+  if (order !== 'ties last' || step.do !== 'event' || step.report.payment !== undefined) return 1;
+  return step.report.take !== undefined && key % 2 === 0 ? 1 : 2;
+}

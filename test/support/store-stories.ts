@@ -1,0 +1,143 @@
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
+import type { Report } from './money-model.ts';
+import type { PlainSale, ProviderOfModel, SaleContext, SaleStep } from './money-sales.ts';
+import {
+  paddleAdjustment,
+  paddleSubscription,
+  paddleTransaction,
+  revenuecatEvent,
+  revenuecatRefund,
+} from './provider-fixtures.ts';
+import type { Payload } from './provider-fixtures.ts';
+
+// The events of Paddle's and RevenueCat's sales, with what each states in the words of its provider's documentation.
+
+type Ids = { readonly eventId: string; readonly occurredAt: number };
+
+function storyOf(provider: ProviderOfModel, name: string, soldAt: number) {
+  const steps: SaleStep[] = [];
+  const add = (build: (ids: Ids) => Payload, report: Omit<Report, 'eventId'>, occurredAt = soldAt) => {
+    const eventId = `evt_${name}_${steps.length + 1}`;
+    steps.push({
+      do: 'event',
+      provider,
+      body: build({ eventId, occurredAt }),
+      report: { ...report, eventId },
+    });
+  };
+  return { steps, add };
+}
+
+const listed = (one: string | null) => (one === null ? [] : [one]);
+const named = (n: number | null, userId: SaleContext['userId']) => (n === null ? null : userId(n));
+const shareOf = (minor: number, percent: number) => Math.max(1, Math.floor((minor * percent) / 100));
+/** When the n-th refund reaches its k-th state. */
+const timeOf = (at: number, n: number, k: number) => at + (1 + n * 10 + k) * HOUR_MS;
+/** When all refunds are undone: before some of them. */
+const undoneAt = (sale: PlainSale, at: number) => (sale.takes.length > 1 ? timeOf(at, 1, 5) : at + DAY_MS);
+
+export function paddleStory(sale: PlainSale, { name, userId, now }: SaleContext): SaleStep[] {
+  const at = now - sale.daysAgo * DAY_MS;
+  const { minor } = sale;
+  const { steps, add } = storyOf('paddle', name, at);
+  const [transactionId, key, customer] = [`txn_${name}`, `sub_${name}`, `ctm_${name}`];
+  const user = named(sale.user, userId);
+  const linkedUser = named(sale.linkedUser, userId);
+  add(
+    (ids) =>
+      paddleTransaction({
+        ...ids,
+        transactionId,
+        subscriptionId: key,
+        customerId: customer,
+        amount: minor,
+        userId: user,
+      }),
+    {
+      payment: {
+        ref: transactionId,
+        minor,
+        currency: 'usd',
+        at,
+        users: listed(user),
+        keys: [key],
+        customers: [customer],
+      },
+    },
+  );
+  if (linkedUser !== null) {
+    add((ids) => paddleSubscription({ ...ids, subscriptionId: key, userId: linkedUser }), {
+      names: [{ key, user: linkedUser }],
+    });
+  }
+  for (const [n, take] of sale.takes.entries()) {
+    const action = take.kind === 'dispute' ? 'chargeback' : 'refund';
+    const adjustmentId = `adj_${name}_${n}`;
+    const amount = shareOf(minor, take.percent);
+    const adjustment = (k: number, status: string) =>
+      add(
+        (ids) => paddleAdjustment({ ...ids, adjustmentId, transactionId, action, status, amount }),
+        {
+          take: {
+            id: adjustmentId,
+            ref: transactionId,
+            minor: amount,
+            at: timeOf(at, n, k),
+            isEnd: status === 'reversed',
+            isBack: status === 'reversed',
+            group: `${action} ${name}`,
+          },
+        },
+        timeOf(at, n, k),
+      );
+    adjustment(0, 'approved');
+    if (take.isBack) adjustment(1, 'reversed');
+  }
+  if (sale.undo) {
+    const reverse = {
+      adjustmentId: `adj_${name}_undo`,
+      transactionId,
+      action: 'chargeback_reverse',
+      amount: minor,
+    };
+    const when = undoneAt(sale, at);
+    add(
+      (ids) => paddleAdjustment({ ...ids, ...reverse }),
+      { undo: { group: `chargeback ${name}`, at: when } },
+      when,
+    );
+  }
+  return steps;
+}
+
+export function revenuecatStory(sale: PlainSale, { name, userId, now }: SaleContext): SaleStep[] {
+  const at = now - sale.daysAgo * DAY_MS;
+  const { minor } = sale;
+  const { steps, add } = storyOf('revenuecat', name, at);
+  const transactionId = `rc-${name}`;
+  const user = named(sale.user, userId);
+  const bought = { userId: user ?? `$RCAnonymousID:${name}`, transactionId, purchasedAt: at };
+  const group = `refund ${name}`;
+  add((ids) => revenuecatEvent({ ...ids, ...bought, type: 'INITIAL_PURCHASE', usd: minor / 100 }), {
+    payment: { ref: transactionId, minor, currency: 'usd', at, users: listed(user), keys: [], customers: [] },
+  });
+  for (const [n, take] of sale.takes.entries()) {
+    const cents = shareOf(minor, take.percent);
+    const when = timeOf(at, n, 0);
+    const id = `rc-${name}-${n}`;
+    add(
+      (ids) => revenuecatRefund({ ...ids, ...bought, usd: cents / 100 }),
+      { take: { id, ref: transactionId, minor: cents, at: when, isEnd: false, isBack: false, group } },
+      when,
+    );
+  }
+  if (sale.undo) {
+    const when = undoneAt(sale, at);
+    add(
+      (ids) => revenuecatEvent({ ...ids, ...bought, type: 'REFUND_REVERSED', usd: minor / 100 }),
+      { undo: { group, at: when } },
+      when,
+    );
+  }
+  return steps;
+}

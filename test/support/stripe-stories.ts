@@ -1,0 +1,209 @@
+import { DAY_MS } from '../../src/domain/time.ts';
+import type { PlainSale, SaleContext, SaleStep, SplitSale } from './money-sales.ts';
+import {
+  stripeCharge,
+  stripeCheckoutSession,
+  stripeInvoicePaid,
+  stripeInvoicePaymentPaid,
+  stripePaymentIntent,
+  stripeSubscription,
+} from './provider-fixtures.ts';
+import { addTake, Story } from './stripe-story.ts';
+
+// The events of Stripe's sales, with what each states in the words of Stripe's documentation.
+
+const listed = (one: string | null | undefined) => (one == null ? [] : [one]);
+
+/** The events of a payment under the references that it may have: its invoice, session, payment intent and charge. */
+export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleContext): SaleStep[] {
+  const at = now - sale.daysAgo * DAY_MS;
+  const account = sale.account === 'own' ? null : `acct_${name}`;
+  const story = new Story(name, at, account);
+  const [user, otherUser, linkedUser, signedUpUser] = [
+    sale.user,
+    sale.otherUser,
+    sale.linkedUser,
+    sale.signedUpUser,
+  ].map((n) => (n == null ? null : userId(n)));
+  const { minor, currency } = sale;
+  const [invoiceId, intentId, chargeId, key] = [`in_${name}`, `pi_${name}`, `ch_${name}`, `sub_${name}`];
+  const customer = `cus_${sale.isCompany ? `company_${run}` : name}`;
+  const money = { amount: minor, currency };
+  const payment = (
+    ref: string,
+    users: readonly string[],
+    keys: readonly string[] = [],
+    customers: readonly string[] = [],
+  ) => ({ ref, minor, currency, at, users, keys, customers });
+  if (sale.invoice !== 'none') {
+    const isLegacy = sale.invoice === 'legacy';
+    story.add(
+      (ids) =>
+        stripeInvoicePaid({
+          ...ids,
+          ...money,
+          invoiceId,
+          subscriptionId: key,
+          customerId: customer,
+          userId: user ?? null,
+          ...(isLegacy ? { legacy: { chargeId, paymentIntentId: intentId } } : {}),
+        }),
+      {
+        payment: payment(invoiceId, listed(user), [key], [customer]),
+        same: isLegacy
+          ? [
+              [invoiceId, intentId],
+              [invoiceId, chargeId],
+            ]
+          : [],
+      },
+    );
+  }
+  if (sale.session !== 'none') {
+    const namesInvoice = sale.session === 'with invoice';
+    story.add(
+      (ids) =>
+        stripeCheckoutSession({
+          ...ids,
+          ...money,
+          userId: otherUser ?? null,
+          customerId: sale.isCompany ? customer : null,
+          paymentIntentId: intentId,
+          invoiceId: namesInvoice ? invoiceId : null,
+        }),
+      {
+        payment: payment(
+          namesInvoice ? invoiceId : intentId,
+          listed(otherUser),
+          [],
+          sale.isCompany ? [customer] : [],
+        ),
+        same: namesInvoice ? [[invoiceId, intentId]] : [],
+      },
+    );
+  }
+  if (sale.intent) {
+    story.add(
+      (ids) =>
+        stripePaymentIntent({ ...ids, ...money, userId: user ?? null, paymentIntentId: intentId, chargeId }),
+      { ...(user == null ? {} : { payment: payment(intentId, [user]) }), same: [[intentId, chargeId]] },
+    );
+  }
+  if (sale.tie) {
+    story.add((ids) => stripeInvoicePaymentPaid({ ...ids, ...money, invoiceId, paymentIntentId: intentId }), {
+      same: [[invoiceId, intentId]],
+    });
+  }
+  for (const [n, part] of sale.parts.entries()) {
+    const names = { paymentIntentId: `${intentId}_${n}`, chargeId: `${chargeId}_${n}` };
+    const amount = Math.max(1, Math.floor((minor * part.percent) / 100));
+    const payer = part.user === null ? null : userId(part.user);
+    story.add((ids) => stripePaymentIntent({ ...ids, ...names, amount, currency, userId: payer }), {
+      ...(payer === null ? {} : { payment: { ...payment(names.paymentIntentId, [payer]), minor: amount } }),
+      same: [[names.paymentIntentId, names.chargeId]],
+    });
+    const tie = { invoiceId, paymentIntentId: names.paymentIntentId, amount, currency };
+    if (part.isTied) {
+      story.add((ids) => stripeInvoicePaymentPaid({ ...ids, ...tie, id: `inpay_${name}_${n}` }), {
+        same: [[invoiceId, names.paymentIntentId]],
+      });
+    }
+  }
+  if (sale.charge) {
+    story.add((ids) => stripeCharge({ ...ids, ...money, chargeId, paymentIntentId: intentId }), {
+      same: [[intentId, chargeId]],
+    });
+  }
+  if (linkedUser != null) {
+    story.add(
+      (ids) => stripeSubscription({ ...ids, subscriptionId: key, customerId: customer, userId: linkedUser }),
+      { names: [{ key, user: linkedUser }] },
+    );
+  }
+  if (signedUpUser != null) {
+    story.add(
+      (ids) =>
+        stripeCheckoutSession({
+          ...ids,
+          mode: 'subscription',
+          userId: signedUpUser,
+          subscriptionId: key,
+          customerId: customer,
+        }),
+      { names: [key, customer].map((one) => ({ key: one, user: signedUpUser })) },
+    );
+  }
+  const taken = { name, minor, currency, at, invoiceId, intentId, chargeId };
+  const { steps } = story;
+  const before = steps.length;
+  for (const [n, take] of sale.takes.entries()) addTake(story, take, { ...taken, n });
+  return account === null ? steps : withAccount(sale, account, steps, before);
+}
+
+/** Events of a connected account count while it is listed. Refunds and disputes of what is stored count always. */
+function withAccount(
+  { account: kind }: PlainSale,
+  account: string,
+  steps: readonly SaleStep[],
+  takesFrom: number,
+): SaleStep[] {
+  if (kind === 'never listed') {
+    return steps.map((step) =>
+      step.do === 'event' ? { ...step, report: { eventId: step.report.eventId } } : step,
+    );
+  }
+  return [
+    { do: 'accounts', account, isListed: true, stage: 0 },
+    ...steps.map((step, n) => (n < takesFrom ? { ...step, stage: 1 } : { ...step, stage: 1 + (n % 2) * 2 })),
+    { do: 'accounts', account, isListed: false, stage: 2 },
+  ];
+}
+
+/** The events of an invoice that is paid in parts: one earning, on what was paid in all. */
+export function splitStory(sale: SplitSale, { name, userId, now }: SaleContext): SaleStep[] {
+  const at = now - sale.daysAgo * DAY_MS;
+  const story = new Story(name, at);
+  const user = userId(sale.user);
+  const { currency, parts } = sale;
+  const invoiceId = `in_${name}`;
+  const minor = parts.reduce((sum, part) => sum + part, 0);
+  const payment = (ref: string, amount: number, users: readonly string[], share: 'part' | 'whole') => ({
+    payment: { ref, minor: amount, currency, at, users, keys: [], customers: [], share },
+  });
+  story.add(
+    (ids) =>
+      stripeInvoicePaid({
+        ...ids,
+        invoiceId,
+        amount: minor,
+        currency,
+        userId: sale.invoiceNames ? user : null,
+        subscriptionId: `sub_${name}`,
+        customerId: `cus_${name}`,
+      }),
+    payment(invoiceId, minor, sale.invoiceNames ? [user] : [], 'whole'),
+  );
+  for (const [n, amount] of parts.entries()) {
+    const [intentId, chargeId] = [`pi_${name}_${n}`, `ch_${name}_${n}`];
+    const names = sale.partsName[n] === true;
+    const money = { amount, currency };
+    story.add(
+      (ids) =>
+        stripePaymentIntent({
+          ...ids,
+          ...money,
+          userId: names ? user : null,
+          paymentIntentId: intentId,
+          chargeId,
+        }),
+      { ...(names ? payment(intentId, amount, [user], 'part') : {}), same: [[intentId, chargeId]] },
+    );
+    story.add((ids) => stripeInvoicePaymentPaid({ ...ids, ...money, invoiceId, paymentIntentId: intentId }), {
+      same: [[invoiceId, intentId]],
+    });
+    if (sale.take !== null && sale.take.part % parts.length === n) {
+      addTake(story, sale.take.take, { name, n, minor: amount, currency, at, invoiceId, intentId, chargeId });
+    }
+  }
+  return story.steps;
+}
