@@ -6,6 +6,7 @@ import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { projectRoot } from '../../src/config/project-root.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
 import { button, checkPage, title, WINDOWS } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
@@ -300,6 +301,7 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
         await fetch(at + one, { method, credentials: 'include', mode: 'no-cors' }).catch(() => {});
     }, service.url);
     // Without the cookie, which SameSite did not keep back, the first would be 401.
+    await eventually('the answers are noted', async () => await Promise.resolve(seen.length === 3));
     expect(seen).toEqual([403, 403, 403]);
     await page.reload();
     await title(page, 'Your earnings');

@@ -402,6 +402,8 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     const { payoutId } = await service.sql.one<{ payoutId: string }>`
       select id as payout_id from payouts where affiliate_id = ${ada}`;
     await button(page, 'Clear the filters').first().click();
+    await page.waitForURL((url) => url.search === '');
+    await page.locator('tbody tr').nth(7).waitFor();
     await page.getByLabel('Payout').fill(payoutId);
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);

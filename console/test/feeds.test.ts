@@ -107,6 +107,9 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await page.unroute('**/unattributed/summary?**');
     await button(page, 'Show only: The user came through no creator').click();
     await row(page, /RevenueCat Purchase known.*\$7\.00/).waitFor();
+    await row(page, /stranger-\d/)
+      .first()
+      .waitFor({ state: 'detached' });
     expect(await row(page, /stranger-\d/).count()).toBe(0);
     expect(new URL(page.url()).searchParams.get('cause')).toBe('user_not_attributed');
 

@@ -1,12 +1,16 @@
-import base from '../../test/jest.config.js';
+import { project, reporters } from '../../test/jest.config.js';
 
 /** The tests of the console in a real browser: `npm run test:console`. */
 export default {
-  ...base,
-  rootDir: '../..',
+  ...project,
   roots: ['<rootDir>/console/test'],
   runtime: undefined,
   testEnvironment: 'node',
   testTimeout: 90_000,
   maxWorkers: 1,
+  reporters,
+  testMatch: ['**/*.test.ts'],
+  testSequencer: '<rootDir>/test/jest/sequencer.js',
+  globalSetup: '<rootDir>/test/support/global-setup.ts',
+  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
 };

@@ -137,7 +137,7 @@ export interface paths {
         put?: never;
         /**
          * Binds the app's user id to the device's attribution.
-         * @description If the install has not been reported yet, the user id is stored and bound when it is. A device can have 10 users. What a test key (`pk_test_…`) reports neither counts nor earns.
+         * @description If the install has not been reported yet, the user id is stored and bound when it is. The answer is about the device, and says nothing about other devices of the user. A device can have 10 users. What a test key (`pk_test_…`) reports neither counts nor earns.
          *
          *     Requires an SDK key.
          */
@@ -2364,8 +2364,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Redirects to that page.
-         * @description Redirects to that page.
+         * Redirects a browser to the console, and every other client to the page of this API.
+         * @description Redirects a browser to the console, and every other client to the page of this API.
          */
         get: operations["getRoot"];
         put?: never;
@@ -2456,6 +2456,8 @@ export interface components {
             claimToken?: string | null;
             /** @description The code that the user entered: a link's slug or an affiliate's id. Null or absent: none. */
             affiliateCode?: string | null;
+            /** @description When the user entered the code. Purchases before it are not attributed by the code. Epoch milliseconds. Null or absent: when the request arrives. */
+            codeEnteredAt?: number | null;
             /**
              * @description When the app was first opened on the device. Epoch milliseconds.
              * @example 1781524800000
@@ -6655,7 +6657,7 @@ export interface components {
              * @example permission denied for table commissions
              */
             cause: string;
-            /** @description The step that fails. Null if Temporal does not say: it is away, or the step is between two attempts. */
+            /** @description The step that fails. Null if Temporal does not say: it is unavailable, or the step is between two attempts. */
             step: string | null;
             /** @description The number of the attempt that runs or comes next. Null as `step`. */
             attempt: number | null;
@@ -6842,7 +6844,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -6914,7 +6916,7 @@ export interface operations {
                     "application/json": components["schemas"]["Click"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6926,7 +6928,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -7369,7 +7371,7 @@ export interface operations {
                     "application/json": components["schemas"]["Attribution"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7381,7 +7383,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -7527,7 +7529,7 @@ export interface operations {
                     "application/json": components["schemas"]["IdentifiedUser"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `placeholder_user_id`: The user id is a placeholder. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7539,7 +7541,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "placeholder_user_id" | "body_in_small_parts";
                     };
                 };
             };
@@ -7815,7 +7817,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedApp"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7827,7 +7829,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -7864,7 +7866,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `subdomain_taken`: The link subdomain is taken. `identity_secret_missing`: The app has no identity secret. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `subdomain_taken`: The link subdomain is taken. `identity_secret_missing`: The app has no identity secret. `too_many_apps`: The account has too many apps. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7876,7 +7878,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "subdomain_taken" | "identity_secret_missing" | "idempotency_key_reused" | "idempotency_key_in_use";
+                        code: "subdomain_taken" | "identity_secret_missing" | "too_many_apps" | "idempotency_key_reused" | "idempotency_key_in_use";
                     };
                 };
             };
@@ -8226,7 +8228,7 @@ export interface operations {
                     "application/json": components["schemas"]["App"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8238,7 +8240,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -8417,7 +8419,7 @@ export interface operations {
                     "application/json": components["schemas"]["RotatedSdkKey"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8429,7 +8431,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -8728,7 +8730,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewIdentitySecret"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8740,7 +8742,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -9044,7 +9046,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedAffiliate"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9056,7 +9058,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -9350,7 +9352,7 @@ export interface operations {
                     "application/json": components["schemas"]["Affiliate"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9362,7 +9364,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -9533,7 +9535,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedAffiliates"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9545,7 +9547,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -10266,7 +10268,7 @@ export interface operations {
                     "application/json": components["schemas"]["Link"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10278,7 +10280,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -10449,7 +10451,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedLinks"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10461,7 +10463,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -10628,7 +10630,7 @@ export interface operations {
                     "application/json": components["schemas"]["Link"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10640,7 +10642,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -11574,7 +11576,7 @@ export interface operations {
                     "application/json": components["schemas"]["PayoutTransfer"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11586,7 +11588,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -11765,7 +11767,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11777,7 +11779,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -12719,7 +12721,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookSecret"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12731,7 +12733,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -13133,7 +13135,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookEndpointWithSecret"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13145,7 +13147,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -13566,7 +13568,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookEndpoint"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13578,7 +13580,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -13732,7 +13734,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookEndpointWithSecret"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13744,7 +13746,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -16142,7 +16144,7 @@ export interface operations {
                     "application/json": components["schemas"]["FoundReprocessRun"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16154,7 +16156,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -16860,7 +16862,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookResult"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16872,7 +16874,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -17077,7 +17079,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17089,7 +17091,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -17219,7 +17221,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17231,7 +17233,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -17934,7 +17936,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedAccountKey"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17946,7 +17948,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -18097,7 +18099,7 @@ export interface operations {
                     "application/json": components["schemas"]["RotatedAccountKey"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18109,7 +18111,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -18628,7 +18630,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatorSession"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18640,7 +18642,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };
@@ -21505,7 +21507,7 @@ export interface operations {
                     "application/json": components["schemas"]["OperatorSession"];
                 };
             };
-            /** @description `invalid_request`: The request is invalid. */
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -21517,7 +21519,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "invalid_request";
+                        code: "invalid_request" | "body_in_small_parts";
                     };
                 };
             };

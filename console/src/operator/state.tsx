@@ -18,6 +18,8 @@ const counted = (number: number, most: number) => atLeast(formatCount(number), n
 const CHECKS: Readonly<Record<string, string>> = {
   database: 'Database',
   secrets: 'Encryption keys',
+  database_statements: 'Statements of the database',
+  clock: 'Clock',
   payouts: 'Payouts',
   temporal: 'Temporal',
   temporal_set_up: 'Set-up of Temporal',

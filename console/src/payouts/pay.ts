@@ -25,7 +25,7 @@ export type Outcome =
   /** No answer, or none that says whether it paid. The same request can be sent again. */
   | { readonly kind: 'unknown'; readonly error: Problem };
 
-/** Codes of answers that close the request for good: it has not paid and never will. */
+/** Codes of answers that close the request permanently: it has not paid and never will. */
 const NOT_PAID = new Set(['total_changed', 'payout_not_settled', 'payouts_stopped', 'not_found']);
 
 /** Codes and statuses of answers that every payment would get at present. */
