@@ -6,7 +6,7 @@ import type { StoredDelivery } from '../src/db/deliveries.ts';
 import { addErasedReferences, identifierHasher } from '../src/db/erased-identifiers.ts';
 import { recordEventFacts } from '../src/db/events.ts';
 import type { EventFacts, RecordedFacts } from '../src/db/events.ts';
-import { isContentFault } from '../src/db/sql.ts';
+import { isContentFault } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import type { CommissionId, DeliveryId } from '../src/domain/ids.ts';

@@ -6,7 +6,7 @@ import { applyEvaluation } from '../src/db/evaluations.ts';
 import type { AppliedEvaluation, EvaluatedDelivery } from '../src/db/evaluations.ts';
 import { loadPayments, markForRecheck } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
-import { isEnvironmentFault } from '../src/db/sql.ts';
+import { isEnvironmentFault } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import type { WorkEvents } from './work-events.ts';

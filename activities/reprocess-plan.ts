@@ -3,7 +3,7 @@ import { SecretUnreadable } from '../src/config/secret-box.ts';
 import { findDependencies } from '../src/db/reprocess-deliveries.ts';
 import type { ReprocessRun } from '../src/db/reprocess.ts';
 import type { DeliveryPlan, NextDelivery } from '../src/db/reprocess-deliveries.ts';
-import { violatedConstraint } from '../src/db/sql.ts';
+import { violatedConstraint } from '../src/db/errors.ts';
 import type { DryRun } from '../src/db/with-rollback.ts';
 import type { DeliveryId } from '../src/domain/ids.ts';
 import { appendsTheSame } from '../src/domain/reprocess.ts';

@@ -15,7 +15,7 @@ import {
 } from '../src/db/reprocess-deliveries.ts';
 import type { ReprocessRun } from '../src/db/reprocess.ts';
 import type { ReprocessedDelivery } from '../src/db/reprocess-deliveries.ts';
-import { isEnvironmentFault } from '../src/db/sql.ts';
+import { isEnvironmentFault } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { DeliveryId } from '../src/domain/ids.ts';
 import type { ReprocessProgress } from '../src/domain/workflow-contracts.ts';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { TemporalConnection } from '../temporal/connection.ts';
 import { arePayoutsStopped } from './db/payout-stops.ts';
-import { faultOf } from './db/sql.ts';
+import { faultOf } from './db/errors.ts';
 import type { Sql } from './db/sql.ts';
 import type { ReadinessCheck } from './http/deps.ts';
 

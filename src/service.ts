@@ -15,7 +15,7 @@ import { StartupError } from './config/startup-error.ts';
 import { settingsProblem } from './db/connection-settings.ts';
 import { recordRefusedRequests } from './db/deliveries.ts';
 import { prepareErasureKey } from './db/erased-identifiers.ts';
-import { faultOf } from './db/sql.ts';
+import { faultOf } from './db/errors.ts';
 import type { Sql } from './db/sql.ts';
 import { freePort } from './embedded/processes.ts';
 import type { ReadinessCheck } from './http/deps.ts';

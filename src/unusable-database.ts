@@ -1,8 +1,8 @@
 import { tlsAdvice } from './config/database-url.ts';
 import { StartupError } from './config/startup-error.ts';
 import { DatabaseSilent, MigrationBlocked, MigrationStopped } from './db/migrate.ts';
-import { NoResponse } from './db/pool.ts';
-import { DatabaseUnavailable, faultOf } from './db/sql.ts';
+import { NoResponse } from './db/connection.ts';
+import { DatabaseUnavailable, faultOf } from './db/errors.ts';
 
 const CHECK_URL = 'check DATABASE_URL, or unset it to use the built-in Postgres';
 const TOO_SLOW =

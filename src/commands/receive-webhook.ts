@@ -3,7 +3,7 @@ import { acceptDelivery, bodyContext, findActiveWebhookSecrets } from '../db/del
 import type { AcceptedDelivery, StoredDelivery, WebhookSecretRow } from '../db/deliveries.ts';
 import { identifierHasher } from '../db/erased-identifiers.ts';
 import { newId } from '../db/new-id.ts';
-import { DatabaseUnavailable } from '../db/sql.ts';
+import { DatabaseUnavailable } from '../db/errors.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
 import { identifyingTexts } from '../domain/erasure.ts';

@@ -4,7 +4,8 @@ import { displayKey, formatKey, KEY_RANDOM_BYTES } from '../domain/keys.ts';
 import type { KeyKind, Permission } from '../domain/keys.ts';
 import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
-import { instant, violatedConstraint } from './sql.ts';
+import { violatedConstraint } from './errors.ts';
+import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** A stored key, without its text. */

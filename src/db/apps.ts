@@ -5,7 +5,7 @@ import type { NewSdkKey } from './sdk-keys.ts';
 import { retryUntilVisible } from './retries.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
-import { violatedConstraint } from './sql.ts';
+import { violatedConstraint } from './errors.ts';
 import type { Sql } from './sql.ts';
 
 export interface AppSettings {

@@ -1,4 +1,4 @@
-import { INDEX_PLANS } from './sql.ts';
+import { INDEX_PLANS } from './driver.ts';
 import type { Sql } from './sql.ts';
 
 /**

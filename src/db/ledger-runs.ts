@@ -2,7 +2,7 @@ import type { AccountId, AppId } from '../domain/ids.ts';
 import { LEDGER_CHECKS, LedgerCheckTooLong, MOST_EXAMPLES, runLedgerCheck } from './ledger-checks/index.ts';
 import type { LedgerCheck } from './ledger-checks/index.ts';
 import type { Position } from './page.ts';
-import { DatabaseUnavailable } from './sql.ts';
+import { DatabaseUnavailable } from './errors.ts';
 import type { Sql } from './sql.ts';
 
 /** A row that breaks a rule: its id and nothing of what it contains. */

@@ -1,34 +1,9 @@
-import { connect as connectSocket } from 'node:net';
-import type { Socket } from 'node:net';
-import postgres from 'postgres';
-
-/** A driver that has at most one connection. */
-export type Client = postgres.Sql;
-
-/** What the driver passes to its `socket` option. */
-interface Destination {
-  readonly host: readonly string[];
-  readonly port: readonly number[];
-  /** The path of a Unix socket. False without one. */
-  readonly path: string | false;
-}
-
-/** Creates a driver with one connection, which opens its sockets with `openSocket`. It calls `onOpen` after each login. */
-export type CreateClient = (openSocket: (destination: Destination) => Socket, onOpen: () => void) => Client;
-
-/** The database did not respond within the limits of a statement. Whether the statement took effect is unknown. */
-export class NoResponse extends Error {
-  override readonly name = 'NoResponse';
-}
+import { Connection, isAnswer, NoResponse, PoolClosed } from './connection.ts';
+import type { Client, CreateClient, Share, Statement, StatementLimits } from './connection.ts';
 
 /** Too many statements wait for a connection already. The statement was not sent. */
 export class PoolOverloaded extends Error {
   override readonly name = 'PoolOverloaded';
-}
-
-/** The pool was closed. The statement was not sent. */
-export class PoolClosed extends Error {
-  override readonly name = 'PoolClosed';
 }
 
 export interface PoolOptions {
@@ -47,22 +22,6 @@ export interface PoolUsage {
   readonly idle: number;
   /** Statements that wait for a connection. */
   readonly waiting: number;
-}
-
-/** A part of the pool: its statements have at most `max` connections at one time. */
-export interface Share {
-  readonly max: number;
-  /** How many connections it has now. */
-  inUse: number;
-}
-
-export interface StatementLimits {
-  /** When the caller gives up, `performance.now()` ms. The connection finishes the statement. */
-  readonly giveUpAt: number;
-  /** How long the connection may take to respond before it is discarded, ms. */
-  readonly respondWithinMs: number;
-  /** The part of the pool that the statement belongs to. Null for all of it. */
-  readonly share: Share | null;
 }
 
 /** How often the limits are checked, ms. */
@@ -89,85 +48,6 @@ const SILENCE_LIMIT_MS = 10_000;
 const MOST_OPENING = 4;
 /** After all connections were closed, they are kept for this time at least: logins cost the server more than statements, ms. */
 const RENEW_PAUSE_MS = 2_000;
-/** How long `close` waits for statements in flight, ms. */
-const CLOSE_MS = 5_000;
-
-interface Statement extends StatementLimits {
-  /** In the time of the pool. */
-  readonly sentAt: number;
-  /** Until when it must be answered, although its time limit may be later; in the time of the pool. */
-  answerBy: number;
-  readonly fail: (error: Error) => void;
-  /** Whether it only asks if the connection works. */
-  readonly isPing?: boolean;
-}
-
-/** A connection of the pool. `statement` is the one in flight, undefined while the connection is idle. */
-class Connection {
-  readonly client: Client;
-  statement: Statement | undefined;
-  /** The share that the statement in flight belongs to. */
-  share: Share | null = null;
-  /** When the last statement ended, in the time of the pool. */
-  usedAt = 0;
-  readonly createdAt = performance.now();
-  isDiscarded = false;
-  /** Whether it has logged in. */
-  isOpen = false;
-  readonly #sockets = new Set<Socket>();
-  #attempts = 0;
-
-  constructor(createClient: CreateClient, onOpen: () => void = () => {}) {
-    this.client = createClient(
-      (destination) => this.#open(destination),
-      () => {
-        this.isOpen = true;
-        onOpen();
-      },
-    );
-  }
-
-  /**
-   * Ends the connection at once, without waiting for the database. The driver alone would only close its side, and the
-   * socket to a silent database would stay.
-   */
-  discard(): void {
-    this.isDiscarded = true;
-    const destroy = () => {
-      for (const socket of this.#sockets) socket.destroy();
-    };
-    this.client.end({ timeout: 0 }).then(destroy, destroy);
-  }
-
-  /** Ends the connection after the statement in flight. */
-  async end(): Promise<void> {
-    await this.client.end({ timeout: CLOSE_MS / 1000 });
-    this.discard();
-  }
-
-  #open({ host, port, path }: Destination): Socket {
-    if (this.isDiscarded) throw new PoolClosed('the connection was discarded');
-    // An address may list several hosts; each attempt takes the next one.
-    const turn = this.#attempts % host.length;
-    this.#attempts += 1;
-    const hostname = host[turn] ?? 'localhost';
-    const socket =
-      path === false ? connectSocket({ host: hostname, port: port[turn] ?? 5432 }) : connectSocket({ path });
-    socket.setNoDelay(true);
-    this.#sockets.add(socket);
-    socket.on('close', () => this.#sockets.delete(socket));
-    // The driver reads the name for TLS here.
-    return Object.assign(socket, { host: hostname });
-  }
-}
-
-/**
- * Whether Postgres refused a statement and the connection goes on. After any other error the driver may lose a statement
- * that is sent on the same connection, so it gets none.
- */
-function isAnswer(error: unknown): boolean {
-  return error instanceof postgres.PostgresError && error.severity === 'ERROR';
-}
 
 interface Waiter {
   readonly giveUpAt: number;
@@ -205,12 +85,20 @@ export class Pool {
     this.#options = options;
   }
 
-  /** Runs a statement on a connection of its own. */
-  async run<T>(send: (client: Client) => PromiseLike<T>, limits: StatementLimits): Promise<T> {
+  /**
+   * Runs a statement, or the statements of a transaction, on a connection of its own. After `hold`, the driver can't replace the
+   * connection by a new one: a transaction ends with it.
+   */
+  async run<T>(
+    send: (client: Client, hold: () => void) => PromiseLike<T>,
+    limits: StatementLimits,
+  ): Promise<T> {
     const connection = await this.#acquire(limits);
     const work = async () => {
       try {
-        const result = await send(connection.client);
+        const result = await send(connection.client, () => {
+          connection.isHeld = true;
+        });
         this.#hear(connection.statement?.sentAt);
         return result;
       } catch (error) {
@@ -298,6 +186,7 @@ export class Pool {
   }
 
   #release(connection: Connection): void {
+    connection.isHeld = false;
     connection.statement = undefined;
     connection.usedAt = this.#now();
     this.#leaveShare(connection);

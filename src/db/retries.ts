@@ -1,4 +1,4 @@
-import { violatedConstraint } from './sql.ts';
+import { violatedConstraint } from './errors.ts';
 
 const ATTEMPTS = 10;
 

@@ -1,4 +1,4 @@
-import { DatabaseUnavailable, isEnvironmentFault } from './sql.ts';
+import { DatabaseUnavailable, isEnvironmentFault } from './errors.ts';
 import type { Sql } from './sql.ts';
 
 /** Items that one statement takes at most. */

@@ -1,6 +1,7 @@
 import type { AppId } from '../domain/ids.ts';
 import type { TimeseriesInterval } from '../domain/timeseries.ts';
-import { instant, isRefusedValue } from './sql.ts';
+import { isRefusedValue } from './errors.ts';
+import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 export interface TimeseriesPoint {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { connect, DatabaseUnavailable } from '../../src/db/sql.ts';
+import { DatabaseUnavailable } from '../../src/db/errors.ts';
+import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
@@ -46,9 +47,10 @@ async function withinTime<T>(work: Promise<T>): Promise<T | 'hung'> {
   return result;
 }
 
-describe('statements while connections are killed under load', () => {
-  test('killed connections cause no wrong row, no hang, no uncaught error and no double write', async () => {
+describe('statements and transactions while connections are killed under load', () => {
+  test('killed connections cause no wrong row, no hang, no uncaught error, no double write and no half of a transaction', async () => {
     await sql`create table counted (id bigint primary key, value text not null)`;
+    await sql`create table halves (id bigint not null, half int not null, primary key (id, half))`;
     let killed = 0;
     let done = 0;
     let unavailable = 0;
@@ -79,9 +81,18 @@ describe('statements while connections are killed under load', () => {
             sql.one<{ id: number; value: string }>`select id, value from counted where id = ${id}`,
           );
           const none = await withinTime(sql.maybe`select id from counted where id = ${-id - 1}`);
-          if (write === 'hung' || read === 'hung' || none === 'hung') hung.push(id);
-          else if (write.id !== id || read.value !== `v${id}` || none !== undefined)
-            wrong.push({ id, write, read, none });
+          const pair = await withinTime(
+            sql.transaction(async (tx) => {
+              for (const half of [1, 2])
+                await tx`insert into halves (id, half) values (${id}, ${half}) on conflict do nothing`;
+              return await tx.one<{
+                halves: number;
+              }>`select count(*)::int as halves from halves where id = ${id}`;
+            }),
+          );
+          if (write === 'hung' || read === 'hung' || none === 'hung' || pair === 'hung') hung.push(id);
+          else if (write.id !== id || read.value !== `v${id}` || none !== undefined || pair.halves !== 2)
+            wrong.push({ id, write, read, none, pair });
           done += 1;
         } catch (error) {
           if (!(error instanceof DatabaseUnavailable)) throw error;
@@ -98,6 +109,10 @@ describe('statements while connections are killed under load', () => {
       n: number;
     }>`select count(*)::int as n from counted where value = 'v' || id`;
     expect(n).toBeGreaterThanOrEqual(done);
+    const torn = await sql`select id from halves group by id having count(*) <> 2`;
+    expect(torn).toEqual([]);
+    const pairs = await sql.one<{ n: number }>`select count(distinct id)::int as n from halves`;
+    expect(pairs.n).toBeGreaterThanOrEqual(done);
     process.stderr.write(
       `connection kills: ${killed} killed, ${done} rounds done, ${unavailable} given up\n`,
     );

@@ -21,8 +21,10 @@ import {
   findSelfTestEvents,
   readAppActivity,
 } from '../../src/db/self-tests.ts';
-import { connect, INDEX_PLANS } from '../../src/db/sql.ts';
-import type { SentStatement, Sql } from '../../src/db/sql.ts';
+import { INDEX_PLANS } from '../../src/db/driver.ts';
+import { connect } from '../../src/db/sql.ts';
+import type { SentStatement } from '../../src/db/driver.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import type { AccountId, AffiliateId, AppId, IdKind } from '../../src/domain/ids.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { claimWebhookMessages } from '../../src/db/webhook-attempts.ts';

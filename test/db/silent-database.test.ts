@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { connect, DatabaseUnavailable } from '../../src/db/sql.ts';
+import { DatabaseUnavailable } from '../../src/db/errors.ts';
+import { connect } from '../../src/db/sql.ts';
 import type { Sql, SqlOptions } from '../../src/db/sql.ts';
 import { startProxy } from '../support/cuttable-proxy.ts';
 import type { CuttableProxy } from '../support/cuttable-proxy.ts';

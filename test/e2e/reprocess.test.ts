@@ -19,7 +19,8 @@ import {
   listReprocessedCommissions,
   sumReprocessed,
 } from '../../src/db/reprocess.ts';
-import { connect, DatabaseUnavailable, instant } from '../../src/db/sql.ts';
+import { DatabaseUnavailable } from '../../src/db/errors.ts';
+import { connect, instant } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, DeliveryId, EventId, ReprocessRunId } from '../../src/domain/ids.ts';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
@@ -1214,11 +1215,13 @@ function failingAfter(statements: number): Sql {
   const { sql } = api;
   const one: Sql['one'] = (strings, ...values) => sql.one(strings, ...values);
   const maybe: Sql['maybe'] = (strings, ...values) => sql.maybe(strings, ...values);
+  const transaction: Sql['transaction'] = (work) => sql.transaction(work);
   const failingSql: Sql = Object.assign(failing(sql), {
     one: failing(one),
     maybe: failing(maybe),
     fragment: (strings: TemplateStringsArray, ...values: unknown[]) => sql.fragment(strings, ...values),
     json: (value: unknown) => sql.json(value),
+    transaction: failing(transaction),
     within: () => failingSql,
     share: () => failingSql,
     actingAs: () => failingSql,

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { SentStatement } from '../../src/db/sql.ts';
+import type { SentStatement } from '../../src/db/driver.ts';
 
 /** Number of rows that a plan node may process: a fixed part, and a part for each row of the response. */
 const ROWS = 4_000;

@@ -1,5 +1,5 @@
 import type { AppId } from '../../domain/ids.ts';
-import { isStatementTooLarge } from '../sql.ts';
+import { isStatementTooLarge } from '../errors.ts';
 import type { Sql } from '../sql.ts';
 import { LedgerCheckTooLong, MOST_EXAMPLES } from './check.ts';
 import type { LedgerCheck, LedgerCheckResult, Violations } from './check.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { SecretUnreadable } from '../../config/secret-box.ts';
-import { faultOf } from '../../db/sql.ts';
+import { faultOf } from '../../db/errors.ts';
 import type { HttpContext } from '../context.ts';
 import { ApiError } from '../errors.ts';
 import { problemReply, sendReply } from '../reply.ts';
