@@ -1,5 +1,5 @@
 import type { AffiliateId, AppId, KeyId, PayoutId } from '../domain/ids.ts';
-import { PAYOUT_EARNINGS_LIMIT } from './payout-requests.ts';
+import { PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';

@@ -1,8 +1,16 @@
 import type { AffiliateId, AppId, PayoutId, PayoutRequestId, KeyId, AccountId } from '../domain/ids.ts';
+import {
+  decidePayout,
+  MAX_PAYOUT_CENTS,
+  needsMoreEarnings,
+  PAYOUT_EARNINGS_LIMIT,
+} from '../domain/payout.ts';
+import type { Due, DueCommissions, OutweighingEarnings, PayoutDecision } from '../domain/payout.ts';
+import { violatedConstraint } from './errors.ts';
 import { newId } from './new-id.ts';
 import { retryUntilVisible } from './retries.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
 
 export type PayoutRequestStatus = 'open' | 'paid' | 'empty' | 'total_changed' | 'closed';
 
@@ -129,111 +137,180 @@ export async function closeAbandonedRequests(sql: Sql, limit: number): Promise<n
   return rows.length;
 }
 
-/** The largest amount that a column of type `cents` takes, and that a number represents exactly. */
-const MAX_CENTS = Number.MAX_SAFE_INTEGER;
+/** A due commission was appended while a payout was decided without it. The transaction is rolled back, and decides again. */
+class DueChanged extends Error {
+  override readonly name = 'DueChanged';
+}
 
-/** A payout contains at most this many earnings. The next export pays the rest. */
-export const PAYOUT_EARNINGS_LIMIT = 50_000;
+/** How often a settlement decides again. */
+const SETTLE_ATTEMPTS = 8;
 
 /**
- * Settles an open payout request in one statement. A request that is no longer open moves nothing, so a second run pays
- * nothing. A net of zero or less pays nothing and is carried forward. The parts of the statement:
+ * Settles an open payout request. A request that is no longer open moves nothing, so a second run pays nothing.
  *
- * - `req` locks the open request. `deductions` locks all due rows that are negative, and `earnings` the oldest due rows
- *   that are positive and one more. Those that fit one payout, by number and sum, are `is_bounded`. The locks let a
- *   concurrent refund append its reversal.
- * - `short` has a row if those earnings do not outweigh the deductions although more are due. `further` then adds
- *   earnings until the net is positive, so that deductions can never keep a creator from being paid.
- * - `due` are the rows that this payout would contain, and `net` is their sum. `owed` is the sum of everything due,
- *   which an expected total is compared with. It locks the rows that it sums: after a concurrent settlement this
- *   statement still sees its rows as due unless it locks them.
- * - `verdict` decides: `total_changed` if the caller expected another total, `paid` if the net is positive, else
- *   `empty`.
- * - `payout` and `items` insert the payout. `moved` marks its commissions paid, and matures due ones in any case.
- * - The final update stores the result in the request.
+ * `src/domain/payout.ts` decides from the sums of what is due. One settlement of a creator runs at a time (`lockCreator`), so what is
+ * due can only grow meanwhile: a refund does not wait. The items of the payout must be what was decided; otherwise all of it
+ * runs again.
  */
 export async function settlePayoutRequest(
   sql: Sql,
   requestId: PayoutRequestId,
   limit = PAYOUT_EARNINGS_LIMIT,
 ): Promise<void> {
-  const dueOf = (sign: ReturnType<Sql['fragment']>) => sql.fragment`
-    c.app_id = req.app_id and c.affiliate_id = req.affiliate_id and c.status <> 'paid' and c.due_at <= now()
-      and c.amount_cents ${sign} 0`;
-  const [negative, positive] = [dueOf(sql.fragment`<`), dueOf(sql.fragment`>`)];
-  await sql.within(LONG_STATEMENT_MS)`
-    with req as materialized (
-      select r.id, r.app_id, r.affiliate_id, r.expected_total_cents, f.name as affiliate_name
-        from payout_requests r join affiliates f on f.id = r.affiliate_id
-       where r.id = ${requestId} and r.status = 'open' and r.expires_at > now()
-         for update of r
-    ), deductions as materialized (
-      select d.*
-        from req cross join lateral (
-          select c.id, c.amount_cents, c.occurred_at, c.status from commissions c where ${negative}
-           order by c.due_at, c.id for no key update) d
-    ), earnings as materialized (
-      select e.*, row_number() over oldest <= ${limit} and sum(e.amount_cents) over oldest <= ${MAX_CENTS}::numeric as is_bounded
-        from req cross join lateral (
-          select c.id, c.amount_cents, c.occurred_at, c.status, c.due_at from commissions c where ${positive}
-           order by c.due_at, c.id limit ${limit + 1} for no key update) e
-      window oldest as (order by e.due_at, e.id)
-    ), short as (
-      select s.cents
-        from (select (select coalesce(sum(amount_cents), 0) from earnings where is_bounded)
-                     + (select coalesce(sum(amount_cents), 0) from deductions) as cents) s
-       where s.cents <= 0 and exists (select from earnings where not is_bounded)
-    ), further as materialized (
-      select f.*, short.cents + sum(f.amount_cents) over (order by f.due_at, f.id) - f.amount_cents as net_before
-        from req cross join short cross join lateral (
-          select c.id, c.amount_cents, c.occurred_at, c.status, c.due_at from commissions c where ${positive}
-           order by c.due_at, c.id offset (select count(*) from earnings where is_bounded) for no key update) f
-    ), due as materialized (
-      select id, amount_cents, occurred_at, status, true as is_bounded from deductions
-      union all
-      select id, amount_cents, occurred_at, status, true from earnings where is_bounded
-      union all
-      select id, amount_cents, occurred_at, status, false from further where net_before <= 0
-    ), net as (
-      select coalesce(sum(amount_cents), 0) as cents, count(*)::int as items,
-             case when exists (select from short) then exists (select from further where net_before > 0)
-                  else exists (select from earnings where not is_bounded) end as more
-        from due
-    ), owed as (
-      select case when req.expected_total_cents is not null and net.more
-                  then (select coalesce(sum(amount_cents), 0) from deductions)
-                       + (select sum(o.amount_cents)
-                            from (select c.amount_cents from commissions c where ${positive}
-                                   order by c.due_at, c.id for no key update) o)
-                  else net.cents end as cents
-        from req, net
-    ), verdict as (
-      select req.*, net.cents, net.items, net.more, owed.cents as owed_cents,
-             case when req.expected_total_cents is not null and req.expected_total_cents <> greatest(owed.cents, 0) then 'total_changed'
-                  when net.cents > 0 then 'paid' else 'empty' end as status
-        from req, net, owed
-    ), payout as (
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => await settle(tx, requestId, limit));
+      return;
+    } catch (error) {
+      // A process of an earlier version locks no creator: it may pay a commission between the decision and the items.
+      const isRace = error instanceof DueChanged || violatedConstraint(error) === 'payout_items_pkey';
+      if (!isRace || attempt === SETTLE_ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function settle(tx: Statements, requestId: PayoutRequestId, limit: number): Promise<void> {
+  const request = await lockOpenRequest(tx, requestId);
+  if (request === undefined) return;
+  await lockCreator(tx, request);
+  const due = await sumDue(tx, request, limit);
+  const outweighing = needsMoreEarnings(due) ? await sumOutweighing(tx, request, due.deductions) : null;
+  const { expectedTotalCents: totalCents } = request;
+  const expected =
+    totalCents === null ? null : { totalCents, allEarningsCents: await sumEarnings(tx, request) };
+  const decision = decidePayout(due, outweighing, expected);
+  if (decision.status === 'paid') {
+    await pay(tx, request, decision, due.deductions.count + decision.earnings);
+  } else {
+    await matureDue(tx, request, decision.earnings);
+    await tx`update payout_requests set ${resultOf(tx, decision)} where id = ${requestId}`;
+  }
+}
+
+type Creator = Pick<OpenRequest, 'appId' | 'affiliateId'>;
+
+interface OpenRequest {
+  readonly id: PayoutRequestId;
+  readonly appId: AppId;
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly expectedTotalCents: number | null;
+}
+
+/** Locks a request until the end of the transaction. Undefined if it is not open any more. */
+async function lockOpenRequest(tx: Statements, id: PayoutRequestId): Promise<OpenRequest | undefined> {
+  return await tx.maybe<OpenRequest>`
+    select r.id, r.app_id, r.affiliate_id, r.expected_total_cents, f.name as affiliate_name
+      from payout_requests r join affiliates f on f.id = r.affiliate_id
+     where r.id = ${id} and r.status = 'open' and r.expires_at > now()
+       for update of r`;
+}
+
+/** Waits until no other transaction settles requests of the creator. */
+async function lockCreator(tx: Statements, { affiliateId }: OpenRequest): Promise<void> {
+  await tx`select pg_advisory_xact_lock(hashtextextended('payout of ' || ${affiliateId}::text, 0))`;
+}
+
+/** The unpaid commissions of a creator that are due at the start of the transaction, of one sign. */
+function dueOf(tx: Statements, { appId, affiliateId }: Creator, sign: ReturnType<Statements['fragment']>) {
+  return tx.fragment`
+    app_id = ${appId} and affiliate_id = ${affiliateId} and status <> 'paid' and due_at <= now() and amount_cents ${sign} 0`;
+}
+const deductionsOf = (tx: Statements, creator: Creator) => dueOf(tx, creator, tx.fragment`<`);
+const earningsOf = (tx: Statements, creator: Creator) => dueOf(tx, creator, tx.fragment`>`);
+
+interface SumRow {
+  readonly count: number;
+  /** In text, because it may exceed what a number represents exactly. */
+  readonly cents: string;
+}
+const toDue = ({ count, cents }: SumRow): Due => ({ count, cents: BigInt(cents) });
+
+async function sumDue(tx: Statements, request: OpenRequest, limit: number): Promise<DueCommissions> {
+  const deductions = await tx.one<SumRow>`
+    select count(*)::int as count, coalesce(sum(amount_cents), 0)::text as cents
+      from commissions where ${deductionsOf(tx, request)}`;
+  const earnings = await tx.one<SumRow & { isMoreDue: boolean }>`
+    select count(*) filter (where fits)::int as count, coalesce(sum(amount_cents) filter (where fits), 0)::text as cents,
+           coalesce(bool_or(not fits), false) as is_more_due
+      from (select amount_cents,
+                   row_number() over oldest <= ${limit} and sum(amount_cents) over oldest <= ${MAX_PAYOUT_CENTS}::numeric as fits
+              from (select amount_cents, due_at, id from commissions where ${earningsOf(tx, request)}
+                     order by due_at, id limit ${limit + 1}) e
+            window oldest as (order by due_at, id)) f`;
+  return { deductions: toDue(deductions), earnings: toDue(earnings), isMoreDue: earnings.isMoreDue };
+}
+
+async function sumOutweighing(
+  tx: Statements,
+  request: OpenRequest,
+  deductions: Due,
+): Promise<OutweighingEarnings> {
+  const row = await tx.one<SumRow & { isMoreDue: boolean }>`
+    select count(*) filter (where is_needed)::int as count, coalesce(sum(amount_cents) filter (where is_needed), 0)::text as cents,
+           coalesce(bool_or(not is_needed), false) as is_more_due
+      from (select amount_cents,
+                   sum(amount_cents) over (order by due_at, id) - amount_cents <= ${String(-deductions.cents)}::numeric as is_needed
+              from commissions where ${earningsOf(tx, request)}) e`;
+  return { earnings: toDue(row), isMoreDue: row.isMoreDue };
+}
+
+async function sumEarnings(tx: Statements, request: OpenRequest): Promise<bigint> {
+  const { cents } = await tx.one<{ cents: string }>`
+    select coalesce(sum(amount_cents), 0)::text as cents from commissions where ${earningsOf(tx, request)}`;
+  return BigInt(cents);
+}
+
+/** The due commissions that a decision is about: all deductions, and the oldest earnings. */
+function oldestDue(tx: Statements, creator: Creator, earnings: number) {
+  const columns = tx.fragment`id, amount_cents, occurred_at, status`;
+  return tx.fragment`
+    (select ${columns} from commissions where ${deductionsOf(tx, creator)}
+     union all
+     (select ${columns} from commissions where ${earningsOf(tx, creator)} order by due_at, id limit ${earnings}))`;
+}
+
+/** Marks due commissions matured that no payout contains. */
+async function matureDue(tx: Statements, request: OpenRequest, earnings: number): Promise<void> {
+  await tx`
+    update commissions c set status = 'matured', matured_at = now()
+      from ${oldestDue(tx, request, earnings)} due
+     where c.id = due.id and c.status = 'pending'`;
+}
+
+/** The columns of a request that its decision fills. */
+function resultOf(tx: Statements, { status, isMoreDue, netCents }: PayoutDecision) {
+  return tx.fragment`status = ${status}, settled_at = now(), more_due = ${isMoreDue}, net_cents = ${netCents}`;
+}
+
+/** Inserts a payout with its items, and marks their commissions paid. Throws `DueChanged` if they are not those that were decided. */
+async function pay(
+  tx: Statements,
+  { id, appId, affiliateId, affiliateName }: OpenRequest,
+  decision: PayoutDecision,
+  itemCount: number,
+): Promise<void> {
+  const payoutId = newId('payout');
+  // One statement: the audit row of a payout names the caller of its request.
+  await tx`
+    with payout as (
       insert into payouts (id, app_id, affiliate_id, affiliate_name, item_count, total_cents)
-      select ${newId('payout')}, app_id, affiliate_id, affiliate_name, items, cents from verdict where status = 'paid'
-      returning id, app_id, affiliate_id
-    ), items as (
-      insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
-      select payout.id, due.id, payout.app_id, payout.affiliate_id, due.amount_cents,
-             row_number() over (order by due.occurred_at, due.id)
-        from payout, due
-    ), moved as (
-      update commissions c
-         set status = case when payout.id is null then 'matured' else 'paid' end,
-             matured_at = coalesce(c.matured_at, now()),
-             paid_at = case when payout.id is not null then now() end,
-             payout_id = payout.id
-        from verdict left join payout on true, due
-       where c.id = due.id and (payout.id is not null or (due.status = 'pending' and due.is_bounded))
+      values (${payoutId}, ${appId}, ${affiliateId}, ${affiliateName}, ${itemCount}, ${decision.netCents})
+      returning id
     )
-    update payout_requests r
-       set status = verdict.status, payout_id = payout.id, settled_at = now(), more_due = verdict.more,
-           net_cents = least(greatest(case verdict.status when 'total_changed' then verdict.owed_cents else verdict.cents end,
-                                      -${MAX_CENTS}::numeric), ${MAX_CENTS}::numeric)
-      from verdict left join payout on true
-     where r.id = verdict.id and r.status = 'open'`;
+    update payout_requests r set ${resultOf(tx, decision)}, payout_id = payout.id from payout where r.id = ${id}`;
+  const items = await tx.one<SumRow>`
+    with items as (
+      insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
+      select ${payoutId}, id, ${appId}, ${affiliateId}, amount_cents, row_number() over (order by occurred_at, id)
+        from ${oldestDue(tx, { appId, affiliateId }, decision.earnings)} due
+      returning amount_cents
+    )
+    select count(*)::int as count, coalesce(sum(amount_cents), 0)::text as cents from items`;
+  if (items.count !== itemCount || BigInt(items.cents) !== BigInt(decision.netCents)) throw new DueChanged();
+  await tx`
+    update commissions c
+       set status = 'paid', matured_at = coalesce(c.matured_at, now()), paid_at = now(), payout_id = ${payoutId}
+      from payout_items i
+     where i.payout_id = ${payoutId} and c.id = i.commission_id`;
 }

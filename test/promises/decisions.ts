@@ -364,7 +364,7 @@ const MONEY: readonly PromiseSection[] = [
       'net-zero-pays-nothing': 'payouts are net per affiliate; zero or less pays and marks nothing',
       'negative-net-carried': 'a negative net is carried forward and shown',
       'manual-signal-pays-nothing': 'a signal sent by hand pays nothing',
-      'settle-open-request': 'one statement settles, and only while its payout request is open',
+      'settle-open-request': 'one transaction settles, and only while its payout request is open',
       'export-closes-on-timeout': 'an export call that gives up closes its request first',
       'export-paid-or-not': 'an export call gets the payout, or nothing is paid',
       'export-killed-process': 'an export is correct when the process is killed',

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { exportPayout } from '../../commands/export-payout.ts';
 import { appendTransfer, listTransfers } from '../../db/payout-transfers.ts';
-import { PAYOUT_EARNINGS_LIMIT } from '../../db/payout-requests.ts';
+import { PAYOUT_EARNINGS_LIMIT } from '../../domain/payout.ts';
 import { readExtendedPayoutCsv } from '../../db/extended-payout-csv.ts';
 import { readPayoutCsv } from '../../db/payout-csv.ts';
 import {

@@ -1,0 +1,118 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { decidePayout, MAX_PAYOUT_CENTS, needsMoreEarnings } from '../../src/domain/payout.ts';
+import type { Due, PayoutDecision } from '../../src/domain/payout.ts';
+import { cases } from '../support/rounds.ts';
+
+const dueOf = (amounts: readonly number[]): Due => ({
+  count: amounts.length,
+  cents: amounts.reduce((sum, cents) => sum + BigInt(cents), 0n),
+});
+
+/** Decides a payout of these amounts, of which the earnings are the oldest first. */
+function decide(amounts: readonly number[], limit: number, expectedTotalCents: number | null = null) {
+  const deductions = dueOf(amounts.filter((cents) => cents < 0));
+  const earnings = amounts.filter((cents) => cents > 0);
+  let fits = Math.min(limit, earnings.length);
+  while (dueOf(earnings.slice(0, fits)).cents > BigInt(MAX_PAYOUT_CENTS)) fits -= 1;
+  const due = { deductions, earnings: dueOf(earnings.slice(0, fits)), isMoreDue: fits < earnings.length };
+  let needed =
+    earnings.findIndex((_, n) => deductions.cents + dueOf(earnings.slice(0, n + 1)).cents > 0n) + 1;
+  if (needed === 0) needed = earnings.length;
+  const outweighing = needsMoreEarnings(due)
+    ? { earnings: dueOf(earnings.slice(0, needed)), isMoreDue: needed < earnings.length }
+    : null;
+  const expected =
+    expectedTotalCents === null
+      ? null
+      : { totalCents: expectedTotalCents, allEarningsCents: dueOf(earnings).cents };
+  return { decision: decidePayout(due, outweighing, expected), outweighing };
+}
+
+/** What is due after a payout. */
+function rest(amounts: readonly number[], { status, earnings }: PayoutDecision): number[] {
+  if (status !== 'paid') return [...amounts];
+  return amounts.filter((cents) => cents > 0).slice(earnings);
+}
+
+const cents = fc.oneof(
+  { weight: 8, arbitrary: fc.integer({ min: -300, max: 300 }) },
+  { weight: 1, arbitrary: fc.integer({ min: -MAX_PAYOUT_CENTS, max: MAX_PAYOUT_CENTS }) },
+);
+const amountsOf = fc.array(
+  cents.filter((amount) => amount !== 0),
+  { maxLength: 30 },
+);
+const limits = fc.integer({ min: 1, max: 8 });
+
+describe('a payout', () => {
+  // @promise payout-bounded
+  test('repeated exports pay each commission once, together what is owed, and nothing where nothing is owed', () => {
+    fc.assert(
+      fc.property(amountsOf, limits, (amounts, limit) => {
+        const owed = dueOf(amounts).cents;
+        let left = [...amounts];
+        let paid = 0n;
+        for (let exports = 0; exports <= amounts.length; exports += 1) {
+          const { decision } = decide(left, limit);
+          if (decision.status !== 'paid') break;
+          expect(decision.netCents).toBeGreaterThan(0);
+          expect(decision.isMoreDue).toBe(rest(left, decision).length > 0);
+          paid += BigInt(decision.netCents);
+          left = rest(left, decision);
+        }
+        expect(paid).toBe(owed > 0n ? owed : 0n);
+        expect(left).toEqual(owed > 0n ? [] : amounts);
+      }),
+      cases(2_000, 100_000),
+    );
+  });
+
+  // @promise payout-bounded
+  test('it contains more earnings than its limit only as far as its deductions need them', () => {
+    fc.assert(
+      fc.property(amountsOf, limits, (amounts, limit) => {
+        const { decision } = decide(amounts, limit);
+        if (decision.status !== 'paid' || decision.earnings <= limit) return;
+        const last = amounts.filter((amount) => amount > 0)[decision.earnings - 1] ?? 0;
+        expect(decision.netCents - last).toBeLessThanOrEqual(0);
+      }),
+      cases(2_000, 100_000),
+    );
+  });
+
+  // @promise expected-total
+  test('an expected total other than everything that is due pays nothing and names what is due', () => {
+    fc.assert(
+      fc.property(amountsOf, limits, fc.integer({ min: -3, max: 3 }), (amounts, limit, off) => {
+        const owed = dueOf(amounts).cents;
+        const right = owed > 0n ? owed : 0n;
+        if (right > BigInt(MAX_PAYOUT_CENTS) || right + BigInt(off) < 0n) return;
+        const { decision } = decide(amounts, limit, Number(right) + off);
+        if (off === 0) {
+          expect(decision).toEqual(decide(amounts, limit).decision);
+          return;
+        }
+        expect(decision.status).toBe('total_changed');
+        if (owed > -BigInt(MAX_PAYOUT_CENTS)) expect(BigInt(decision.netCents)).toBe(owed);
+      }),
+      cases(2_000, 100_000),
+    );
+  });
+
+  test('a debt beyond 2^53 cents is carried forward as the largest number', () => {
+    expect(decide([-MAX_PAYOUT_CENTS, -MAX_PAYOUT_CENTS, 5], 3).decision).toEqual({
+      status: 'empty',
+      earnings: 1,
+      netCents: -MAX_PAYOUT_CENTS,
+      isMoreDue: false,
+    });
+  });
+
+  test('without a payout only the earnings within the limit are marked matured', () => {
+    expect(decide([1, 1, 1, 1, -9], 2)).toMatchObject({
+      decision: { status: 'empty', earnings: 2, netCents: -5, isMoreDue: false },
+      outweighing: { earnings: { count: 4 } },
+    });
+  });
+});
