@@ -52,6 +52,11 @@ for (const [name, files] of [
       ...filesOf('react'),
       'dist/tributary.d.ts',
       'dist/tributary.js',
+      ...['consent-mode', 'custom-html', 'identify', 'script-tag', 'shopify', 'tcf'].map(
+        (name) => `snippets/${name}.html`,
+      ),
+      'snippets/README.md',
+      'snippets/google-tag-manager.tpl',
     ],
   ],
   ['node', filesOf('index')],
