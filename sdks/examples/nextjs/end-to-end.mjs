@@ -1,5 +1,5 @@
 // Builds the app, starts it against the real service, and proves a purchase of a user who signed up through its route, and of
-// one who signed up on its page in a browser. Needs `npm ci && npm run build` at the root and in sdks/js.
+// one who consented and signed up on its pages in a browser. Needs `npm ci && npm run build` at the root and in sdks/js.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
@@ -56,16 +56,73 @@ test('a purchase of a user who signed up through the route earns for the link th
   assert.equal(commission.amountCents, 2000);
 });
 
-test('a purchase of a user who signed up on the page earns for the link that the browser followed', async () => {
-  const page = await browser.newPage();
+/** Opens a page of the shop. `sent` has the paths that its SDK requested, and `problems` what the browser complained about. */
+async function openPage(context) {
+  const page = await context.newPage();
+  const sent = [];
   const problems = [];
+  page.on('request', (request) => {
+    const { pathname } = new URL(request.url());
+    if (pathname.startsWith('/sdk/')) sent.push(pathname);
+  });
   page.on('console', (line) => problems.push(line.text()));
   page.on('pageerror', (error) => problems.push(String(error)));
+  return { page, sent, problems };
+}
+const affiliateIs = (page, text) => page.locator('output').getByText(text, { exact: true }).waitFor();
+
+test('a purchase of a user who consented on another page and signed up earns for the link that the browser followed', async () => {
+  const { page, sent, problems } = await openPage(await browser.newContext());
   await page.goto(service.url + (await createLink(service, app, 'summer', shop)));
-  await page.getByText(app.affiliateId).waitFor();
+  await page.getByText('Your choice: none yet').waitFor();
+  await affiliateIs(page, 'none');
+  // The page is not loaded again: the referral waits in memory.
+  await page.getByRole('link', { name: 'Account' }).click();
+  await page.getByText('Signed in as nobody').waitFor();
+  assert.ok(!page.url().includes('claim_token'), page.url());
+  assert.deepEqual(sent, []);
+  await page.getByRole('button', { name: 'Accept' }).click();
+  await affiliateIs(page, app.affiliateId);
+
+  await page.getByRole('link', { name: 'Shop' }).click();
   await page.getByPlaceholder('user id').fill('user-2');
-  await page.getByRole('button').click();
-  await page.getByRole('status').getByText('true').waitFor();
+  const identified = page.waitForResponse((response) => response.url().endsWith('/sdk/identify'));
+  await page.getByRole('button', { name: 'Sign up' }).click();
+  assert.equal((await identified).status(), 200);
   assert.equal((await purchase(service, app, 'user-2')).affiliateId, app.affiliateId);
+
+  await page.reload();
+  await affiliateIs(page, app.affiliateId);
+  assert.deepEqual(sent, ['/sdk/install', '/sdk/identify']);
+  assert.deepEqual(problems, []);
+});
+
+test('a visitor who refuses is not reported, also after a reload and a sign-up', async () => {
+  const { page, sent, problems } = await openPage(await browser.newContext());
+  await page.goto(service.url + (await createLink(service, app, 'autumn', shop)));
+  await page.getByText('Your choice: none yet').waitFor();
+  await page.getByRole('button', { name: 'Refuse' }).click();
+  await page.reload();
+  await page.getByText('Your choice: refused').waitFor();
+  await page.getByPlaceholder('user id').fill('user-3');
+  await page.getByRole('button', { name: 'Sign up' }).click();
+  await page.getByRole('link', { name: 'Account' }).click();
+  await page.getByText('Signed in as user-3').waitFor();
+  await affiliateIs(page, 'none');
+  assert.deepEqual(sent, []);
+  assert.deepEqual(problems, []);
+});
+
+test('a revocation on a page deletes the affiliate', async () => {
+  const { page, problems } = await openPage(await browser.newContext());
+  await page.goto(service.url + (await createLink(service, app, 'winter', shop)));
+  await page.getByText('Your choice: none yet').waitFor();
+  await page.getByRole('button', { name: 'Accept' }).click();
+  await affiliateIs(page, app.affiliateId);
+  await page.getByRole('button', { name: 'Refuse' }).click();
+  await page.getByRole('link', { name: 'Account' }).click();
+  await page.getByText('Signed in as nobody').waitFor();
+  await affiliateIs(page, 'none');
+  assert.ok(!(await page.evaluate(() => JSON.stringify(localStorage))).includes(app.affiliateId));
   assert.deepEqual(problems, []);
 });

@@ -1,9 +1,15 @@
-import { Signup } from './signup';
-
-// The key is read when the page is requested, not when it is built.
-export const dynamic = 'force-dynamic';
+import { signUp } from './actions';
+import { Affiliate } from './affiliate';
 
 export default function Page() {
-  const { TRIBUTARY_SDK_KEY, TRIBUTARY_API_BASE_URL } = process.env;
-  return <Signup apiKey={TRIBUTARY_SDK_KEY} apiBaseUrl={TRIBUTARY_API_BASE_URL} />;
+  return (
+    <main>
+      <h1>Example shop</h1>
+      <Affiliate />
+      <form action={signUp}>
+        <input name="user" placeholder="user id" required />
+        <button>Sign up</button>
+      </form>
+    </main>
+  );
 }

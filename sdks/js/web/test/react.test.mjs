@@ -19,9 +19,18 @@ let site;
 let browser;
 before(async () => {
   server = await startServer();
-  const { outputFiles } = await build({
-    stdin: {
-      contents: `
+  const bundle = async (contents, loader) => {
+    const { outputFiles } = await build({
+      stdin: { contents, loader, resolveDir: fileURLToPath(new URL('../', import.meta.url)) },
+      ...{ bundle: true, write: false, format: 'iife', logLevel: 'silent', jsx: 'automatic' },
+      // The paths of this repository's tsconfig.json would lead to the sources.
+      tsconfigRaw: {},
+      define: { 'process.env.NODE_ENV': '"development"' },
+    });
+    return outputFiles[0].text.replaceAll('</script', '<\\/script');
+  };
+  const script = await bundle(
+    `
         import { createElement, StrictMode } from 'react';
         import { hydrateRoot } from 'react-dom/client';
         import { attributedAffiliateId } from '@tributary/web';
@@ -36,15 +45,26 @@ before(async () => {
         const root = hydrateRoot(document.querySelector('main'), render(null));
         window.signIn = (userId) => root.render(render(userId));
         window.direct = attributedAffiliateId;`,
-      resolveDir: fileURLToPath(new URL('../', import.meta.url)),
-    },
-    ...{ bundle: true, write: false, format: 'iife', logLevel: 'silent' },
-    // The paths of this repository's tsconfig.json would lead to the sources.
-    tsconfigRaw: {},
-    define: { 'process.env.NODE_ENV': '"development"' },
-  });
-  const script = outputFiles[0].text.replaceAll('</script', '<\\/script');
-  site = await startSite(() => `<!doctype html><main>${rendered}</main><script>${script}</script>`);
+    'js',
+  );
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  const [, snippet] = /## React and Next\.js[\s\S]*?```tsx\n([\s\S]*?)```/.exec(readme);
+  const key = 'apiKey="pk_live_…"';
+  assert.ok(snippet.includes(key));
+  const example = await bundle(
+    `${snippet.replace(key, `apiKey="pk_live_test" apiBaseUrl="${server.url}"`)}
+    import { createRoot } from 'react-dom/client';
+    const root = createRoot(document.querySelector('main'));
+    const render = (userId: string | null) => root.render(<Shop userId={userId}><Greeting /></Shop>);
+    Object.assign(window, { signIn: render });
+    render(null);`,
+    'tsx',
+  );
+  site = await startSite(({ pathname }) =>
+    pathname === '/readme'
+      ? `<!doctype html><main></main><script>${example}</script>`
+      : `<!doctype html><main>${rendered}</main><script>${script}</script>`,
+  );
   browser = await startBrowser();
 });
 after(async () => {
@@ -84,10 +104,36 @@ test('a hydrated page shows the affiliate, binds the user who signs in later, an
   assert.deepEqual(problems, []);
 });
 
+test('the components of the README greet a visitor of a link, and bind the user', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const page = await (await browser.newContext()).newPage();
+  await page.goto(`${site.url}/readme?via=spring`);
+  await page.getByText('Your friend sent you here.').waitFor();
+  const answered = page.waitForResponse((response) => response.url().endsWith('/sdk/identify'));
+  await page.evaluate(() => window.signIn('user-1'));
+  await answered;
+});
+
 test('the files for import and require begin with the directive of client components', async () => {
   for (const file of ['react.js', 'react.cjs']) {
     const text = await readFile(new URL(`../dist/${file}`, import.meta.url), 'utf8');
     assert.match(text, /^("use strict";\n)?"use client";/);
     assert.match(text, /["']@tributary\/web["']/);
+  }
+});
+
+test('the files of Next.js in the README are those of the example', async () => {
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  const files = [...readme.matchAll(/`(app\/[\w./-]+)`:\n\n```jsx\n([\s\S]*?)```/g)];
+  assert.deepEqual(
+    files.map(([, name]) => name),
+    ['app/layout.jsx', 'app/consent.jsx'],
+  );
+  for (const [, name, content] of files) {
+    const file = new URL(`../../../examples/nextjs/${name}`, import.meta.url);
+    assert.equal(content, await readFile(file, 'utf8'), name);
   }
 });
