@@ -1,7 +1,8 @@
 import { gunzipSync } from 'node:zlib';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import type { Client } from '@temporalio/client';
+import type { Client, WorkflowHandle } from '@temporalio/client';
 import type { Sql } from '../../src/db/sql.ts';
+import { GRPC, grpcCode } from '../../temporal/grpc-errors.ts';
 
 /** The first bytes of a gzip file. */
 const GZIP = '1f8b08';
@@ -41,6 +42,16 @@ export async function findInTables(sql: Sql, texts: readonly string[]): Promise<
   return found;
 }
 
+/** Returns the history of a workflow. Null if it was deleted. */
+async function historyOf(handle: WorkflowHandle) {
+  try {
+    return await handle.fetchHistory();
+  } catch (error) {
+    if (grpcCode(error) === GRPC.notFound) return null;
+    throw error;
+  }
+}
+
 /** Returns the workflows of these task queues whose history, memo or attributes hold one of the texts. */
 export async function findInHistories(
   temporal: Client,
@@ -52,7 +63,10 @@ export async function findInHistories(
   const query = taskQueues.map((taskQueue) => `TaskQueue = "${taskQueue}"`).join(' or ');
   for await (const workflow of temporal.workflow.list({ query })) {
     const handle = temporal.workflow.getHandle(workflow.workflowId, workflow.runId);
-    const json = historyToJSON(await handle.fetchHistory());
+    const history = await historyOf(handle);
+    // The list of workflows follows their deletion after a moment.
+    if (history === null) continue;
+    const json = historyToJSON(history);
     const payloads = [...json.matchAll(/"data": ?"([^"]*)"/g)].map(([, data = '']) =>
       Buffer.from(data, 'base64').toString('utf8'),
     );

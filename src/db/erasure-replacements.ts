@@ -1,0 +1,238 @@
+import type { SubjectKey } from '../domain/erasure.ts';
+import type { AppId, ErasureId, EventId, PaymentId } from '../domain/ids.ts';
+import { usersOf } from './erasure-state.ts';
+import type { ErasedKind } from './erasure-state.ts';
+import { LONG_STATEMENT_MS } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
+
+/** The identifiers of a person, and what stands for them from now on. */
+export interface Replacements {
+  readonly id: ErasureId;
+  readonly appId: AppId;
+  /** Null to replace keys only. */
+  readonly user: string | null;
+  readonly pseudonym: string;
+  readonly keys: readonly (SubjectKey & { readonly replacement: string })[];
+}
+
+/**
+ * Replaces a person's identifiers in rows, in one transaction. Rows that another row with the pseudonym makes superfluous are
+ * deleted first. The numbers of rows are added to the counts of the erasure. Running it again finds nothing to replace.
+ */
+export async function replaceInRows(sql: Sql, person: Replacements): Promise<void> {
+  await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    // Before any other row: evaluations lock a payment first, too.
+    const payments = await lockPayments(tx, person);
+    const devices = await replaceDevices(tx, person);
+    const transfers = await replaceTransfers(tx, person);
+    await addCounts(tx, person.id, {
+      bindings: await replaceBindings(tx, person),
+      payments: await replacePayers(tx, person),
+      transfers: transfers.count,
+      providerKeys: (await replacePaymentKeys(tx, person)) + (await replaceLinks(tx, person)),
+      commissions: await replaceInCommissions(tx, person, payments),
+      events: await replaceInEvents(tx, person, [
+        ...payments.map(({ eventId }) => eventId),
+        ...transfers.eventIds,
+      ]),
+      ...devices,
+    });
+  });
+}
+
+/** Runs a write that returns a row for each row that it changes, and returns their number. */
+async function count(writing: Promise<readonly object[]>): Promise<number> {
+  return (await writing).length;
+}
+
+const keysOf = (tx: Statements, keys: Replacements['keys']) => tx.fragment`
+  (select source, "userKey" as user_key, replacement
+     from jsonb_to_recordset(${tx.json(keys)}) k (source text, "userKey" text, replacement text))`;
+
+interface HeldPayment {
+  readonly id: PaymentId;
+  readonly eventId: EventId;
+}
+
+/**
+ * Locks the person's payments in the order of evaluations and raises their versions: an evaluation that has read the user id
+ * appends nothing and reads again. Those without a binding are marked for another evaluation: one that was recorded under the user
+ * id while the binding received the pseudonym did not find it.
+ */
+async function lockPayments(
+  tx: Statements,
+  { appId, user, pseudonym, keys }: Replacements,
+): Promise<HeldPayment[]> {
+  const payments = await tx<HeldPayment>`
+    select p.id, p.event_id from payments p
+     where p.id = any(array(
+       select payment_id from payment_users
+        where app_id = ${appId} and customer_user_id = any(${usersOf(user, pseudonym)}::text[])
+       union
+       select x.payment_id
+         from ${keysOf(tx, keys)} k
+         join payment_user_keys x on x.app_id = ${appId} and x.user_key = k.user_key and x.source = k.source))
+     order by p.id for update`;
+  await tx`
+    update payments
+       set version = version + 1,
+           recheck_since = case when environment = 'production' and binding_id is null then now() else recheck_since end
+     where id = any(${payments.map(({ id }) => id)}::text[])`;
+  return payments;
+}
+
+/** Replaces the ids of the person's devices, and clears their clicks. A device that others use keeps its id. */
+async function replaceDevices(
+  tx: Statements,
+  { appId, user }: Replacements,
+): Promise<Pick<Record<ErasedKind, number>, 'devices' | 'clicks' | 'identities' | 'testReports'>> {
+  const devices = await tx<{ deviceId: string; replacement: string }>`
+    select d.device_id, 'erased:' || replace(gen_random_uuid()::text, '-', '') as replacement
+      from (select device_id from identities where app_id = ${appId} and customer_user_id = ${user}
+            union select device_id from test_identities where app_id = ${appId} and customer_user_id = ${user}) d
+     where not exists (select from identities i
+                        where i.app_id = ${appId} and i.device_id = d.device_id and i.customer_user_id <> ${user})
+       and not exists (select from test_identities i
+                        where i.app_id = ${appId} and i.device_id = d.device_id and i.customer_user_id <> ${user})`;
+  const d = tx.fragment`
+    (select "deviceId" as device_id, replacement
+       from jsonb_to_recordset(${tx.json(devices)}) d ("deviceId" text, replacement text)) d`;
+  const installs = await tx<{ clickId: string | null }>`
+    update attributions t set device_id = d.replacement from ${d}
+     where t.app_id = ${appId} and t.device_id = d.device_id
+    returning t.click_id`;
+  const touches = await tx<{ clickId: string | null }>`
+    update losing_touches l set device_id = d.replacement from ${d}
+     where l.app_id = ${appId} and l.device_id = d.device_id
+    returning l.click_id`;
+  const testInstalls = await tx<{ clickId: string | null }>`
+    delete from test_attributions t using ${d}
+     where t.app_id = ${appId} and t.device_id = d.device_id
+    returning t.click_id`;
+  const clickIds = [...installs, ...touches, ...testInstalls].flatMap(({ clickId }) => clickId ?? []);
+  // The hash of the address for deferred matches is deleted by the trigger on claimed_by_device.
+  const clicks = await count(tx`
+    update clicks c
+       set ip_hash = null, user_agent = null, claim_token = gen_random_uuid(),
+           claimed_by_device = coalesce((select d.replacement from ${d} where d.device_id = c.claimed_by_device), c.claimed_by_device)
+     where c.id = any(${clickIds}::text[])
+    returning 1`);
+  const identities = await count(tx`
+    delete from identities where app_id = ${appId} and customer_user_id = ${user} returning 1`);
+  const testIdentities = await count(tx`
+    delete from test_identities where app_id = ${appId} and customer_user_id = ${user} returning 1`);
+  return {
+    devices: installs.length + touches.length,
+    clicks,
+    identities,
+    testReports: testIdentities + testInstalls.length,
+  };
+}
+
+async function replaceBindings(tx: Statements, { appId, user, pseudonym }: Replacements): Promise<number> {
+  return await count(tx`
+    update bindings b
+       set customer_user_id = case when exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = ${pseudonym})
+                                   then ${pseudonym} || '~' || replace(gen_random_uuid()::text, '-', '') else ${pseudonym} end
+     where b.app_id = ${appId} and b.customer_user_id = ${user}
+    returning 1`);
+}
+
+async function replacePayers(tx: Statements, { appId, user, pseudonym }: Replacements): Promise<number> {
+  const superfluous = await count(tx`
+    delete from payment_users u
+     where u.app_id = ${appId} and u.customer_user_id = ${user}
+       and exists (select from payment_users x
+                    where x.app_id = ${appId} and x.customer_user_id = ${pseudonym} and x.payment_id = u.payment_id)
+    returning 1`);
+  const replaced = await count(tx`
+    update payment_users set customer_user_id = ${pseudonym} where app_id = ${appId} and customer_user_id = ${user}
+    returning 1`);
+  return superfluous + replaced;
+}
+
+async function replacePaymentKeys(tx: Statements, { appId, keys }: Replacements): Promise<number> {
+  const superfluous = await count(tx`
+    delete from payment_user_keys u using ${keysOf(tx, keys)} k
+     where u.app_id = ${appId} and u.user_key = k.user_key and u.source = k.source
+       and exists (select from payment_user_keys x
+                    where x.app_id = ${appId} and x.user_key = k.replacement and x.payment_id = u.payment_id and x.source = k.source)
+    returning 1`);
+  const replaced = await count(tx`
+    update payment_user_keys u set user_key = k.replacement from ${keysOf(tx, keys)} k
+     where u.app_id = ${appId} and u.user_key = k.user_key and u.source = k.source
+    returning 1`);
+  return superfluous + replaced;
+}
+
+/** Replaces the user and the keys in links between them. A key of the person may be linked to another erased user. */
+async function replaceLinks(tx: Statements, { appId, user, pseudonym, keys }: Replacements): Promise<number> {
+  const superfluous = await count(tx`
+    delete from user_links l using ${keysOf(tx, keys)} k, user_links x
+     where l.app_id = ${appId} and l.environment = any('{production,sandbox}'::text[])
+       and l.user_key = k.user_key and l.source = k.source
+       and x.app_id = ${appId} and x.environment = l.environment and x.source = l.source and x.user_key = k.replacement
+    returning 1`);
+  const ofKeys = await count(tx`
+    update user_links l
+       set user_key = k.replacement,
+           customer_user_id = case l.customer_user_id when ${user} then ${pseudonym} else l.customer_user_id end
+      from ${keysOf(tx, keys)} k
+     where l.app_id = ${appId} and l.environment = any('{production,sandbox}'::text[])
+       and l.user_key = k.user_key and l.source = k.source
+    returning 1`);
+  const ofUser = await count(tx`
+    update user_links set customer_user_id = ${pseudonym} where app_id = ${appId} and customer_user_id = ${user}
+    returning 1`);
+  return superfluous + ofKeys + ofUser;
+}
+
+async function replaceTransfers(
+  tx: Statements,
+  { appId, user, pseudonym }: Replacements,
+): Promise<{ readonly count: number; readonly eventIds: readonly EventId[] }> {
+  const superfluous = await count(tx`
+    delete from user_transfers t
+     where t.app_id = ${appId} and t.customer_user_id = ${user}
+       and exists (select from user_transfers x where x.app_id = ${appId} and x.customer_user_id = ${pseudonym}
+                                                  and x.role = t.role and x.event_id = t.event_id)
+    returning 1`);
+  const replaced = await tx<{ eventId: EventId }>`
+    update user_transfers set customer_user_id = ${pseudonym} where app_id = ${appId} and customer_user_id = ${user}
+    returning event_id`;
+  return { count: superfluous + replaced.length, eventIds: replaced.map(({ eventId }) => eventId) };
+}
+
+async function replaceInCommissions(
+  tx: Statements,
+  { user, pseudonym }: Replacements,
+  payments: readonly HeldPayment[],
+): Promise<number> {
+  return await count(tx`
+    update commissions set customer_user_id = ${pseudonym}
+     where payment_id = any(${payments.map(({ id }) => id)}::text[]) and customer_user_id = ${user}
+    returning 1`);
+}
+
+async function replaceInEvents(
+  tx: Statements,
+  { user, pseudonym }: Replacements,
+  eventIds: readonly EventId[],
+): Promise<number> {
+  return await count(tx`
+    update events set customer_user_id = ${pseudonym}
+     where id = any(${eventIds}::text[]) and customer_user_id = ${user}
+    returning 1`);
+}
+
+async function addCounts(
+  tx: Statements,
+  id: ErasureId,
+  counts: Readonly<Partial<Record<ErasedKind, number>>>,
+): Promise<void> {
+  await tx`
+    update erasures s
+       set counts = s.counts || (select jsonb_object_agg(a.kind, coalesce((s.counts->>a.kind)::bigint, 0) + a.rows::bigint)
+                                   from jsonb_each_text(${tx.json(counts)}) a (kind, rows))
+     where s.id = ${id}`;
+}
