@@ -3,7 +3,7 @@ import { FINDING_KINDS } from '../domain/reconcile-findings.ts';
 import type { Finding, FindingKind } from '../domain/reconcile-findings.ts';
 import { CAUSE_EXPLANATIONS } from '../domain/likely-causes.ts';
 import { formatMinor } from '../domain/money.ts';
-import type { ExportComparison, FeedableFinding } from '../reconcile/compare-export.ts';
+import type { ExportComparison, FeedableFinding } from '../reconcile/comparison.ts';
 import type { FeedBackResult } from '../reconcile/feed-back.ts';
 import { formatTable } from './output.ts';
 import type { TableRow } from './output.ts';

@@ -6,92 +6,27 @@ import {
 } from '../db/reconciliation.ts';
 import type { FoundGroup, PaymentPosition, RefundReporting } from '../db/reconciliation.ts';
 import type { Sql } from '../db/sql.ts';
-import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../domain/events.ts';
+import type { PaymentFact } from '../domain/events.ts';
 import type { LikelyCause } from '../domain/payment-snapshot.ts';
-import type { AppId } from '../domain/ids.ts';
 import { compareGroup, paymentNotInExport, unreadableRow } from '../domain/reconcile.ts';
 import type {
   ComparisonScope,
-  Exported,
   ExportedGroup,
   Finding,
   FindingKind,
   RecordedGroup,
 } from '../domain/reconcile-findings.ts';
 import { providers } from '../providers/index.ts';
-import type { ProviderName } from '../providers/index.ts';
 import type { ExportContext, ExportFormat, RowReading } from '../providers/shared/export.ts';
-import { bodyOf } from '../providers/shared/sample.ts';
 import type { Payload } from '../providers/shared/sample.ts';
-import { ExportFileError, openExport } from './export-file.ts';
-import type { NumberedRow } from './export-file.ts';
+import type { ComparisonRequest, ExportComparison, FeedableFinding } from './comparison.ts';
+import { bodiesOf, exportedGroup, groupOf, parseBody, storeOf } from './exported-events.ts';
+import type { Item } from './exported-events.ts';
+import { ExportFileError } from './export-file-error.ts';
+import { openExport } from './export-file.ts';
+import type { NumberedRow } from './numbered-row.ts';
 import { IdSet } from './id-set.ts';
 import { Buckets, Sorter, SpillFolder } from './spill.ts';
-
-export interface ComparisonRequest {
-  readonly appId: AppId;
-  readonly provider: ProviderName;
-  readonly path: string;
-  /** Epoch ms, half-open. Null: the range of the rows. */
-  readonly from: number | null;
-  readonly to: number | null;
-  /** Whether to look only for what the export has and the service lacks. */
-  readonly isOneWay: boolean;
-  /** Whether to list each payment that earned nothing. They are always counted. */
-  readonly listsUnattributed: boolean;
-  /** Whether events may be made of payments of a store whose ids are not known to be those of the webhooks. */
-  readonly isWithoutMatch: boolean;
-  readonly onProgress: (line: string) => void;
-}
-
-/** A finding with the webhook bodies that would add what is missing. */
-export interface FeedableFinding extends Finding {
-  readonly bodies: readonly Payload[];
-}
-
-/** A number of rows that were not compared, and why. */
-export interface SkippedRows {
-  readonly reason: string;
-  readonly rows: number;
-}
-
-/** The payments that earned nothing for one cause. */
-export interface CauseCount {
-  readonly cause: LikelyCause;
-  readonly payments: number;
-}
-
-/** The result of a comparison. `close` removes its temporary files. */
-export interface ExportComparison {
-  /** The form of the export. */
-  readonly title: string;
-  readonly rows: number;
-  readonly skipped: readonly SkippedRows[];
-  /** The range that was compared, epoch ms, both ends included. Null without rows. */
-  readonly range: { readonly from: number; readonly to: number } | null;
-  /** The payments that the rows are about, also those of which the export has only a refund. */
-  readonly payments: number;
-  /** Those that the service has. */
-  readonly matched: number;
-  /** The stores of which the file has payments or refunds and the service none of those payments. */
-  readonly unmatchedStores: readonly string[];
-  readonly earnedNothing: readonly CauseCount[];
-  readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
-  /** Returns the findings by time, any number of times. */
-  readonly findings: () => AsyncIterable<FeedableFinding>;
-  readonly close: () => Promise<void>;
-}
-
-/** One event of a row. */
-interface Item {
-  readonly line: number;
-  readonly group: string;
-  readonly body: Payload;
-  readonly event: NormalizedEvent;
-  readonly refusal: string | null;
-  /** Whether the row reduces its payment. */
-  readonly isNegative: boolean;
-}
 
 /** Payments whose stored side is read with one statement. */
 const LOOK_UP = 500;
@@ -115,32 +50,6 @@ class Tally<K> {
   add(key: K, count = 1): void {
     this.counts.set(key, (this.counts.get(key) ?? 0) + count);
   }
-}
-
-type Parsed =
-  | { readonly kind: 'event'; readonly event: NormalizedEvent }
-  | { readonly kind: 'skipped'; readonly reason: string }
-  | { readonly kind: 'unreadable'; readonly reason: string };
-
-/** Reads a body as the provider's parser reads a webhook. */
-function parseBody(provider: ProviderName, body: Payload): Parsed {
-  const result = providers[provider].parse(bodyOf(body));
-  if (result.outcome === 'failed') return { kind: 'unreadable', reason: result.reason };
-  if (result.outcome === 'ignored') return { kind: 'skipped', reason: result.reason };
-  const { event } = result;
-  if (event.environment === 'sandbox') return { kind: 'skipped', reason: 'a sandbox or test transaction' };
-  if (event.payment === null && event.adjustment === null) {
-    const reason = event.priceUnknown
-      ? 'the export states no price'
-      : 'no money moved: a trial, a gift, a cancellation or a price of zero';
-    return { kind: 'skipped', reason };
-  }
-  return { kind: 'event', event };
-}
-
-function groupOf({ payment, adjustment }: NormalizedEvent): string {
-  const store = payment?.store ?? adjustment?.store ?? '';
-  return `${store} ${payment?.ref ?? adjustment?.paymentRef ?? ''}`;
 }
 
 /** Compares an export with the ledger. Throws `ExportFileError` where the file can't be compared. */
@@ -445,47 +354,4 @@ function unmatchedStore(store: string): string {
 
 function doubtfulStore(store: string): string {
   return `The ledger has a payment of ${store} with the same amount and time as one that this file has under another id, so it may be the same payment. Compare their ids. If they are different payments, add --without-match.`;
-}
-
-function storeOf(items: readonly Item[]): string {
-  const [event] = items.map((item) => item.event);
-  return event?.payment?.store ?? event?.adjustment?.store ?? '';
-}
-
-function exportedOf<Fact>({ event, line }: Item, fact: Fact, refusal: string | null): Exported<Fact> {
-  return { fact, at: event.occurredAt, line, userIds: event.userIds, refusal };
-}
-
-/** Returns what the rows of one payment state. A later row of the same payment replaces an earlier one. */
-function exportedGroup(items: readonly Item[], refusalOf: (item: Item) => string | null): ExportedGroup {
-  let payment: Exported<PaymentFact> | null = null;
-  const adjustments: Exported<AdjustmentFact>[] = [];
-  const refs = new Set<string>();
-  for (const item of items) {
-    const { payment: paid, adjustment, paymentAliases } = item.event;
-    if (paid !== null) {
-      payment = exportedOf(item, paid, refusalOf(item));
-      refs.add(paid.ref);
-    }
-    if (adjustment !== null) {
-      adjustments.push(exportedOf(item, adjustment, refusalOf(item)));
-      refs.add(adjustment.paymentRef);
-    }
-    for (const { aliasRef, paymentRef } of paymentAliases) refs.add(aliasRef).add(paymentRef);
-  }
-  return { payment, adjustments, refs: [...refs] };
-}
-
-/** Returns the bodies that would add what a finding says is missing. */
-function bodiesOf(finding: Finding, items: readonly Item[], scope: ComparisonScope): readonly Payload[] {
-  if (finding.kind === 'missing_payment') {
-    const paid = items.filter(({ event }) => event.payment !== null).at(-1);
-    return paid === undefined ? [] : [paid.body];
-  }
-  const refunds = items.filter(({ event }) => event.adjustment !== null);
-  if (!scope.hasRefundIds) return refunds.map(({ body }) => body);
-  const own = refunds.filter(
-    ({ event, line }) => event.adjustment?.ref === finding.refundRef && line === finding.line,
-  );
-  return own.map(({ body }) => body);
 }

@@ -6,18 +6,11 @@ import { createGunzip } from 'node:zlib';
 import { parse } from 'csv-parse';
 import { PROVIDER_NAMES, providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
-import type { ExportContext, ExportFormat, ExportRow } from '../providers/shared/export.ts';
-
-/** A file that can't be compared. The message says why, then what to do. */
-export class ExportFileError extends Error {
-  override readonly name = 'ExportFileError';
-}
-
-/** A row with its line in the file, from 1. The objects of a JSON list are counted instead. */
-export interface NumberedRow {
-  readonly line: number;
-  readonly values: ExportRow;
-}
+import type { ExportContext, ExportFormat } from '../providers/shared/export.ts';
+import { ExportFileError, fileError } from './export-file-error.ts';
+import { jsonRows } from './json-rows.ts';
+import type { JsonObject } from './json-rows.ts';
+import type { NumberedRow } from './numbered-row.ts';
 
 /** An export, with its rows as they are read. */
 export interface OpenedExport {
@@ -26,9 +19,6 @@ export interface OpenedExport {
   readonly rows: AsyncIterable<NumberedRow>;
 }
 
-/** A list that is one JSON value is parsed at once. Longer lists must have one object on each line. */
-const MAX_JSON_BYTES = 64 * 1024 * 1024;
-const MAX_JSON_LINE_BYTES = 16 * 1024 * 1024;
 /** Bytes at the start of the file that show its form. */
 const HEAD_BYTES = 64 * 1024;
 
@@ -143,28 +133,6 @@ async function readable<T>(path: string, reading: Promise<T>): Promise<T> {
   } catch (error) {
     throw fileError(path, error);
   }
-}
-
-function fileError(path: string, error: unknown): ExportFileError {
-  if (error instanceof ExportFileError) return error;
-  const { code = '', message } = error as NodeJS.ErrnoException;
-  if (code.startsWith('Z_')) {
-    return new ExportFileError(`${path} is a damaged or incomplete gzip file. Download it again.`);
-  }
-  if (code === 'CSV_RECORD_INCONSISTENT_COLUMNS') {
-    const { lines } = error as { lines?: number };
-    return new ExportFileError(
-      `${path} has another number of cells at line ${lines ?? '?'} than its header has columns: the file is incomplete or was edited. Download it again.`,
-    );
-  }
-  if (code.startsWith('CSV_')) {
-    const { lines } = error as { lines?: number };
-    const where = lines === undefined ? '' : ` at line ${lines}`;
-    return new ExportFileError(
-      `${path} is not valid CSV${where} (${code}). Download it again, and do not edit it in between.`,
-    );
-  }
-  return new ExportFileError(`${path} can't be read (${code === '' ? message : code}).`);
 }
 
 const formatsOf = (provider: ProviderName, form: ExportFormat['form']) =>
@@ -288,77 +256,6 @@ async function* withFirst<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>):
     yield* rest;
   } finally {
     await rest.return(undefined);
-  }
-}
-
-type JsonObject = Readonly<Record<string, unknown>>;
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Returns the objects of a JSON value: a list of an API (`data`), an array, or one object. */
-function objectsOf(value: unknown): readonly JsonObject[] {
-  if (Array.isArray(value)) return value.flatMap((item) => objectsOf(item));
-  if (!isObject(value)) return [];
-  return Array.isArray(value['data']) ? objectsOf(value['data']) : [value];
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Splits a text into lines, for one JSON value on each. Ends early where the first line is no JSON value of its own. */
-async function* jsonValues(path: string, text: AsyncGenerator<string>): AsyncGenerator {
-  let rest = '';
-  let number = 0;
-  let isFirst = true;
-  let isWhole = false;
-  for await (const part of text) {
-    rest += part;
-    if (rest.length > (isWhole ? MAX_JSON_BYTES : MAX_JSON_LINE_BYTES)) {
-      throw new ExportFileError(
-        `${path} is too long for a single JSON value. Write one object on each line, for example with: jq -c '.data[]'`,
-      );
-    }
-    if (isWhole) continue;
-    const lines = rest.split('\n');
-    rest = lines.pop() ?? '';
-    for (const [index, line] of lines.entries()) {
-      number += 1;
-      if (line.trim() === '') continue;
-      const value = parseJson(line);
-      if (value !== undefined) {
-        yield value;
-        isFirst = false;
-      } else if (isFirst) {
-        // A value over several lines, as people print them.
-        isWhole = true;
-        rest = [...lines.slice(index), rest].join('\n');
-        break;
-      } else {
-        throw new ExportFileError(`${path} is not valid JSON at line ${number}. Download it again.`);
-      }
-    }
-  }
-  if (rest.trim() === '') return;
-  const value = parseJson(rest);
-  if (value === undefined) throw new ExportFileError(`${path} is not valid JSON. Download it again.`);
-  yield value;
-}
-
-async function* jsonRows(path: string, text: AsyncGenerator<string>): AsyncGenerator<NumberedRow> {
-  let line = 0;
-  try {
-    for await (const value of jsonValues(path, text)) {
-      for (const values of objectsOf(value)) yield { line: (line += 1), values };
-    }
-  } catch (error) {
-    throw fileError(path, error);
   }
 }
 

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ProviderName } from '../../src/providers/index.ts';
 import { openExport } from '../../src/reconcile/export-file.ts';
-import type { NumberedRow } from '../../src/reconcile/export-file.ts';
+import type { NumberedRow } from '../../src/reconcile/numbered-row.ts';
 import { adaptyRows, csvOf, revenuecatRows, stripeRows } from '../support/provider-exports.ts';
 
 let folder: string;
