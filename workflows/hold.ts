@@ -7,8 +7,9 @@ const fast = proxyLocalActivities<LedgerActivities>(FAST_PATH);
 const reliable = proxyActivities<LedgerActivities>(UNTIL_DONE);
 
 /**
- * Matures one commission, as a rule in its first workflow task. It is started with a delay that ends at the
- * commission's due date. The sweep matures the commissions of lost timers.
+ * The hold timer of one commission. Temporal holds its first workflow task back until the commission is due (`startDelay` in
+ * temporal/background.ts), which the UI shows as a delayed start; a timer in here would cost a second task. Then it matures the
+ * commission, if its `due_at` (src/domain/hold.ts) says so. The sweep matures the commissions of lost timers.
  */
 export async function hold({ commissionId }: HoldInput): Promise<'matured' | 'unchanged'> {
   const result = await fast
