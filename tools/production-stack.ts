@@ -4,6 +4,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, open, readFile, rename } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
 import { connect as connectTo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -344,6 +345,20 @@ async function main(): Promise<void> {
       throw new Error(`connections of ${address}: ${JSON.stringify(found)} instead of ${closed} closed`);
   }
   say('The balancer limits the connections of an address, and not those of a trusted proxy');
+
+  const speaksHttp2 = await new Promise<boolean>((resolve) => {
+    const client = connectHttp2(base).on('error', () => {});
+    client
+      .request({ ':path': '/healthz' })
+      .on('error', () => {})
+      .on('response', () => {
+        resolve(true);
+        client.destroy();
+      });
+    client.on('close', () => resolve(false));
+  });
+  if (speaksHttp2) throw new Error('the balancer speaks HTTP/2, so that a connection has a hundred requests');
+  say('A connection of the balancer has one request at a time');
 
   // --- One story, from the click to the payout CSV ---
 

@@ -118,6 +118,12 @@ describe('docker-compose.yml', () => {
     },
   );
 
+  test('a connection of the balancer has one request at a time: HTTP/2 would have a hundred', () => {
+    const options = textOf('deploy/haproxy/haproxy.cfg').split('\n');
+    expect(options).toContain('    option disable-h2-upgrade');
+    expect(options.filter((line) => /^ *bind /.test(line))).toEqual(['    bind "${LISTEN}"']);
+  });
+
   // @promise containers-confined
   test('the UI of Temporal, which has no log-in, and the databases are in no network of the balancer', () => {
     const balancer = new Set(services['balancer']?.networks);
