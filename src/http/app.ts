@@ -14,8 +14,8 @@ import { addressCaller, limitRate } from './rate-limits.ts';
 import type { Route } from './routing/route.ts';
 import { routes as allRoutes } from './routes.ts';
 
-/** Paths that browsers may call from any origin. */
-const OPEN_PATH = /^\/(clicks|sdk)(\/|$)/;
+/** Targets that browsers may call from any origin. */
+const OPEN_TARGET = /^\/(clicks|sdk)([/?]|$)/;
 
 const allowAnyOrigin = cors({
   origin: '*',
@@ -43,11 +43,31 @@ function closeUnread({ trustProxy }: HttpDeps) {
 }
 
 async function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): Promise<void> {
-  await (OPEN_PATH.test(ctx.path) ? allowAnyOrigin(ctx, async () => next()) : next());
+  await (OPEN_TARGET.test(ctx.url) ? allowAnyOrigin(ctx, async () => next()) : next());
 }
 
 async function limitAddress(ctx: HttpContext, deps: HttpDeps): Promise<void> {
   await limitRate(ctx, deps.rateLimits, 'address', addressCaller(ctx.ip));
+}
+
+/** Whether the framework finds a path in the target: it throws for `http://[x/`, and finds none in `x://y`. */
+function hasPath(ctx: HttpContext): boolean {
+  try {
+    return typeof (ctx.path as unknown) === 'string';
+  } catch {
+    return false;
+  }
+}
+
+/** Responds with 400 to a target without a path, which every later part of the service reads. Counts towards the limit of the address. */
+function refuseWithoutPath(deps: HttpDeps) {
+  return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
+    if (!hasPath(ctx)) {
+      await limitAddress(ctx, deps);
+      throw new ApiError('invalid_request', { detail: 'The target of the request is not a valid address.' });
+    }
+    await next();
+  };
 }
 
 const SEE_DOCS = '`GET /docs` lists every route.';
@@ -132,6 +152,7 @@ export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes):
   app.use(closeUnread(deps));
   app.use(openToAnyOrigin);
   app.use(problem(deps.logger));
+  app.use(refuseWithoutPath(deps));
   app.use(serveConsole(async (ctx) => await limitAddress(ctx, deps)));
   app.use(route(routers));
   app.use(async (ctx) => await respondUnrouted(ctx, deps, routers));

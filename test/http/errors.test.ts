@@ -4,9 +4,11 @@ import { settlePayoutRequest } from '../../src/db/payout-requests.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { PayoutRequestId } from '../../src/domain/ids.ts';
 import type { ReadinessCheck } from '../../src/http/deps.ts';
+import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning } from '../support/ledger.ts';
+import { headOf, openConnection, received } from '../support/raw-http.ts';
 
 let api: TestApi;
 const exports: string[] = [];
@@ -65,6 +67,27 @@ test('every response has a request id, and each another one', async () => {
   expect(new Set(ids).size).toBe(responses.length);
   for (const id of ids) expect(id).toMatch(/^[0-9a-f-]{36}$/);
 });
+
+// @promise problem-document
+test.each(['http://[x/healthz', 'http://xn--/healthz', 'x://y', 'http://[x/clicks'])(
+  'the target %s has no path: a 400, and one of the calls that count against the address',
+  async (target) => {
+    const rateLimits = createRateLimits({ ...NO_RATE_LIMITS, address: 2 });
+    const own = await startTestApi({ rateLimits });
+    const responses: string[] = [];
+    for (let call = 0; call < 3; call += 1) {
+      const socket = await openConnection(own.url, headOf('GET', target, { connection: 'close' }));
+      responses.push(await received(socket));
+    }
+    await own.close();
+    for (const [nth, status] of [400, 400, 429].entries()) {
+      const [head = '', body = ''] = responses[nth]?.split('\r\n\r\n') ?? [];
+      const requestId = /X-Request-Id: (\S+)/.exec(head)?.[1];
+      expect(head).toContain('Content-Type: application/problem+json');
+      expect(JSON.parse(body)).toMatchObject({ status, requestId });
+    }
+  },
+);
 
 // @promise export-closes-on-timeout
 test('an export that no workflow settles is a 503, pays nothing, and frees its idempotency key', async () => {
