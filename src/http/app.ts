@@ -70,6 +70,14 @@ function refuseWithoutPath(deps: HttpDeps) {
   };
 }
 
+/** The longest `Accept` header that counts. Browsers send 200 characters; the framework takes time quadratic in its length. */
+const ACCEPT_LENGTH = 1_024;
+
+async function ignoreLongAccept({ req }: HttpContext, next: () => Promise<unknown>): Promise<void> {
+  if ((req.headers.accept ?? '').length > ACCEPT_LENGTH) delete req.headers.accept;
+  await next();
+}
+
 const SEE_DOCS = '`GET /docs` lists every route.';
 
 /** Responds to a request that no route matched: 404, 405, or 204 for OPTIONS. Counts towards the limit of the address. */
@@ -152,6 +160,7 @@ export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes):
   app.use(closeUnread(deps));
   app.use(openToAnyOrigin);
   app.use(problem(deps.logger));
+  app.use(ignoreLongAccept);
   app.use(refuseWithoutPath(deps));
   app.use(serveConsole(async (ctx) => await limitAddress(ctx, deps)));
   app.use(route(routers));

@@ -89,6 +89,17 @@ test.each(['http://[x/healthz', 'http://xn--/healthz', 'x://y', 'http://[x/click
   },
 );
 
+test('an Accept header that would take long to read counts as none', async () => {
+  const headers = { accept: `a/a;b="${';'.repeat(14_000)}` };
+  const redirect = await fetch(`${api.url}/console`, { redirect: 'manual', headers });
+  expect([redirect.status, redirect.headers.get('content-type')]).toEqual([302, 'text/html; charset=utf-8']);
+  const list = await api.call('GET', `/apps/${app.appId}/links`, {
+    key: app.key,
+    headers: { accept: `text/csv${', a/a'.repeat(1_000)}` },
+  });
+  expect(list.headers.get('content-type')).toBe('application/json; charset=utf-8');
+});
+
 // @promise export-closes-on-timeout
 test('an export that no workflow settles is a 503, pays nothing, and frees its idempotency key', async () => {
   const affiliateId = await newAffiliate(api, app);
