@@ -6,7 +6,7 @@ import { newId } from '../db/new-id.ts';
 import { DatabaseUnavailable } from '../db/errors.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
-import { identifyingTexts } from '../domain/erasure.ts';
+import { identifyingTexts, isLargeBody } from '../domain/erasure.ts';
 import type { AppId, CommissionId, EventId, SecretId } from '../domain/ids.ts';
 import { sha256 } from '../providers/hashing.ts';
 import { eventIn, providers } from '../providers/index.ts';
@@ -233,6 +233,8 @@ async function storeAndProcess(
       currentSecretId: secrets.find(({ isCurrent }) => isCurrent)?.id ?? null,
     });
   const hashes = async () => {
+    // Not compared: it is encrypted if anybody of the app is erased.
+    if (isLargeBody(body)) return null;
     const hash = await identifierHasher(sql, secretBox);
     return identifyingTexts(body, eventIn(row.provider, body)).map((text) => hash(row.appId, text));
   };

@@ -1,5 +1,6 @@
 import type { NormalizedEvent } from './events.ts';
 import { isPlaceholder } from './user-ids.ts';
+import { EVENT_LIMITS, exceededJsonLimit } from './json-size.ts';
 import { formsOf, hasIdentifier, hasValue } from './identifier-in-text.ts';
 
 /** A person's key at a billing provider: a subscription, a customer, or an id that the provider's SDK generated. */
@@ -82,7 +83,7 @@ export function tiedKeys(
 
 /**
  * Returns the different texts of a JSON body, and its numbers and names of fields that are long enough to be an identifier.
- * Empty for any other body.
+ * Empty for any other body, and for one with more values than an event has.
  */
 export function textsOf(body: Uint8Array, most = MOST_TEXTS): string[] {
   const found = new Set<string>();
@@ -107,9 +108,13 @@ export function textsOf(body: Uint8Array, most = MOST_TEXTS): string[] {
   return [...found];
 }
 
+const isLarge = (text: string): boolean => exceededJsonLimit(text, EVENT_LIMITS) !== null;
+
+/** Returns the value of a body, or null if it is not JSON or has so many values that to read and walk it would take long. */
 function parsed(body: Uint8Array): unknown {
+  const text = new TextDecoder().decode(body);
   try {
-    return JSON.parse(new TextDecoder().decode(body));
+    return isLarge(text) ? null : JSON.parse(text);
   } catch {
     return null;
   }
@@ -123,8 +128,8 @@ export function plainPartOf(identifier: string): string {
 
 /**
  * Returns the texts of a body by which a person is recognised, those that its event states as identifiers first. If the event names
- * users, a short text elsewhere in the body is no identifier: the user id `gold` is not the level of another user. Null for a body
- * without an event.
+ * users, a short text elsewhere in the body is no identifier: the user id `gold` is not the level of another user. `event` is null
+ * for a body without one.
  */
 export function identifyingTexts(
   body: Uint8Array,
@@ -135,6 +140,11 @@ export function identifyingTexts(
   const refs = event === null ? [] : referencesOf(event);
   const texts = textsOf(body, most).filter(users.length > 0 ? isDistinctive : (text) => !isPlaceholder(text));
   return [...new Set([...users, ...keys, ...refs, ...texts])].slice(0, most);
+}
+
+/** Whether a body has more values than an event has. It is no event, and `identifyingTexts` has none of its texts. */
+export function isLargeBody(body: Uint8Array): boolean {
+  return isLarge(new TextDecoder().decode(body));
 }
 
 /** Returns the references of payments that an event names. */
@@ -148,7 +158,7 @@ export function referencesOf({ payment, adjustment, paymentAliases }: Normalized
 
 /**
  * Whether a body names one of the identifiers. `event` is what the body holds, or null. Within a longer text an identifier counts
- * where it is not a part of another one. In a body that is not JSON a short one counts as a value.
+ * where it is not a part of another one. In a body that is not JSON, or has more values than an event, a short one counts as a value.
  */
 export function namesOneOf(
   body: Uint8Array,

@@ -6,6 +6,9 @@ export interface JsonLimits {
   readonly depth: number;
 }
 
+/** More than any event of a provider has. */
+export const EVENT_LIMITS: JsonLimits = { values: 20_000, depth: 64 };
+
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;

@@ -7,7 +7,7 @@ import { newId } from '../db/new-id.ts';
 import { acceptReconciled, findErasedBodies, findReconciledOutcomes } from '../db/reconciliation.ts';
 import type { ReconciledDelivery, ReconciledOutcome, ReconciliationSecret } from '../db/reconciliation.ts';
 import type { Sql } from '../db/sql.ts';
-import { identifyingTexts } from '../domain/erasure.ts';
+import { identifyingTexts, isLargeBody } from '../domain/erasure.ts';
 import type { AppId } from '../domain/ids.ts';
 import { eventIn } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
@@ -98,7 +98,7 @@ async function withoutErased(
   );
   const erased = await findErasedBodies(sql, appId, hashes);
   return batch.map((delivery, index) => {
-    if (!erased.has(index)) return delivery;
+    if (!erased.has(index) && !isLargeBody(delivery.body)) return delivery;
     const plain = delivery.body.toString('base64');
     const { ciphertext, encryptionKeyId } = secretBox.encrypt(plain, bodyContext(delivery.deliveryId));
     return { ...delivery, body: ciphertext, bodyKeyId: encryptionKeyId };

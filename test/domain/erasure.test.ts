@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import {
   identifiersOf,
   identifyingTexts,
+  isLargeBody,
   namesOneOf,
   plainPartOf,
   textsOf,
@@ -43,6 +44,17 @@ test('a body that is not JSON names a user whose id it contains', () => {
 test('a body that is not JSON names a user with a short id only as a value', () => {
   expect(namesOneOf(Buffer.from('{"quantity": 12, "note": "12 of 30"'), null, ['12'])).toBe(false);
   expect(namesOneOf(Buffer.from('{"user": "12"'), null, ['12'])).toBe(true);
+});
+
+test('a body with more values than an event has is searched as text, and not walked', () => {
+  const large = body({ user: 'user-12345678', list: Array.from({ length: 20_000 }, () => 1) });
+  expect(isLargeBody(large)).toBe(true);
+  expect(identifyingTexts(large, null)).toEqual([]);
+  expect(namesOneOf(large, null, ['user-12345678'])).toBe(true);
+  expect(namesOneOf(large, null, ['user-1234567'])).toBe(false);
+  expect(isLargeBody(body({ user: 'user-12345678', list: Array.from({ length: 19_000 }, () => 1) }))).toBe(
+    false,
+  );
 });
 
 /** Returns JSON of printable ASCII. */

@@ -194,3 +194,22 @@ describe.each(PROVIDER_NAMES)('%s: a secret whose encryption key is missing', (n
     expect((await post(name, PROOFS[name](Buffer.from(BODY), secret, Date.now()))).status).toBe(200);
   });
 });
+
+test('a body with more values than an event has is not compared with erased users, and stored encrypted beside them', async () => {
+  const name = 'adapty';
+  const secret = await setUp(name);
+  const headers = PROOFS[name](Buffer.from(BODY), secret, Date.now());
+  const isEncrypted = async (values: number) => {
+    const { status } = await post(name, headers, `{"a":[${'1,'.repeat(values)}1]}`);
+    expect(status).toBe(200);
+    const { keyId } = await api.sql.one<{ keyId: string | null }>`
+      select b.encryption_key_id as key_id from deliveries d join delivery_bodies b on b.delivery_id = d.id
+       where d.app_id = ${app.appId} order by d.id desc limit 1`;
+    return keyId !== null;
+  };
+  expect(await isEncrypted(20_000)).toBe(false);
+  const erased = await api.call('DELETE', `/apps/${app.appId}/users/user-1`, { key: app.key });
+  expect(erased.status).toBeLessThan(300);
+  expect(await isEncrypted(20_000)).toBe(true);
+  expect(await isEncrypted(10)).toBe(false);
+});

@@ -1,14 +1,10 @@
 import * as z from 'zod';
-import { exceededJsonLimit } from '../../domain/json-size.ts';
-import type { JsonLimits } from '../../domain/json-size.ts';
+import { EVENT_LIMITS, exceededJsonLimit } from '../../domain/json-size.ts';
 
 /** A value read from a body, or the reason why it cannot be read. The reason is safe to show. */
 export type Read<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly reason: string };
-
-/** More than any event of a provider has. */
-const BODY_LIMITS: JsonLimits = { values: 20_000, depth: 64 };
 
 /**
  * Reads the bytes as a JSON object in UTF-8. The reason of a failure never quotes them, as a JSON parser's own message
@@ -21,11 +17,11 @@ export function readJsonObject(body: Uint8Array): Read<Readonly<Record<string, u
   } catch {
     return { ok: false, reason: 'the body is not UTF-8 text' };
   }
-  const limit = exceededJsonLimit(text, BODY_LIMITS);
+  const limit = exceededJsonLimit(text, EVENT_LIMITS);
   if (limit !== null) {
     return {
       ok: false,
-      reason: `the body has ${limit === 'values' ? `more than ${BODY_LIMITS.values} values` : `values nested more than ${BODY_LIMITS.depth} levels deep`}`,
+      reason: `the body has ${limit === 'values' ? `more than ${EVENT_LIMITS.values} values` : `values nested more than ${EVENT_LIMITS.depth} levels deep`}`,
     };
   }
   let value: unknown;
