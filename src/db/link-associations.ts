@@ -3,6 +3,7 @@ import type { Sql } from './sql.ts';
 
 /** The mobile apps of one app, and its subdomains. */
 export interface AssociationRow {
+  readonly accountId: string;
   readonly iosAppIds: readonly string[];
   readonly androidApps: readonly AndroidApp[];
   /** The current and the former ones. */
@@ -12,7 +13,7 @@ export interface AssociationRow {
 /** Returns the mobile apps of the app that holds or held a subdomain. Undefined for an unknown one. */
 export async function findAssociations(sql: Sql, subdomain: string): Promise<AssociationRow | undefined> {
   return await sql.maybe<AssociationRow>`
-    select app.ios_app_ids, app.android_apps, array[s.subdomain] as subdomains
+    select app.account_id, app.ios_app_ids, app.android_apps, array[s.subdomain] as subdomains
       from link_subdomains s join apps app on app.id = s.app_id
      where s.subdomain = ${subdomain}`;
 }
@@ -27,7 +28,7 @@ const BYTES_OF_AN_APP = 4_096;
  */
 export async function listAssociations(sql: Sql, limit: number): Promise<AssociationRow[]> {
   return await sql<AssociationRow>`
-    select app.ios_app_ids, app.android_apps,
+    select app.account_id, app.ios_app_ids, app.android_apps,
            array(select s.subdomain from link_subdomains s where s.app_id = app.id order by s.position) as subdomains
       from accounts cross join lateral (
              select * from apps a

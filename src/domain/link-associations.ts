@@ -12,10 +12,14 @@ export interface AssociatedLinks {
   readonly androidApps: readonly AndroidApp[];
   /** Patterns such as `/l/my-app/*`. */
   readonly paths: readonly string[];
+  /** The account of the app, in a file that accounts share. */
+  readonly accountId?: string;
 }
 
 /** Apple ignores a larger file, uncompressed bytes. */
 const MAX_FILE_BYTES = 128 * 1024;
+/** How much of a file that accounts share one of them can fill: about 40 apps of the usual size. */
+const ACCOUNT_BYTES = MAX_FILE_BYTES / 8;
 
 const IOS_APP_ID = /^[A-Z0-9]{10}\.[A-Za-z0-9-]{1,100}(?:\.[A-Za-z0-9-]{1,100}){0,9}$/;
 const ANDROID_PACKAGE = /^[A-Za-z]\w{0,99}(?:\.[A-Za-z]\w{0,99}){1,9}$/;
@@ -44,12 +48,28 @@ function components(paths: readonly string[]) {
   return paths.map((path) => ({ '/': path, '?': { via: '?*' } }));
 }
 
-/** Adds entries until one does not fit: the first ones work, and the others go through the redirect. */
-function fileOf<Entry>(entries: Iterable<Entry>, wrap: (kept: readonly Entry[]) => unknown): string | null {
+/** An entry of a file, and the account that it is of in a file that accounts share. */
+type Owned<Entry> = readonly [entry: Entry, accountId: string | undefined];
+
+/**
+ * Adds entries until one does not fit: the first ones work, and the others go through the redirect. So do those of an account that
+ * do not fit into its part.
+ */
+function fileOf<Entry>(
+  entries: Iterable<Owned<Entry>>,
+  wrap: (kept: readonly Entry[]) => unknown,
+): string | null {
   const kept: Entry[] = [];
+  const filled = new Map<string, number>();
   let size = Buffer.byteLength(JSON.stringify(wrap([])));
-  for (const entry of entries) {
-    size += Buffer.byteLength(JSON.stringify(entry)) + 1;
+  for (const [entry, accountId] of entries) {
+    const bytes = Buffer.byteLength(JSON.stringify(entry)) + 1;
+    if (accountId !== undefined) {
+      const own = (filled.get(accountId) ?? 0) + bytes;
+      if (own > ACCOUNT_BYTES) continue;
+      filled.set(accountId, own);
+    }
+    size += bytes;
     if (size > MAX_FILE_BYTES) break;
     kept.push(entry);
   }
@@ -57,8 +77,9 @@ function fileOf<Entry>(entries: Iterable<Entry>, wrap: (kept: readonly Entry[]) 
 }
 
 function* appleEntries(links: Iterable<AssociatedLinks>) {
-  for (const { iosAppIds, paths } of links) {
-    if (iosAppIds.length > 0) yield { appIDs: iosAppIds, components: components(paths) };
+  for (const { iosAppIds, paths, accountId } of links) {
+    if (iosAppIds.length > 0)
+      yield [{ appIDs: iosAppIds, components: components(paths) }, accountId] as const;
   }
 }
 
@@ -70,10 +91,10 @@ export function appleAssociation(links: Iterable<AssociatedLinks>): string | nul
 const OPEN_LINKS = 'delegate_permission/common.handle_all_urls';
 
 function* androidEntries(links: Iterable<AssociatedLinks>) {
-  for (const { androidApps, paths } of links) {
+  for (const { androidApps, paths, accountId } of links) {
     const patterns = [...components(paths), { '/': '*', exclude: true }];
     for (const { packageName, sha256CertFingerprints } of androidApps) {
-      yield {
+      const entry = {
         relation: [OPEN_LINKS],
         target: {
           namespace: 'android_app',
@@ -82,6 +103,7 @@ function* androidEntries(links: Iterable<AssociatedLinks>) {
         },
         relation_extensions: { [OPEN_LINKS]: { dynamic_app_link_components: patterns } },
       };
+      yield [entry, accountId] as const;
     }
   }
 }

@@ -256,6 +256,32 @@ describe('the files that associate links with mobile apps', () => {
   });
 });
 
+test('an account fills a part of the files that all share, however long its names and many its subdomains are', async () => {
+  const own = await startTestApi();
+  const greedy = await newAccount(own);
+  for (let nth = 0; nth < 20; nth += 1) {
+    const { appId } = await newApp(own, greedy, {
+      iosAppIds: Array.from({ length: 2 }, (_, id) => `ABCDE12345.${`${'x'.repeat(99)}.`.repeat(9)}a${id}`),
+      androidApps: Array.from({ length: 10 }, (_, id) => ({
+        packageName: `com.example.app${id}`,
+        sha256CertFingerprints: [FINGERPRINT],
+      })),
+    });
+    await own.sql`
+      insert into link_subdomains (subdomain, app_id, position)
+      select 'former-' || ${nth}::integer || '-' || n || '-' || repeat('x', 30), ${appId}, n from generate_series(2, 20) n`;
+  }
+  const later = await newApp(own, undefined, mobileApps('later'));
+  const files = await Promise.all(
+    [APPLE, ANDROID].map(
+      async (path) => await own.call('GET', path, { headers: { host: 'api.example.test' } }),
+    ),
+  );
+  await own.close();
+  expect(files.map(({ text }) => text.includes(`/l/${later.linkSubdomain}/*`))).toEqual([true, true]);
+  for (const { text } of files) expect(text.length).toBeLessThan(20_000);
+}, 30_000);
+
 // @promise direct-link
 test('a direct link that the service does see redirects and counts like any other', async () => {
   const affiliateId = await newAffiliate(api, app);

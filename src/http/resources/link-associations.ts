@@ -15,7 +15,8 @@ async function filesOf(ctx: HttpContext, deps: HttpDeps, now: number): Promise<A
   const subdomain = subdomainOfHost(ctx.hostname, new URL(deps.publicUrl).hostname);
   const own = subdomain === null ? undefined : await findAssociations(deps.sql, subdomain);
   if (own === undefined) return await deps.intake.sharedAssociations(now);
-  const links = [{ ...own, paths: ['/l/*'] }];
+  const { iosAppIds, androidApps } = own;
+  const links = [{ iosAppIds, androidApps, paths: ['/l/*'] }];
   return { apple: appleAssociation(links), android: androidAssociation(links) };
 }
 
