@@ -11,6 +11,12 @@ const UNREAD_BYTES = 64 * 1024;
  */
 const LINGER_MS = 1_000;
 const LINGER_BYTES = 2 * 1024 * 1024;
+/**
+ * In how many reads of the system a request may arrive: this many, and one more for each `READ_BYTES` bytes. Each costs about as much
+ * as hundreds of bytes, also where the bytes are line ends before a head, or extensions of a chunk.
+ */
+const READS = 512;
+const READ_BYTES = 256;
 
 /**
  * What a connection receives, on its way to the parser of Node. Alone, the parser works through all bytes that arrive at once,
@@ -26,6 +32,9 @@ class ReceivedBytes {
   #request: IncomingMessage | null = null;
   #isFeeding = false;
   #hasResponded = false;
+  /** Reads since the last response, and their bytes. */
+  #reads = 0;
+  #read = 0;
   /** How many bytes were ignored while the connection closes; null before. */
   #ignored: number | null = null;
 
@@ -60,6 +69,7 @@ class ReceivedBytes {
       if (!request.complete) this.#close();
       this.#request = null;
       this.#hasResponded = true;
+      [this.#reads, this.#read] = [0, 0];
       this.#framing.end();
       // A turn of the event loop for the other connections.
       if (this.#waiting.length > 0) this.#feedInNextTurn();
@@ -67,6 +77,12 @@ class ReceivedBytes {
   }
 
   #receive(bytes: Buffer): void {
+    this.#reads += 1;
+    this.#read += bytes.length;
+    if (this.#reads > READS + this.#read / READ_BYTES) {
+      this.#socket.destroy();
+      return;
+    }
     if (this.#ignored === null) {
       this.#waiting.push(bytes);
       this.#feed();

@@ -184,6 +184,30 @@ test('requests are the same however their bytes are cut', async () => {
     expect({ pieceBytes, text: await responsesOf(pieceBytes) }).toEqual({ pieceBytes, text: expected });
 });
 
+// @promise one-request-per-connection
+test.each([
+  ['line ends before a head', '\r\n', ''],
+  ['a head', 'a', headOf('GET', '/').slice(0, -2)],
+  ['the size of a chunk', '0', headOf('POST', '/', { 'transfer-encoding': 'chunked' })],
+])('a connection ends that sends %s in very many packets', async (_, packet, start_) => {
+  const limits = { ...SERVER_LIMITS, headersTimeoutMs: HOUR_MS, requestTimeoutMs: HOUR_MS };
+  let reads = 0;
+  await start(describeRequest, limits);
+  const socket = await open(start_);
+  socket.setNoDelay(true);
+  let isOpen = true;
+  socket.on('close', () => (isOpen = false));
+  socket.resume();
+  while (isOpen && reads < 5_000) {
+    socket.write(packet);
+    reads += 1;
+    // The server then reads the packets apart, most of the time.
+    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(isOpen).toBe(false);
+});
+
 test('a large body reaches its reader completely, with a length or in chunks', async () => {
   await start(describeRequest);
   const body = Buffer.alloc(3_000_000, 'x\n\n');
