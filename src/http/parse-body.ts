@@ -43,8 +43,15 @@ function offsetOfError(text: string): number | null {
   }
 }
 
-/** Returns the position of the first error in a JSON text, such as `line 2, column 5`, or null if it cannot be found. */
+/** The longest text in which an error is searched for, characters. The search takes many times as long as parsing. */
+const SEARCHED_LENGTH = 64 * 1024;
+
+/**
+ * Returns the position of the first error in a JSON text, such as `line 2, column 5`. Null if it cannot be found, or if the text is
+ * too long to search.
+ */
 function positionOfError(text: string): string | null {
+  if (text.length > SEARCHED_LENGTH) return null;
   const offset = offsetOfError(text);
   if (offset === null) return null;
   let line = 1;

@@ -207,6 +207,17 @@ describe('a body that costs much to check', () => {
     }
   });
 
+  test.each([
+    ['spaces', `${' '.repeat(1_000_000)}x`],
+    ['an unfinished text', `{"name":"${'\\n'.repeat(500_000)}`],
+  ])('no error is searched for in a long body of %s', async (_, body) => {
+    const response = await api.call<Problem>('POST', '/apps', { key: app.key, body });
+    expect({ status: response.status, errors: response.body.errors }).toEqual({
+      status: 400,
+      errors: [{ path: '', message: 'Must be a valid JSON object.' }],
+    });
+  });
+
   test('the routes of the SDKs refuse it, too', async () => {
     for (const [path, key] of [['/clicks'], ['/sdk/install', app.sdkKey], ['/sdk/identify', app.sdkKey]]) {
       const { status, body } = await api.call<Problem>('POST', path ?? '', {
