@@ -79,6 +79,8 @@ export function createLimitedServer(limits: ServerLimits = SERVER_LIMITS): Serve
     connectionsCheckingInterval: limits.checkEveryMs,
   });
   server.timeout = limits.stalledMs;
+  // Node would drop the headers after the first thousand, also the address that a proxy adds. Their size is limited.
+  server.maxHeadersCount = 0;
   limitConnections(server, limits);
   serveOneAtATime(server);
   const lateness = { lateMs: limits.checkEveryMs, everyMs: limits.checkEveryMs / 4 };

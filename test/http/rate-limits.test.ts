@@ -8,6 +8,7 @@ import type { RateLimitSettings } from '../../src/http/rate-limits.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { followLink } from '../support/http-client.ts';
+import { headOf, openConnection, received } from '../support/raw-http.ts';
 
 /** So many counters that no two callers of a test share one by chance. */
 const limitsOf = (settings: RateLimitSettings) => createRateLimits(settings, 2 ** 32);
@@ -186,6 +187,20 @@ describe('the limit per address', () => {
     for (let host = 1; host <= 4; host += 1) statuses.push(await statusOf(`2001:db8:0:1::${host}`));
     expect(statuses).toEqual([200, 200, 200, 429]);
     expect(await statusOf('2001:db8:0:2::1')).toBe(200);
+  });
+
+  // @promise address-limit
+  test('the address that a proxy adds behind a thousand other headers counts', async () => {
+    const many = Array.from({ length: 1_500 }, (_, nth) => [`a${nth}`, '']);
+    const statusOf = async (address: string) => {
+      const headers = { ...Object.fromEntries(many), connection: 'close', 'x-forwarded-for': address };
+      const response = await received(await openConnection(limited.url, headOf('GET', '/docs', headers)));
+      return response.slice(0, 'HTTP/1.1 200'.length);
+    };
+    const statuses = [];
+    for (let nth = 0; nth < 6; nth += 1) statuses.push(await statusOf(`203.0.113.${200 + (nth % 2)}`));
+    expect(statuses).toEqual(Array.from({ length: 6 }, () => 'HTTP/1.1 200'));
+    expect(await statusOf('203.0.113.200')).toBe('HTTP/1.1 429');
   });
 
   test('calls with an account key, webhooks and health checks do not count', async () => {
