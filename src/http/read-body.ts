@@ -14,7 +14,7 @@ const FIRST_BYTES = 8 * 1024;
  * A part is what the parser passes on at a time: a chunk, or what one packet has of it. Each costs about as much as hundreds
  * of bytes, so a body may have this many parts, and one more for each `PART_BYTES` bytes.
  */
-const PARTS = 256;
+const PARTS = 128;
 const PART_BYTES = 512;
 
 /** Whether a body of `bytes` bytes arrived in too many parts. */
