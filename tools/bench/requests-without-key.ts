@@ -25,6 +25,9 @@ export type Delivery =
   | 'at once'
   | 'in chunks of one byte'
   | 'a byte per packet'
+  | 'the head too in a byte per packet'
+  | 'in chunks with long extensions'
+  | 'with long trailers'
   | 'as many as fit into 64 KiB'
   | 'without its end';
 
@@ -256,6 +259,22 @@ const SENT_AT_ONCE: readonly WorstCase[] = [
   get('/creator/overview', 'a made-up session', () => '/creator/overview', ownCookie('-creator')),
   get('/operator/state', 'a made-up session', () => '/operator/state', ownCookie('-operator')),
   get('/apps', 'a made-up key', () => '/apps', { authorization: `Bearer ${madeUpKey()}` }),
+  get('/session', 'many cookies', () => '/session', { cookie: repeated('tributary;', LONG_HEADER) }),
+  get('/console', 'an Accept header of one long parameter', () => '/console', {
+    accept: `a/a;b="${repeated(';', LONG_HEADER)}`,
+  }),
+  get('/console/', 'a long path', () => `/console/${repeated('a/', LONG_HEADER)}`),
+  get('/console/assets/:file', 'many encodings', () => '/console/assets/x.js', {
+    'accept-encoding': repeated('a,', LONG_HEADER),
+  }),
+  get(
+    '/healthz',
+    'many headers',
+    () => '/healthz',
+    Object.fromEntries(Array.from({ length: 1_500 }, (_, nth) => [`a${nth}`, ''])),
+  ),
+  get('/healthz', 'an address with a long host', () => `http://${repeated('a.', LONG_HEADER)}/healthz`),
+  get('(no route)', 'an address without a host', () => `http://[x/${repeated('a/', LONG_HEADER)}`),
   get('/healthz', 'many parameters', () => `/healthz?${repeated('a&', LONG_HEADER)}`),
   get('/readyz', 'many parameters', () => `/readyz?${repeated('a&', LONG_HEADER)}`),
   get('/openapi.json', 'the document', () => '/openapi.json'),
@@ -286,8 +305,19 @@ const SENT_AT_ONCE: readonly WorstCase[] = [
 
 /** Returns the deliveries that a request can have besides `at once`. */
 function otherDeliveries(route: string): readonly Delivery[] {
-  const bodies = ['in chunks of one byte', 'a byte per packet'] as const;
-  return [...(route.startsWith('POST') ? bodies : []), 'as many as fit into 64 KiB', 'without its end'];
+  const bodies = [
+    'in chunks of one byte',
+    'a byte per packet',
+    'in chunks with long extensions',
+    'with long trailers',
+  ] as const;
+  return [
+    ...(route.startsWith('POST') ? bodies : []),
+    // The head is the same work for each route.
+    ...(route === 'GET /healthz' ? (['the head too in a byte per packet'] as const) : []),
+    'as many as fit into 64 KiB',
+    'without its end',
+  ];
 }
 
 /** The first case of each route, with its other deliveries. */

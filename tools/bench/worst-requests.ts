@@ -36,7 +36,7 @@ const MOST_MS = 5;
 const MOST_BYTES = 1.1 * 1024 * 1024;
 const PACKET_BYTES = 64 * 1024;
 /** How many chunks of one byte a request sends that is not complete. */
-const UNFINISHED_CHUNKS = 250;
+const UNFINISHED_CHUNKS = 120;
 const SECRETS: Readonly<Record<string, () => string | undefined>> = {
   stripe: () => `whsec_${crypto.randomUUID()}`,
   superwall: () => `whsec_${Buffer.from(crypto.randomUUID()).toString('base64')}`,
@@ -91,6 +91,18 @@ function chunkedBytesOf(sent: SentRequest): Buffer {
     oneByteChunks(sent.body ?? Buffer.alloc(0)),
     Buffer.from('0\r\n\r\n'),
   ]);
+}
+
+/** Returns a request in ten chunks whose extensions are as long as the parser reads. */
+function extendedBytesOf(sent: SentRequest): Buffer {
+  const chunk = `1;${'a=b;'.repeat(400)}\r\n \r\n`;
+  return Buffer.from(`${headOf(sent, { 'transfer-encoding': 'chunked' })}${chunk.repeat(10)}0\r\n\r\n`);
+}
+
+/** Returns a request with an empty body and as many trailers as the parser reads. */
+function trailedBytesOf(sent: SentRequest): Buffer {
+  const trailers = 'a:b\r\n'.repeat(3_000);
+  return Buffer.from(`${headOf(sent, { 'transfer-encoding': 'chunked' })}2\r\n{}\r\n0\r\n${trailers}\r\n`);
 }
 
 /** Returns as many short requests of a route as fit into one read of a connection, and how many they are. */
@@ -152,6 +164,11 @@ function* bytePackets(sent: SentRequest): Generator<Buffer> {
   for (let at = 0; at < body.length; at += 1) yield body.subarray(at, at + 1);
 }
 
+/** Returns the packets of a head of which each has one byte. */
+function* headPackets(sent: SentRequest): Generator<Buffer> {
+  for (const byte of headOf(sent, {})) yield Buffer.from(byte);
+}
+
 /** Sends a request as its case says. */
 async function deliver(
   url: string,
@@ -167,6 +184,12 @@ async function deliver(
       return await exchange(url, [chunkedBytesOf(sent)], 1);
     case 'a byte per packet':
       return await exchange(url, bytePackets(sent), 1);
+    case 'the head too in a byte per packet':
+      return await exchange(url, headPackets(sent), 1);
+    case 'in chunks with long extensions':
+      return await exchange(url, [extendedBytesOf(sent)], 1);
+    case 'with long trailers':
+      return await exchange(url, [trailedBytesOf(sent)], 1);
     case 'as many as fit into 64 KiB': {
       const { bytes, count } = packetOf(sent);
       return await exchange(url, [bytes], count);
@@ -187,7 +210,12 @@ function unfinishedBytesOf(delivery: Delivery, sent: SentRequest): Buffer {
   switch (delivery) {
     case 'at once':
     case 'a byte per packet':
+    case 'the head too in a byte per packet':
       return bytesOf(sent).subarray(0, -1);
+    case 'in chunks with long extensions':
+      return extendedBytesOf(sent).subarray(0, -5);
+    case 'with long trailers':
+      return trailedBytesOf(sent).subarray(0, -2);
     case 'in chunks of one byte':
       return chunkedBytesOf({
         ...sent,
