@@ -15,7 +15,7 @@ const LINGER_BYTES = 2 * 1024 * 1024;
  * In how many reads of the system a request may arrive: this many, and one more for each `READ_BYTES` bytes. Each costs about as much
  * as hundreds of bytes, also where the bytes are line ends before a head, or extensions of a chunk.
  */
-const READS = 192;
+const READS = 160;
 const READ_BYTES = 256;
 
 /**
