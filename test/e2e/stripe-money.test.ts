@@ -554,6 +554,38 @@ describe('an endpoint whose API version is raised beyond 2024-10-28', () => {
   });
 });
 
+describe('two endpoints beside each other while the API version is raised', () => {
+  const [old, newer] = [{ apiVersion: '2024-06-20' }, { apiVersion: '2025-03-31.basil' }];
+  // Stripe sends an event to both endpoints under one id, each time in the form of the endpoint's version.
+  const total =
+    (over: object): Event =>
+    ({ chargeId, intentId, invoiceId }) =>
+      stripeCharge({
+        type: 'charge.refunded',
+        eventId: `evt_total_${invoiceId}`,
+        chargeId,
+        paymentIntentId: intentId,
+        invoiceId,
+        amount: 10_000,
+        amountRefunded: 3_000,
+        occurredAt: at(1),
+        ...over,
+      });
+  // @promise stripe-version-raised
+  test('a refund counts once, whichever form of its events arrives first', async () => {
+    for (const order of orders([0, 1, 2, 3])) {
+      const update = { type: 'refund.updated', eventId: `evt_refund_${randomUUID()}` };
+      const [ofOld, ofNewer] = [old, newer].map((version) => refund(3_000, 1, { ...update, ...version }));
+      const events = [total(old), total(newer), ofOld, ofNewer];
+      expect(await booksAfter([invoice, ...order.flatMap((n) => events[n] ?? [])])).toEqual({
+        earned: 2_000,
+        reversed: 600,
+        revenue: 7_000,
+      });
+    }
+  });
+});
+
 describe('credit notes', () => {
   const note =
     (type: string, status: string, day: number, amount: number | null = 4_000): Event =>

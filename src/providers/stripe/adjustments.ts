@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { AdjustmentFact, OriginalAmount } from '../../domain/events.ts';
 import type { ParseResult } from '../provider.ts';
+import * as normalized from '../shared/normalized-event.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
@@ -103,8 +104,8 @@ export function readRefund(envelope: Envelope): ParseResult {
   switch (refund.value.status) {
     case 'succeeded': {
       if (refund.value.charge !== null && isBeforeVersion(envelope, REFUND_EVENTS_SINCE)) {
-        return ignored(
-          envelope,
+        // Without an event, so that the same event counts when an endpoint of a newer version beside this one reports it, too.
+        return normalized.ignored(
           `the endpoint's API version is older than ${REFUND_EVENTS_SINCE}, so the total in charge.refunded is counted instead`,
         );
       }
