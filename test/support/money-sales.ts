@@ -187,18 +187,25 @@ const anyConnectedSale = fc
     takes: [take, ...sale.takes].slice(0, 2),
   }));
 
-/** An invoice of one user that payment intents pay in full. Each may name the user, as the invoice may. */
-const anySplitSale = fc.record({
-  kind: fc.constant('split' as const),
-  /** Minor units of each part. */
-  parts: fc.array(anyMinor, { minLength: 2, maxLength: 3 }),
-  currency: anyCurrency,
-  daysAgo: fc.integer({ min: 31, max: WINDOW_DAYS - 2 }),
-  user: anyUser,
-  invoiceNames: fc.boolean(),
-  partsName: fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }),
-  take: fc.option(fc.record({ take: anyTake, part: fc.nat(2) })),
-});
+/** An invoice of one user that so many payment intents pay in full. Each may name the user, as the invoice may. */
+const anySaleOfParts = (length: { readonly minLength: number; readonly maxLength: number }) =>
+  fc.record({
+    kind: fc.constant('split' as const),
+    /** Minor units of each part. */
+    parts: fc.array(anyMinor, length),
+    currency: anyCurrency,
+    daysAgo: fc.integer({ min: 31, max: WINDOW_DAYS - 2 }),
+    user: anyUser,
+    invoiceNames: fc.boolean(),
+    partsName: fc.array(fc.boolean(), { minLength: length.maxLength, maxLength: length.maxLength }),
+    /** Whether a later event of the subscription names the user. */
+    isLinked: fc.boolean(),
+    takes: fc.array(fc.record({ take: anyTake, part: fc.nat() }), { maxLength: 3 }),
+    /** What arrives after everything else but refunds and disputes. */
+    late: fc.constantFrom(null, null, 'invoice' as const, 'part' as const, 'tie' as const),
+  });
+const anySplitSale = anySaleOfParts({ minLength: 2, maxLength: 3 });
+const anySaleOfManyParts = anySaleOfParts({ minLength: 3, maxLength: 6 });
 export type SplitSale = typeof anySplitSale extends fc.Arbitrary<infer T> ? T : never;
 
 /** An invoice, and perhaps its dispute, of which webhooks are lost or late, and which an export lists. */
@@ -231,6 +238,7 @@ export const SALES = {
   'payments, aliases, refunds and disputes': fc.array(anySale, { minLength: 2, maxLength: 4 }),
   'a customer with several users': fc.array(anyCompanySale, { minLength: 2, maxLength: 4 }),
   'invoices that are paid in parts': fc.array(anySplitSale, { minLength: 1, maxLength: 3 }),
+  'invoices that are paid in many parts': fc.array(anySaleOfManyParts, { minLength: 1, maxLength: 2 }),
   'connected accounts': fc.array(anyConnectedSale, { minLength: 1, maxLength: 3 }),
   'exports that are fed back': fc
     .tuple(anyExportedSale, anyExportedSale, fc.array(anySale, { maxLength: 1 }))

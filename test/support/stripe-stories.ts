@@ -164,12 +164,19 @@ export function splitStory(sale: SplitSale, { name, userId, now }: SaleContext):
   const at = now - sale.daysAgo * DAY_MS;
   const story = new Story(name, at);
   const user = userId(sale.user);
-  const { currency, parts } = sale;
-  const invoiceId = `in_${name}`;
+  const { currency, parts, late } = sale;
+  const [invoiceId, key] = [`in_${name}`, `sub_${name}`];
   const minor = parts.reduce((sum, part) => sum + part, 0);
-  const payment = (ref: string, amount: number, users: readonly string[], share: 'part' | 'whole') => ({
-    payment: { ref, minor: amount, currency, at, users, keys: [], customers: [], share },
-  });
+  /** The last part is the one that arrives late. */
+  const placeOf = (what: 'invoice' | 'part' | 'tie', n = parts.length - 1) =>
+    late === null ? {} : { stage: late === what && n === parts.length - 1 ? 1 : 0 };
+  const payment = (
+    ref: string,
+    amount: number,
+    users: readonly string[],
+    share: 'part' | 'whole',
+    keys: readonly string[] = [],
+  ) => ({ payment: { ref, minor: amount, currency, at, users, keys, customers: [], share } });
   story.add(
     (ids) =>
       stripeInvoicePaid({
@@ -178,11 +185,18 @@ export function splitStory(sale: SplitSale, { name, userId, now }: SaleContext):
         amount: minor,
         currency,
         userId: sale.invoiceNames ? user : null,
-        subscriptionId: `sub_${name}`,
+        subscriptionId: key,
         customerId: `cus_${name}`,
       }),
-    payment(invoiceId, minor, sale.invoiceNames ? [user] : [], 'whole'),
+    payment(invoiceId, minor, sale.invoiceNames ? [user] : [], 'whole', [key]),
+    placeOf('invoice'),
   );
+  if (sale.isLinked) {
+    story.add(
+      (ids) => stripeSubscription({ ...ids, subscriptionId: key, customerId: `cus_${name}`, userId: user }),
+      { names: [{ key, user }] },
+    );
+  }
   for (const [n, amount] of parts.entries()) {
     const [intentId, chargeId] = [`pi_${name}_${n}`, `ch_${name}_${n}`];
     const names = sale.partsName[n] === true;
@@ -197,13 +211,18 @@ export function splitStory(sale: SplitSale, { name, userId, now }: SaleContext):
           chargeId,
         }),
       { ...(names ? payment(intentId, amount, [user], 'part') : {}), same: [[intentId, chargeId]] },
+      placeOf('part', n),
     );
-    story.add((ids) => stripeInvoicePaymentPaid({ ...ids, ...money, invoiceId, paymentIntentId: intentId }), {
-      same: [[invoiceId, intentId]],
-    });
-    if (sale.take !== null && sale.take.part % parts.length === n) {
-      addTake(story, sale.take.take, { name, n, minor: amount, currency, at, invoiceId, intentId, chargeId });
-    }
+    story.add(
+      (ids) => stripeInvoicePaymentPaid({ ...ids, ...money, invoiceId, paymentIntentId: intentId }),
+      { same: [[invoiceId, intentId]] },
+      placeOf('tie', n),
+    );
+  }
+  for (const [n, { take, part }] of sale.takes.entries()) {
+    const of = part % parts.length;
+    const [intentId, chargeId] = [`pi_${name}_${of}`, `ch_${name}_${of}`];
+    addTake(story, take, { name, n, minor: parts[of] ?? 1, currency, at, invoiceId, intentId, chargeId });
   }
   return story.steps;
 }
