@@ -908,6 +908,42 @@ describe('invoices that were paid in parts', () => {
   );
 
   // @promise one-invoice-one-earning
+  test('each part of an invoice that is not paid in full earns by itself, and keeps its own refund, in any order', async () => {
+    // The second part is 6,000, and 2,500 of it are refunded.
+    const parts: readonly Event[] = [...twoParts, part(3, 500), tie(3, 500), partRefund];
+    await fc.assert(
+      fc.asyncProperty(fc.shuffledSubarray([...parts], { minLength: parts.length }), async (order) => {
+        const shop = await newShop();
+        expect(await sumsAfter(order, shop)).toEqual({ net: 1_600, revenue: 8_000 });
+        const refunded = await api.sql`
+          select p.amount_minor, p.earned_cents, p.reversed_cents from payments p
+           where p.app_id = ${shop.app.appId} order by p.amount_minor desc`;
+        expect(refunded).toEqual([
+          { amountMinor: 6_000, earnedCents: 1_200, reversedCents: 500 },
+          { amountMinor: 4_000, earnedCents: 800, reversedCents: 0 },
+          { amountMinor: 500, earnedCents: 100, reversedCents: 0 },
+        ]);
+        expect(await sumsAfter([whole({ amount: 10_500 })], shop)).toEqual({ net: 1_600, revenue: 8_000 });
+      }),
+      cases(6, 200),
+    );
+  });
+
+  test('a part that an earlier version corrected beside another one stays corrected until the invoice is reported', async () => {
+    const shop = await newShop();
+    const { appId } = shop.app;
+    await sumsAfter(twoParts, shop);
+    await api.sql`
+      update payments set recheck_since = now(), version = version + 1,
+             duplicate_of = (select id from payments where app_id = ${appId} and amount_minor = 4000)
+       where app_id = ${appId} and amount_minor = 6000`;
+    await activities.convertPage(null);
+    expect(await sumsAfter([], shop)).toEqual({ net: 800, revenue: 4_000 });
+    expect(await sumsAfter([partRefund], shop)).toEqual({ net: 300, revenue: 1_500 });
+    expect(await sumsAfter([whole()], shop)).toEqual({ net: 1_500, revenue: 7_500 });
+  });
+
+  // @promise one-invoice-one-earning
   test('a part that earned before its creator was paused keeps its terms in the earning of the invoice', async () => {
     const shop = await newShop();
     const { appId, key } = shop.app;

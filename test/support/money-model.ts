@@ -221,16 +221,15 @@ export class MoneyModel {
     return this.#left({ creator, base, earned }, payment.ref, BigInt(payment.minor));
   }
 
-  /** One invoice has one earning, on what was paid in all: on its own amount, or as long as it is unknown on its parts. */
+  /** One invoice has one earning, on what was paid in all. As long as it is unknown, each of its parts is a payment. */
   #booksOfParts(ref: string): Books {
     const rows = this.#rowsOf(ref);
     const attributed = rows.find(({ creator }) => creator !== null);
     if (attributed?.creator == null) return rows.length === 1 ? NOTHING : { ...NOTHING, earned: null };
     const { creator } = attributed;
     const { currency, at } = attributed.payment;
-    const invoice = rows.find(({ payment }) => payment.share === 'whole');
-    const paid = invoice === undefined ? rows : [invoice];
-    const whole = paid.reduce((sum, { payment }) => sum + BigInt(payment.minor), 0n);
+    const paid = rows.find(({ payment }) => payment.share === 'whole') ?? attributed;
+    const whole = BigInt(paid.payment.minor);
     const base = divided(...this.#toUsd(whole, currency, at));
     const books = this.#left({ creator, base, earned: this.#earn(creator, base) }, ref, whole);
     return rows.length === 1 ? books : { ...books, earned: null };
@@ -253,12 +252,18 @@ export class MoneyModel {
     return terms === undefined || terms.isPaused ? 0n : divided(base * BigInt(terms.rateBps), 10_000n);
   }
 
+  /** Whether money was reported under a reference, or it is an alias. An unknown invoice does not tie its parts together. */
+  #isKnown(ref: string): boolean {
+    return this.#rows.has(ref) || this.#same.some(([, alias]) => alias === ref);
+  }
+
   /** All references of the payment that has this one. */
   #namesOf(ref: string): ReadonlySet<string> {
     const names = new Set([ref]);
+    const ties = this.#same.filter(([one]) => this.#isKnown(one));
     for (let size = 0; size !== names.size;) {
       size = names.size;
-      for (const [a, b] of this.#same) {
+      for (const [a, b] of ties) {
         if (names.has(a)) names.add(b);
         if (names.has(b)) names.add(a);
       }

@@ -201,6 +201,8 @@ const anySaleOfParts = (length: { readonly minLength: number; readonly maxLength
     /** Whether a later event of the subscription names the user. */
     isLinked: fc.boolean(),
     takes: fc.array(fc.record({ take: anyTake, part: fc.nat() }), { maxLength: 3 }),
+    /** Whether a part is never paid, so that Stripe never reports the invoice as paid. */
+    isOpen: fc.constantFrom(false, false, false, true),
     /** What arrives after everything else but refunds and disputes. */
     late: fc.constantFrom(null, null, 'invoice' as const, 'part' as const, 'tie' as const),
   });

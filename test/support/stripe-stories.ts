@@ -177,20 +177,22 @@ export function splitStory(sale: SplitSale, { name, userId, now }: SaleContext):
     share: 'part' | 'whole',
     keys: readonly string[] = [],
   ) => ({ payment: { ref, minor: amount, currency, at, users, keys, customers: [], share } });
-  story.add(
-    (ids) =>
-      stripeInvoicePaid({
-        ...ids,
-        invoiceId,
-        amount: minor,
-        currency,
-        userId: sale.invoiceNames ? user : null,
-        subscriptionId: key,
-        customerId: `cus_${name}`,
-      }),
-    payment(invoiceId, minor, sale.invoiceNames ? [user] : [], 'whole', [key]),
-    placeOf('invoice'),
-  );
+  if (!sale.isOpen) {
+    story.add(
+      (ids) =>
+        stripeInvoicePaid({
+          ...ids,
+          invoiceId,
+          amount: minor,
+          currency,
+          userId: sale.invoiceNames ? user : null,
+          subscriptionId: key,
+          customerId: `cus_${name}`,
+        }),
+      payment(invoiceId, minor, sale.invoiceNames ? [user] : [], 'whole', [key]),
+      placeOf('invoice'),
+    );
+  }
   if (sale.isLinked) {
     story.add(
       (ids) => stripeSubscription({ ...ids, subscriptionId: key, customerId: `cus_${name}`, userId: user }),
