@@ -1,4 +1,5 @@
-// Plays the scenarios against an SDK in another process, such as a JVM (see remote.mjs): node play-remote.mjs ABILITY,ABILITY
+// Plays the scenarios, and the stories of the second server, against an SDK in another process, such as a JVM (see remote.mjs):
+// node play-remote.mjs ABILITY,ABILITY
 // The greeting is { names, total }. The other process answers these calls:
 //   begin({ host, options, store, storage, now })  a new device; the clock stands at `now`
 //   start()                  starts the SDK; the result is that of the call
@@ -12,21 +13,31 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isPlayable, play, readScenarios, START } from './play.mjs';
 import { serve } from './remote.mjs';
 import { startServer } from './server.mjs';
+import { playStory, STORIES } from './stories.mjs';
+import { startWireServer } from './wire-server.mjs';
 
 const abilities = (process.argv[2] ?? '').split(',');
-const all = readScenarios();
-const scenarios = new Map(
-  all.filter((scenario) => isPlayable(scenario, abilities)).map((scenario) => [scenario.name, scenario]),
+const [server, wireServer] = await Promise.all([startServer(), startWireServer()]);
+const all = [
+  ...readScenarios().map((scenario) => ({ ...scenario, on: server, begin: play })),
+  ...STORIES.map((story) => ({ ...story, on: wireServer, begin: playStory })),
+];
+const playable = new Map(
+  all.filter((entry) => isPlayable(entry, abilities)).map((entry) => [entry.name, entry]),
 );
-const server = await startServer();
 
-function createDriver(remote) {
+function createDriver(remote, { state }) {
   const settled = async () => {
     for (let quiet = 0; quiet < 3;) {
       const { tasks, requests } = await remote('moving');
-      quiet = tasks === 0 && requests === server.state().held ? quiet + 1 : 0;
+      quiet = tasks === 0 && requests === state().held ? quiet + 1 : 0;
       if (quiet === 0) await delay(1);
     }
+  };
+  /** Ends the process, whose requests the server no longer holds then. */
+  const end = async () => {
+    await remote('restart');
+    while (state().held > 0) await delay(1);
   };
   const call = (name, ...given) =>
     remote('call', name, name === 'identify' ? [given[0], given[1]?.signature ?? null] : given);
@@ -47,17 +58,19 @@ function createDriver(remote) {
       }
     },
     clock: (ms) => remote('shift', ms),
-    restart: () => remote('restart'),
+    restart: end,
     storage: (mode) => remote('storage', mode),
     event: (name) => remote('event', name),
     stored: () => remote('stored'),
     warnings: () => remote('warnings'),
     settled,
-    end: () => remote('restart'),
+    end,
   };
 }
 
-await serve({ names: [...scenarios.keys()], total: all.length }, (name, remote) =>
-  play(scenarios.get(name), { server, driver: createDriver(remote) }),
-);
+await serve({ names: [...playable.keys()], total: all.length }, (name, remote) => {
+  const entry = playable.get(name);
+  return entry.begin(entry, { server: entry.on, driver: createDriver(remote, entry.on) });
+});
 server.close();
+await wireServer.close();
