@@ -6,9 +6,6 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What the Swift SDK can do beyond the rules for every SDK.
-let abilities: Set = ["start", "online", "foreground", "asyncStorage", "deferredOnByDefault"]
-
 /// A file whose failures the test decides.
 final class TestStorage: TributaryStorage {
     struct Refused: Error {}
@@ -56,12 +53,9 @@ final class TestStorage: TributaryStorage {
     }
 }
 
-/// Connects the scenarios to the public API. Requests, files and threads are real; the clock, the timers, the randomness
-/// and the ids are not.
+/// Connects the scenarios and the stories to the public API. Requests, files and threads are real; the clock, the timers, the
+/// randomness and the ids are not.
 final class Driver: Sendable {
-    /// The clock of the device at the beginning of each scenario: 2026-01-01.
-    static let start = 1_767_225_600_000
-
     private struct Shared: Sendable {
         /// Counts the processes: an answer to an earlier one is not delivered.
         var process = 0
@@ -72,35 +66,35 @@ final class Driver: Sendable {
         var cancels: [Cancel] = []
     }
 
-    let clock = FakeClock(Driver.start)
-    private let server: ScriptedServer
+    let clock: FakeClock
     private let options: Json
     private let host: String
     private let folder: URL
     private let storage: TestStorage
     private let shared = Locked(Shared())
 
-    init(server: ScriptedServer, host: String, options: Json, store: String?, storageMode: String) throws {
-        self.server = server
-        self.options = options
-        self.host = host
+    /// A new device, as `play-remote.mjs` describes it.
+    init(_ settings: Json) throws {
+        clock = FakeClock(settings["now"]?.int ?? 0)
+        options = settings["options"] ?? .object([:])
+        host = settings["host"]?.string ?? ""
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("tributary-\(UUID())", isDirectory: true)
         storage = TestStorage(folder: folder)
-        if let store { try storage.store(store) }
-        storage.set(mode: storageMode)
+        if let store = settings["store"]?.string { try storage.store(store) }
+        storage.set(mode: settings["storage"]?.string ?? "ok")
         beginProcess()
     }
 
     /// Ends the process and deletes its files.
-    func end() async throws {
+    func end() {
         storage.set(mode: "ok")
-        try await restart()
+        restart()
         try? FileManager.default.removeItem(at: folder)
     }
 
-    func start(_ url: String?) -> Bool {
+    func start() -> Bool {
         let isThrowing = options["throwingCallbacks"] == .bool(true)
-        let result = Tributary.start(
+        return Tributary.start(
             apiKey: options["apiKey"]?.string ?? "pk_live_test",
             options: TributaryOptions(
                 apiBaseUrl: host,
@@ -117,16 +111,10 @@ final class Driver: Sendable {
                 onAttribution: { _ in
                     if isThrowing { Tributary.attribute(url: URL(string: "https://x.test")!) }
                 }))
-        if let url = url.flatMap(URL.init(string:)) { Tributary.attribute(url: url) }
-        return result
-    }
-
-    func advance(_ ms: Int) async throws {
-        try await clock.advance(ms) { try await settled() }
     }
 
     /// Ends the process; the storage stays.
-    func restart() async throws {
+    func restart() {
         Tributary.current.withLock { $0 }.client?.drain()
         let cancels = shared.withLock { shared in
             shared.process += 1
@@ -137,7 +125,6 @@ final class Driver: Sendable {
         }
         for cancel in cancels { cancel() }
         clock.clear()
-        while try await server.held() > 0 { try await pause() }
         beginProcess()
     }
 
@@ -161,25 +148,15 @@ final class Driver: Sendable {
 
     var warnings: Int { shared.withLock { $0.lines.count } }
 
-    /// Returns when nothing moves but the requests that the server holds.
-    func settled() async throws {
-        var quiet = 0
-        while quiet < 2 {
-            if storage.isStuck {
-                for _ in 0..<20 { try await pause() }
-            } else {
-                // An answer queues the next request, which queues nothing.
-                for _ in 0..<3 { Tributary.current.withLock { $0 }.client?.drain() }
-            }
-            let inFlight = shared.withLock { $0.inFlight }
-            let held = inFlight == 0 ? 0 : try await server.held()
-            quiet = inFlight == held ? quiet + 1 : 0
-            if quiet == 0 { try await pause() }
+    /// Returns how many requests are under way, when the SDK has done what it had to do before.
+    func moving() -> Int {
+        if storage.isStuck {
+            usleep(10_000)
+        } else {
+            // An answer queues the next request, which queues nothing.
+            for _ in 0..<3 { Tributary.current.withLock { $0 }.client?.drain() }
         }
-    }
-
-    func pause() async throws {
-        try await Task.sleep(nanoseconds: 500_000)
+        return shared.withLock { $0.inFlight }
     }
 
     private func beginProcess() {

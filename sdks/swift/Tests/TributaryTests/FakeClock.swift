@@ -37,28 +37,32 @@ final class FakeClock: Sendable {
         shared.withLock { $0.now += ms }
     }
 
-    /// Runs the timers of the next `ms` in order; `settle` runs after each.
-    func advance(_ ms: Int, settle: () async throws -> Void) async throws {
-        let end = shared.withLock { $0.elapsed + ms }
-        while let due = takeNext(until: end) {
-            due.run()
-            try await settle()
+    /// Moves to the next timer within this time, or by all of it, and runs that timer.
+    func tick(_ ms: Int) -> (elapsed: Int, ran: Bool) {
+        let (step, run) = shared.withLock { shared in
+            let end = shared.elapsed + ms
+            let next = shared.timers.filter { $0.at <= end }.min { ($0.at, $0.id) < ($1.at, $1.id) }
+            let step = (next?.at ?? end) - shared.elapsed
+            shared.now += step
+            shared.elapsed += step
+            if let next { shared.timers.removeAll { $0.id == next.id } }
+            return (step, next?.run)
+        }
+        run?()
+        return (step, run != nil)
+    }
+
+    /// Runs the timers of the next `ms` in order.
+    func advance(_ ms: Int) {
+        var left = ms
+        while true {
+            let (elapsed, ran) = tick(left)
+            if !ran { return }
+            left -= elapsed
         }
     }
 
     func clear() {
         shared.withLock { $0.timers = [] }
-    }
-
-    /// Moves the clock to the next timer that is due by `end` and returns it, or moves it to `end`.
-    private func takeNext(until end: Int) -> Timer? {
-        shared.withLock { shared in
-            let next = shared.timers.filter { $0.at <= end }.min { ($0.at, $0.id) < ($1.at, $1.id) }
-            let to = next?.at ?? end
-            shared.now += to - shared.elapsed
-            shared.elapsed = to
-            if let next { shared.timers.removeAll { $0.id == next.id } }
-            return next
-        }
     }
 }

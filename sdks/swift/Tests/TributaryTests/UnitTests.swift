@@ -238,7 +238,7 @@ final class SdkTests: XCTestCase {
         for isOn in [true, false] {
             let (answers, clock) = (Answers(), FakeClock(0))
             XCTAssertTrue(start(answers, clock: clock, options: isOn ? .init() : .init(deferredMatch: false)))
-            try await clock.advance(2000) {}
+            clock.advance(2000)
             Tributary.current.withLock { $0 }.client?.drain()
             XCTAssertEqual(answers.requests.withLock { $0.count }, isOn ? 1 : 0)
         }
