@@ -14,4 +14,8 @@ const project = (platform) => ({
   transform: { '\\.(js|tsx?)$': ['babel-jest', { presets: ['module:@react-native/babel-preset'] }] },
 });
 
-module.exports = { projects: [project('ios'), project('android')] };
+module.exports = {
+  projects: [project('ios'), project('android')],
+  // The first test of a file compiles React Native. One that ran out of time would go on beside the next one.
+  testTimeout: 60_000,
+};

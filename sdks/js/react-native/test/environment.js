@@ -6,7 +6,7 @@ const CONFORMANCE = '../../../conformance';
 module.exports = class extends ReactNativeEnvironment {
   async setup() {
     await super.setup();
-    const modules = ['play', 'server', 'fake-clock', 'service'];
+    const modules = ['play', 'server', 'stories', 'wire-server', 'fake-clock', 'service'];
     const loaded = await Promise.all(modules.map((name) => import(`${CONFORMANCE}/${name}.mjs`)));
     this.global.kit = { ...Object.assign({}, ...loaded), fetch, setTimeout, clearTimeout };
   }
