@@ -1,5 +1,6 @@
 // Stories of bad days, told from SPEC.md alone, for the second scripted server (wire-server.mjs). `play` gets the driver of
-// play.mjs as `sdk` and the server as `service`. After each story the server must have seen no forbidden request.
+// play.mjs as `sdk` and the server as `service`. After each story the server must have seen no forbidden request. A story has the
+// `needs` and `options` of scenarios.
 import assert from 'node:assert/strict';
 
 const START = Date.UTC(2026, 0, 1);
@@ -85,10 +86,14 @@ const RETRY_AFTER = {
 };
 
 const stories = [];
-const story = (name, play, needs = []) => stories.push({ name: `second server: ${name}`, needs, play });
+const story = (name, play, needs = [], options = {}) =>
+  stories.push({ name: `second server: ${name}`, needs, options, play });
 const tokens = (service) => service.requests().filter(({ body }) => body.claimToken === TOKEN).length;
 const kinds = (service) =>
-  service.requests().map(({ body }) => body.customerUserId ?? body.affiliateCode ?? 'token');
+  service
+    .requests()
+    .map(({ body }) => body.customerUserId ?? body.affiliateCode ?? (body.deferred ? 'deferred' : 'token'));
+const devices = (service) => new Set(service.requests().map(({ body }) => body.deviceId)).size;
 
 for (const [name, answer] of Object.entries(NO_ANSWERS))
   story(`after ${name} the same is sent again`, async ({ sdk, service }) => {
@@ -277,14 +282,244 @@ story('a wrong clock is corrected once, by the Date of the refusal', async ({ sd
   assert.ok(Math.abs(times[1] - (START - 240 * HOUR)) <= SECOND, String(times[1]));
 });
 
+story('a user whose signature is refused is dropped, and the next one is not', async ({ sdk, service }) => {
+  service.script({ status: 401, body: { code: 'invalid_signature' } });
+  await sdk.start();
+  assert.equal(await sdk.call('identify', 'user-1', { signature: 'wrong' }), false);
+  assert.equal(await sdk.call('identify', 'user-2', { signature: 'right' }), true);
+  await sdk.advance(HOUR);
+  assert.deepEqual(
+    service.requests().map(({ body }) => body.signature),
+    ['wrong', 'right'],
+  );
+  assert.equal(await sdk.call('attributedAffiliateId'), 'affiliate-1');
+});
+
+story('an affiliate that is no text is none, and the attribution counts', async ({ sdk, service }) => {
+  service.script({ body: { attributionId: 'attribution-1', affiliateId: 7 } });
+  await sdk.start(LINK);
+  await sdk.advance(HOUR);
+  assert.deepEqual(kinds(service), ['token']);
+  assert.equal(await sdk.call('attributedAffiliateId'), null);
+});
+
+story(
+  'of an address only via and claim_token are read, and one request has both',
+  async ({ sdk, service }) => {
+    await sdk.start('https://shop.test/?code=secret&ref=friend&state=1#via=hash');
+    await sdk.call('attribute', 'https://shop.test/?claim_token=&via=');
+    await sdk.call('attribute', 'https://shop.test/?claim_token=not-a-uuid');
+    await sdk.settle();
+    assert.deepEqual(service.requests(), []);
+    assert.equal(await sdk.call('attribute', `${LINK}&via=Spring%20Sale&via=second&code=secret`), true);
+    const [{ body }] = service.requests();
+    assert.deepEqual([body.claimToken, body.affiliateCode], [TOKEN, 'Spring Sale']);
+    assert.equal(service.requests().length, 1);
+  },
+);
+
+story('what has waited more than 90 days is dropped', async ({ sdk, service }) => {
+  await service.down();
+  await sdk.start(LINK);
+  await sdk.settle();
+  await sdk.call('identify', 'user-1');
+  await sdk.clock(91 * 24 * HOUR);
+  await sdk.restart();
+  await service.up();
+  await sdk.start();
+  await sdk.advance(60 * SECOND);
+  assert.equal(await sdk.call('applyCode', 'new'), true);
+  assert.deepEqual(kinds(service), ['new']);
+});
+
+story(
+  'calls before the start are sent after it, codes first',
+  async ({ sdk, service }) => {
+    assert.equal(await sdk.call('identify', 'user-1'), false);
+    assert.equal(await sdk.call('applyCode', 'spring'), false);
+    assert.deepEqual(service.requests(), []);
+    await sdk.start();
+    await sdk.settle();
+    await sdk.start();
+    await sdk.settle();
+    assert.deepEqual(kinds(service), ['spring', 'user-1']);
+  },
+  ['start'],
+);
+
+story(
+  'while the consent is undecided nothing is sent or stored, and then everything is sent',
+  async ({ sdk, service }) => {
+    await sdk.call('setEnabled', false);
+    await sdk.start(LINK);
+    assert.equal(await sdk.call('identify', 'user-1'), false);
+    await sdk.advance(HOUR);
+    assert.deepEqual(service.requests(), []);
+    assert.doesNotMatch(await sdk.stored(), new RegExp(`${TOKEN}|user-1|affiliate-1`));
+    await sdk.call('setEnabled', true);
+    await sdk.settle();
+    assert.deepEqual(kinds(service), ['token', 'user-1']);
+    assert.equal(devices(service), 1);
+    assert.equal(service.requests()[0].body.firstOpenAt, START);
+  },
+  ['start'],
+);
+
+story(
+  'a refusal after an undecided consent deletes what waits, and a later consent begins anew',
+  async ({ sdk, service }) => {
+    await sdk.call('setEnabled', false);
+    await sdk.start(LINK);
+    await sdk.call('identify', 'user-1');
+    await sdk.call('setEnabled', false);
+    await sdk.settle();
+    await sdk.restart();
+    await sdk.start();
+    await sdk.call('setEnabled', true);
+    await sdk.advance(HOUR);
+    assert.deepEqual(service.requests(), []);
+    assert.equal(await sdk.call('applyCode', 'spring'), true);
+    assert.equal(service.requests()[0].body.firstOpenAt, START);
+  },
+  ['start'],
+);
+
+story(
+  'after a reset the next person is another device, and sends nothing of the first',
+  async ({ sdk, service }) => {
+    await sdk.start(LINK);
+    await sdk.settle();
+    assert.equal(await sdk.call('identify', 'user-1'), true);
+    await sdk.call('reset');
+    assert.equal(await sdk.call('identify', 'user-2'), true);
+    // A process that ends before an answer is stored sends the user again.
+    await sdk.settle();
+    await sdk.restart();
+    await sdk.start();
+    await sdk.settle();
+    assert.deepEqual(kinds(service), ['token', 'user-1', 'user-2']);
+    assert.equal(devices(service), 2);
+  },
+  ['start'],
+);
+
+for (const event of ['online', 'foreground']) {
+  story(
+    `the event "${event}" tries at once, but not within five seconds after a failure`,
+    async ({ sdk, service }) => {
+      service.script({ status: 503 }, { status: 503 }, { status: 503 }, { status: 503 });
+      await sdk.start(LINK);
+      await sdk.settle();
+      for (const wait of [1, 2, 4]) await sdk.advance(wait * SECOND);
+      assert.equal(tokens(service), 4);
+      // The next try is eight seconds away.
+      await sdk.advance(4 * SECOND);
+      await sdk.event(event);
+      await sdk.settle();
+      assert.equal(tokens(service), 4, 'four seconds after the failure');
+      await sdk.advance(SECOND);
+      await sdk.event(event);
+      await sdk.settle();
+      assert.equal(tokens(service), 5, 'five seconds after the failure');
+    },
+    [event],
+  );
+
+  story(
+    `the event "${event}" does not shorten a Retry-After`,
+    async ({ sdk, service }) => {
+      service.script({ status: 503, headers: { 'retry-after': '60' } });
+      await sdk.start(LINK);
+      await sdk.settle();
+      await sdk.advance(59 * SECOND);
+      await sdk.event(event);
+      await sdk.settle();
+      assert.equal(tokens(service), 1);
+      await sdk.advance(31 * SECOND);
+      assert.equal(tokens(service), 2);
+    },
+    [event],
+  );
+}
+
+const NO_MATCH = { status: 404, body: { code: 'no_attributable_click' } };
+/** The option is not given. */
+const DEFAULT = { deferredMatch: null };
+
+story(
+  'a first open without a referral is matched once, after two seconds, and the user waits for it',
+  async ({ sdk, service }) => {
+    service.script({ status: 503 }, NO_MATCH);
+    await sdk.start();
+    void sdk.call('identify', 'user-1');
+    await sdk.advance(2 * SECOND - 1);
+    assert.deepEqual(service.requests(), []);
+    await sdk.advance(1);
+    assert.deepEqual(kinds(service), ['deferred']);
+    await sdk.advance(60 * SECOND);
+    assert.deepEqual(kinds(service), ['deferred', 'deferred', 'user-1']);
+    await sdk.call('reset');
+    await sdk.restart();
+    await sdk.start();
+    await sdk.advance(HOUR);
+    assert.equal(service.requests().length, 3);
+  },
+  ['deferredOnByDefault'],
+  DEFAULT,
+);
+
+story(
+  'an app that was opened by a link asks for no match',
+  async ({ sdk, service }) => {
+    service.script({ status: 503 });
+    await sdk.start(LINK);
+    await sdk.advance(HOUR);
+    await sdk.restart();
+    await sdk.start();
+    await sdk.advance(HOUR);
+    assert.deepEqual(kinds(service), ['token', 'token']);
+  },
+  ['deferredOnByDefault'],
+  DEFAULT,
+);
+
+story(
+  'a match that was not answered is not asked for a day after the first open',
+  async ({ sdk, service }) => {
+    await service.down();
+    await sdk.start();
+    await sdk.advance(60 * SECOND);
+    await sdk.clock(24 * HOUR);
+    await sdk.restart();
+    await service.up();
+    await sdk.start();
+    assert.equal(await sdk.call('identify', 'user-1'), true);
+    await sdk.advance(HOUR);
+    assert.deepEqual(kinds(service), ['user-1']);
+  },
+  ['deferredOnByDefault'],
+  DEFAULT,
+);
+
+story(
+  'where the match is off, a first open asks for none',
+  async ({ sdk, service }) => {
+    await sdk.start();
+    await sdk.advance(HOUR);
+    assert.deepEqual(service.requests(), []);
+  },
+  ['deferredOffByDefault'],
+  DEFAULT,
+);
+
 /** All stories; they have `name` and `needs` as scenarios do. */
 export const STORIES = stories;
 
 /** Plays a story with a driver of play.mjs that was made for this server. */
-export async function playStory({ play }, { server: service, driver }) {
+export async function playStory({ play, options }, { server: service, driver }) {
   const held = () => service.state().held;
   service.begin(KEY);
-  await driver.begin({ host: service.url, options: { apiKey: KEY }, store: null, storage: 'ok' });
+  await driver.begin({ host: service.url, options: { apiKey: KEY, ...options }, store: null, storage: 'ok' });
   const sdk = {
     ...driver,
     start: (url = null) => {
