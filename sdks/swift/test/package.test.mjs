@@ -6,6 +6,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { startWireServer } from '../../conformance/wire-server.mjs';
 import { withSwift } from './swift.mjs';
 
 const PACKAGE = fileURLToPath(new URL('../', import.meta.url));
@@ -89,17 +90,62 @@ test('the release has the version and the host of all SDKs', async () => {
   assert.equal(stated('host'), (await read('../../HOST')).trim());
 });
 
-test('a release has the host of its owner and builds', async () => {
-  const folder = `${FOLDER}/packages`;
-  const host = 'https://tributary.example.com';
-  const script = fileURLToPath(new URL('../../release.sh', import.meta.url));
-  await run(script, [host, PACKAGE + folder, 'swift']);
-  const released = `${folder}/tributary-swift`;
-  assert.ok(
-    (await readFile(`${PACKAGE}${released}/Sources/Tributary/Release.swift`, 'utf8')).includes(`"${host}"`),
-  );
-  const { code, output } = await withSwift(['swift', 'build', '--package-path', released, '--jobs', '2']);
-  assert.equal(code, 0, output);
+test('an empty package gets the release by a git URL and a version, builds and reports to its service', async () => {
+  const service = await startWireServer();
+  const folder = `${PACKAGE}.build/installed`;
+  try {
+    await rm(folder, { recursive: true, force: true });
+    service.begin('pk_live_installed');
+    const script = fileURLToPath(new URL('../../release.sh', import.meta.url));
+    await run(script, [service.url, folder, 'swift']);
+    const version = (await read('../../VERSION')).trim();
+    const [dependency] = (await read('../README.md')).match(/\.package\(url: .*\)/);
+    await mkdir(`${folder}/app/Sources/app`, { recursive: true });
+    await writeFile(
+      `${folder}/app/Package.swift`,
+      `// swift-tools-version: 6.0
+import PackageDescription
+
+let package = Package(
+    name: "app",
+    platforms: [.iOS(.v15), .macOS(.v12)],
+    dependencies: [${dependency.replace(/"https[^"]*"/, `"file://${folder}/tributary-swift"`)}],
+    targets: [
+        .executableTarget(name: "app", dependencies: [.product(name: "Tributary", package: "tributary-swift")])
+    ]
+)
+`,
+    );
+    await writeFile(
+      `${folder}/app/Sources/app/App.swift`,
+      `import Tributary
+
+@main
+struct App {
+    static func main() async {
+        print("Start: \\(Tributary.start(apiKey: "pk_live_installed"))")
+        print("Code: \\(await Tributary.applyCode("spring-video"))")
+        print("Sign up: \\(await Tributary.identify(userId: "user-swift"))")
+        print("Affiliate: \\(Tributary.attributedAffiliateId() ?? "none")")
+    }
+}
+`,
+    );
+    const { code, output } = await withSwift(
+      ['swift', 'run', '--package-path', `${folder}/app`, '--jobs', '2'],
+      { XDG_DATA_HOME: `${folder}/data` },
+    );
+    assert.equal(code, 0, output);
+    assert.ok(output.includes('Start: true\nCode: true\nSign up: true\nAffiliate: affiliate-1\n'), output);
+    assert.deepEqual(
+      service.requests().map(({ body }) => body.sdk),
+      [`ios/${version}`, `ios/${version}`],
+    );
+    assert.deepEqual(service.problems(), []);
+  } finally {
+    await service.close();
+    await rm(folder, { recursive: true, force: true });
+  }
 });
 
 test('the package depends on nothing', async () => {
