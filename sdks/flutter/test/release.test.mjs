@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -47,4 +47,40 @@ test('the iOS side of a release contains the Swift SDK with the host, and depend
     await read(`${sources}/tributary_flutter/TributaryFlutterPlugin.swift`),
     /^import Tributary$/m,
   );
+});
+
+test('a release has the files of the plugin and no others', async () => {
+  const files = await readdir(released, { recursive: true, withFileTypes: true });
+  const kotlin = 'android/src/main/kotlin/dev/tributary/flutter/TributaryFlutterPlugin.kt';
+  const swift = 'ios/tributary_flutter/Sources';
+  const own = files
+    .filter((file) => file.isFile())
+    .map((file) => relative(released, join(file.parentPath ?? file.path, file.name)))
+    .filter((file) => !file.startsWith(`${swift}/Tributary/`));
+  assert.deepEqual(
+    own.toSorted(),
+    [
+      ...['pubspec.yaml', 'README.md', 'LICENSE', 'CHANGELOG.md', 'lib/tributary_flutter.dart'],
+      ...['example/lib/main.dart', 'android/build.gradle.kts', 'android/settings.gradle.kts'],
+      ...['android/src/main/AndroidManifest.xml', kotlin, 'ios/tributary_flutter/Package.swift'],
+      `${swift}/tributary_flutter/TributaryFlutterPlugin.swift`,
+    ].toSorted(),
+  );
+});
+
+// Flutter's tools find the native sides by these names, and say at the build of an app that a side is missing.
+test('the native sides of a release are where its pubspec.yaml says', async () => {
+  const pubspec = await read('pubspec.yaml');
+  const [, name] = /^name: (\w+)$/m.exec(pubspec);
+  const [, android, androidClass] = /android:\n +package: (\S+)\n +pluginClass: (\w+)/.exec(pubspec);
+  const [, iosClass] = /ios:\n +pluginClass: (\w+)/.exec(pubspec);
+  const kotlin = await read(`android/src/main/kotlin/${android.replaceAll('.', '/')}/${androidClass}.kt`);
+  assert.match(kotlin, new RegExp(`^package ${android}$[\\s\\S]*class ${androidClass} : FlutterPlugin`, 'm'));
+  assert.ok((await read('android/build.gradle.kts')).includes(`namespace = "${android}"`));
+  const manifest = await read(`ios/${name}/Package.swift`);
+  assert.ok(manifest.includes(`name: "${name}"`));
+  assert.ok(manifest.includes(`.library(name: "${name.replaceAll('_', '-')}"`));
+  const swift = await read(`ios/${name}/Sources/${name}/${iosClass}.swift`);
+  assert.match(swift, new RegExp(`public final class ${iosClass}: NSObject, FlutterPlugin`));
+  assert.match(await read(`lib/${name}.dart`), /^library;$/m);
 });

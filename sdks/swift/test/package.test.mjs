@@ -148,6 +148,23 @@ struct App {
   }
 });
 
+test('Swift reads the manifest of the iOS side of a Flutter release', async () => {
+  const folder = `${PACKAGE}.build/flutter`;
+  try {
+    const script = fileURLToPath(new URL('../../release.sh', import.meta.url));
+    await run(script, ['https://tributary.example.com', folder, 'flutter']);
+    const { code, output } = await withSwift([
+      ...['swift', 'package', '--package-path', `${folder}/tributary_flutter/ios/tributary_flutter`],
+      'describe',
+    ]);
+    assert.equal(code, 0, output);
+    assert.match(output, /Name: tributary-flutter\n/);
+    assert.match(output, /Name: Tributary\n/);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
 test('the package depends on nothing', async () => {
   const manifest = await read('../Package.swift');
   assert.doesNotMatch(manifest, /\.package\(/);
