@@ -27,6 +27,17 @@ const NO_ANSWERS = {
   'a 200 with a list': { body: '[{"attributionId":"a"}]' },
   'a 200 with a text': { body: '"attributionId"' },
   'a 200 without attributionId': { body: { affiliateId: 'affiliate-1' } },
+  'a 200 whose attributionId is a number': { body: { ...ATTRIBUTED, attributionId: 1 } },
+  'a 200 of 100,000 lists in each other': { body: '['.repeat(100_000) + ']'.repeat(100_000) },
+  'a 200 of 100,000 objects in each other': {
+    body: `${'{"a":'.repeat(100_000)}null${'}'.repeat(100_000)}`,
+  },
+  'a 200 with bytes that are no text': {
+    raw: Buffer.concat([
+      Buffer.from(`${raw('HTTP/1.1 200 OK')}\r\n\r\n{"attributionId":"`),
+      Buffer.of(0xc3, 0x28, 0xff),
+    ]),
+  },
   'a 201': { status: 201, body: ATTRIBUTED },
   'a 204': { status: 204, body: '' },
   'a 302': redirect(302),
@@ -52,6 +63,10 @@ const ANSWERS = {
       .join('')}0\r\n\r\n`,
   },
   'without a length': { raw: `${raw('HTTP/1.0 200 OK')}\r\n\r\n${JSON.stringify(ATTRIBUTED)}` },
+  'with escapes, spaces and strange numbers': {
+    body: ` {\n"attributionId" : "\\u0061\\ud83e\\udd8a\\/", "affiliateId":"affiliate\\u002d1",
+      "future":[0,-0.0,1E+2,12345678901234567890123,-1.5e-320] }\r\n`,
+  },
   'with unknown fields': { body: { ...ATTRIBUTED, future: { deep: [1, { two: null }] } } },
 };
 
@@ -230,6 +245,19 @@ story('a user id is sent exactly as given', async ({ sdk, service }) => {
   for (const user of users) assert.equal(await sdk.call('identify', user), true);
   assert.deepEqual(kinds(service), users);
 });
+
+story(
+  'a user id that is too long or empty is not sent, and one of 512 characters is',
+  async ({ sdk, service }) => {
+    await sdk.start();
+    const fox = '\u{1F98A}';
+    for (const user of ['', `${fox.repeat(256)}x`, 'x'.repeat(513)])
+      assert.equal(await sdk.call('identify', user), false);
+    await sdk.settle();
+    assert.deepEqual(service.requests(), []);
+    assert.equal(await sdk.call('identify', 'x'.repeat(512)), true);
+  },
+);
 
 story('a code has the time of its entry, and an accepted one is not sent again', async ({ sdk, service }) => {
   service.script({ status: 503 });

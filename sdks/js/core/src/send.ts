@@ -40,7 +40,10 @@ const BAD_SIGNATURE = ['signature_required', 'invalid_signature'];
 
 function parse(text: string): AnswerBody {
   try {
-    return Object(JSON.parse(text)) as AnswerBody;
+    const body = Object(JSON.parse(text)) as AnswerBody;
+    // Throws if it is too deep to be logged.
+    JSON.stringify(body);
+    return body;
   } catch {
     return {};
   }
