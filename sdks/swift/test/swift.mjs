@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 
 const SCRIPT = fileURLToPath(new URL('../with-swift.sh', import.meta.url));
 
-/** How long a command may run, ms. A first build takes about half a minute. */
-const PATIENCE_MS = 300_000;
+/** How long a command may run, ms. A first build takes half a minute, the scenarios and stories as long, and PRoot several times that. */
+const PATIENCE_MS = 600_000;
 
 /** Runs a command in the folder of the package. Returns its exit code, null if it took too long, and what it printed. */
 export async function withSwift(command, environment = {}) {
