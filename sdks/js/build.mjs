@@ -54,17 +54,20 @@ const PACKAGES = {
 /** Builds one file. Small ones are minified: those with a limit. */
 async function buildFile(name, { source, options, limit }, file) {
   const outfile = `${name}/dist/${file}`;
+  // Terser makes a module smaller than a function, so a script becomes one only at the end.
+  const isScript = options.format === 'iife';
   await build({
     absWorkingDir: import.meta.dirname,
     ...{ entryPoints: [`./${name}/src/${source}`], outfile, bundle: true, legalComments: 'none', ...options },
+    ...(isScript && { format: 'esm' }),
     define: { ...define, IS_SHARED: String(name === 'web') },
     ...(limit !== undefined && { mangleProps: INTERNAL, minifySyntax: true }),
   });
   if (limit === undefined) return;
   const { code } = await minify(readFileSync(outfile, 'utf8'), {
-    ...{ ecma: 2020, module: options.format === 'esm', toplevel: true, compress: { passes: 3 } },
+    ...{ ecma: 2020, module: isScript || options.format === 'esm', toplevel: true, compress: { passes: 3 } },
   });
-  writeFileSync(outfile, code);
+  writeFileSync(outfile, isScript ? `(()=>{${code}})();` : code);
   const size = gzipSync(readFileSync(outfile), { level: 9 }).length;
   // The length of a release's own host is not ours, and no page loads what `require` loads.
   const isLimited = host === '' && !file.endsWith('.cjs');

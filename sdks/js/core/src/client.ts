@@ -4,15 +4,7 @@ import { asReferral, referralFrom } from './referral.ts';
 import type { Referral } from './referral.ts';
 import { clockErrorOf, FAILED, isStrange, MISCONFIGURED, OK, send } from './send.ts';
 import type { Answer } from './send.ts';
-import {
-  answerTouch,
-  MAX_WAITING,
-  newState,
-  ONE_DAY_MS,
-  parseState,
-  settleTimes,
-  touchIdentity,
-} from './state.ts';
+import { answerTouch, MAX_WAITING, ONE_DAY_MS, parseState, settleTimes, touchIdentity } from './state.ts';
 import type { State, Touch, User } from './state.ts';
 
 /**
@@ -51,7 +43,7 @@ export interface ClientOptions {
   /** The device id, if the host app assigns it. Otherwise a new one is made and stored. */
   readonly deviceId?: string;
   /** Whether a first open without a referral asks for a deferred match. */
-  readonly deferredMatch: boolean;
+  readonly deferredMatch?: boolean | undefined;
   /** Writes a line that tells the developer what to change. */
   readonly warn: (line: string) => void;
   readonly debug: (line: string) => void;
@@ -126,7 +118,7 @@ export function createClient(
   /** The stored text that `latest` was read from or written to. */
   let latestText = storedText ?? null;
   let latest = parse();
-  let saved: Promise<void> = Promise.resolve();
+  let saved: Promise<void> | undefined;
   let { deferredMatch } = options;
   const halt = (IS_SHARED ? undefined : options.halt) ?? { isMisconfigured: false, notBefore: 0 };
   let failures = 0;
@@ -142,14 +134,23 @@ export function createClient(
 
   function giveUpStorage(): void {
     isStorageUsable = false;
-    debug('The storage failed. The state lives in memory only.');
+    debug('The storage failed.');
   }
 
   function emptyState(enabled: boolean, isDeferredAnswered = false, isUndecided?: boolean): State {
-    const id = enabled || isUndecided ? (options.deviceId ?? platform.newId()) : '';
     return {
-      ...newState(owner, id, platform.now(), enabled, isDeferredAnswered),
+      version: 1,
+      host: owner,
+      enabled,
       ...(isUndecided && { isUndecided }),
+      deviceId: enabled || isUndecided ? (!IS_SHARED && options.deviceId) || platform.newId() : '',
+      firstOpenAt: platform.now(),
+      affiliateId: null,
+      touches: [],
+      users: [],
+      answered: [],
+      isDeferredAnswered,
+      notBefore: 0,
     };
   }
 
@@ -202,7 +203,10 @@ export function createClient(
       } catch {
         giveUpStorage();
       }
-    else saved = saved.then(() => inTime(platform, write())).catch(giveUpStorage);
+    else
+      saved = Promise.resolve(saved)
+        .then(() => inTime(platform, write()))
+        .catch(giveUpStorage);
   }
 
   /** Deletes everything but the consent and whether the deferred match is done. */
@@ -286,6 +290,19 @@ export function createClient(
     return true;
   }
 
+  /** Whether to ask for a deferred match. A state that can't be kept may not be that of a first open. */
+  function isDeferredWanted(): boolean | undefined {
+    return (
+      isStorageUsable &&
+      deferredMatch &&
+      !latest.isDeferredAnswered &&
+      latest.affiliateId === null &&
+      latest.answered.length === 0 &&
+      // A corrected first open is in the time of the service, which the device's clock does not show.
+      (latest.isFirstOpenCorrected || platform.now() - latest.firstOpenAt <= ONE_DAY_MS)
+    );
+  }
+
   /** Returns what to send next, or how long to wait for it in ms, or undefined if there is nothing to send now. */
   function nextJob(): Job | number | undefined {
     const state = read();
@@ -294,15 +311,7 @@ export function createClient(
     if (settleTimes(state, now)) save(state);
     const user = state.users.find(({ status }) => status === 'pending');
     const [touch] = state.touches;
-    // A state that can't be kept may not be that of a first open.
-    const needsDeferred =
-      isStorageUsable &&
-      deferredMatch &&
-      !state.isDeferredAnswered &&
-      state.affiliateId === null &&
-      state.answered.length === 0 &&
-      // A corrected first open is in the time of the service, which the device's clock does not show.
-      (state.isFirstOpenCorrected || now - state.firstOpenAt <= ONE_DAY_MS);
+    const needsDeferred = isDeferredWanted();
     if (!touch && !needsDeferred && !user) return undefined;
     // Devices that received the same time do not come all at once.
     const factor = 1 + platform.random() / 2;
@@ -336,13 +345,10 @@ export function createClient(
         ? { customerUserId: user.id, identifiedAt: user.at, signature: user.signature }
         : {
             firstOpenAt,
-            ...(touch
-              ? {
-                  claimToken: touch.claimToken,
-                  affiliateCode: touch.code,
-                  codeEnteredAt: touch.isEntered ? touch.at : undefined,
-                }
-              : { deferred: true }),
+            claimToken: touch?.claimToken,
+            affiliateCode: touch?.code,
+            codeEnteredAt: touch?.isEntered && touch.at,
+            deferred: !touch || undefined,
           }),
     };
     const answer = await send(platform, `${host}/sdk/${path}`, options.apiKey, body, request);
@@ -354,9 +360,7 @@ export function createClient(
     if (answer.outcome === MISCONFIGURED) {
       // Requests of several clients may be under way.
       if (IS_SHARED || !halt.isMisconfigured)
-        warn(
-          `The service answered ${answer.status}: check apiKey and apiBaseUrl. Nothing is sent until the next start.`,
-        );
+        warn(`The service answered ${answer.status}: check apiKey and apiBaseUrl.`);
       halt.isMisconfigured = true;
       return true;
     }
@@ -433,7 +437,7 @@ export function createClient(
       // It may be an async function, whose rejection would end a Node process.
       await options.onAttribution?.(affiliateId);
     } catch (error) {
-      warn(`onAttribution threw: ${String(error)}`);
+      warn(`onAttribution threw: ${error as string}`);
     }
   }
 
@@ -551,7 +555,7 @@ export function createClient(
       const { touches, users } = read();
       return touches.length > 0 || users.some(({ status }) => status === 'pending');
     },
-    saved: () => saved,
+    saved: () => Promise.resolve(saved),
     idle,
     deliver: () => {
       flush();

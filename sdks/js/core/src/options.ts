@@ -40,11 +40,11 @@ export function readTarget(
     .trim()
     .replace(/\/+$/, '');
   if (!/^https?:\/\/[^/]/.test(host)) {
-    warn('No base address: set apiBaseUrl (https://…). Nothing is sent.');
+    warn('No base address: set apiBaseUrl.');
     return undefined;
   }
   if (!apiKey) {
-    warn('No SDK key: set apiKey (pk_live_…). Nothing is sent.');
+    warn('No SDK key: set apiKey.');
     return undefined;
   }
   return { apiKey, host };

@@ -41,9 +41,8 @@ export function uuid(randomBytes: (bytes: Uint8Array<ArrayBuffer>) => unknown): 
   const bytes = new Uint8Array(31);
   randomBytes(bytes);
   let index = 0;
-  // `x` is any digit, and `y` one from 8 to b.
-  return 'xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx'.replace(/[xy]/g, (place) => {
-    const digit = bytes[index++]! & 15;
-    return (place === 'x' ? digit : (digit & 3) | 8).toString(16);
-  });
+  // A 0 becomes any digit, and the 8 one from 8 to b.
+  return '00000000-0000-4000-8000-000000000000'.replace(/[08]/g, (place) =>
+    (+place | (bytes[index++]! & (place === '8' ? 3 : 15))).toString(16),
+  );
 }

@@ -54,28 +54,6 @@ export const ONE_DAY_MS = DAY_MS;
 /** No clock that shows an earlier time is right: this SDK is younger. */
 const EARLIEST_MS = 1.735e12;
 
-export function newState(
-  host: string,
-  deviceId: string,
-  now: number,
-  enabled: boolean,
-  isDeferredAnswered: boolean,
-): State {
-  return {
-    version: 1,
-    host,
-    enabled,
-    deviceId,
-    firstOpenAt: now,
-    affiliateId: null,
-    touches: [],
-    users: [],
-    answered: [],
-    isDeferredAnswered,
-    notBefore: 0,
-  };
-}
-
 /**
  * Returns the stored state, or undefined if there is none for this host. An opt-out counts for every host; of its state only
  * the consent, `isDeferredAnswered` and `firstOpenAt` may be used.

@@ -42,8 +42,8 @@ const MAX_CALLS = 20;
 const browser: Platform = {
   sdk: `web/${VERSION}`,
   fetch: (url, init) => fetch(url, init),
-  now: () => Date.now(),
-  random: () => Math.random(),
+  now: Date.now,
+  random: Math.random,
   newId: () => uuid((bytes) => crypto.getRandomValues(bytes)),
   after: (ms, run) => {
     const timer = setTimeout(run, ms);
@@ -55,10 +55,8 @@ const browser: Platform = {
 function cleanAddress(): void {
   try {
     const { href, search } = location;
-    const pairs = search.slice(1).split('&');
-    const kept = pairs.filter((pair) => !pair.startsWith('claim_token='));
-    const query = kept.length > 0 ? `?${kept.join('&')}` : '';
-    if (kept.length < pairs.length)
+    const query = search.replace(/(^\?|&)claim_token=[^&]*/g, '').replace(/^&/, '?');
+    if (query !== search)
       history.replaceState(
         history.state,
         '',
@@ -105,12 +103,11 @@ export function createTributary(): Tributary {
       const started = createClient(
         browser,
         {
+          ...options,
           ...target,
           ...log,
           key: KEY,
           storage,
-          deferredMatch: options.deferredMatch ?? false,
-          onAttribution: options.onAttribution,
         },
         text,
       );
