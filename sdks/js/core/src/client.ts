@@ -19,6 +19,8 @@ const LONG_WAIT_MS = 600_000;
 /** How long after a failure a start, a connection or the foreground waits. */
 const EVENT_DELAY_MS = 5_000;
 const DEFERRED_DELAY_MS = 2_000;
+/** Within this time two first opens are one. */
+const RIVAL_MS = 5_000;
 const MAX_USER_ID_LENGTH = 512;
 
 /** What the service said to a client, or to every client of a process. */
@@ -174,12 +176,26 @@ export function createClient(
       try {
         const text = storage.get(key) as string | null;
         if (text !== latestText) {
-          const { isUndecided, touches } = latest;
+          let other = latest;
           latestText = text;
           latest = parse();
-          // What this page keeps in memory is in no storage.
-          if (isUndecided && !isRefused(latest))
-            latest.touches = [...latest.touches, ...touches].slice(-MAX_WAITING);
+          // Two pages of a first visit may each have made a state: browsers pass writes on with a delay.
+          const isRival =
+            text &&
+            other.enabled &&
+            other.deviceId !== latest.deviceId &&
+            Math.abs(other.firstOpenAt - latest.firstOpenAt) < RIVAL_MS;
+          // What only this page has is kept, also what is in memory while the consent is undecided.
+          if ((isRival || other.isUndecided) && !isRefused(latest)) {
+            // A claim token belongs to the device that sent it.
+            if (isRival && other.touches.length + other.answered.length > 0)
+              [other, latest] = [latest, other];
+            latest.touches = [...latest.touches, ...other.touches].slice(-MAX_WAITING);
+            for (const user of other.users)
+              if (!latest.users.some(({ id }) => id === user.id))
+                latest.users.push({ ...user, status: 'pending' });
+            if (isRival) save(latest);
+          }
         }
       } catch {
         giveUpStorage();

@@ -331,6 +331,67 @@ test('two tabs are one device, and a reset in one holds for the other', async ()
   assert.equal(await page.evaluate(() => localStorage.getItem('tributary')), null);
 });
 
+for (const [what, call, answers] of [
+  ['nothing', () => {}, ['bound']],
+  // The first answer is for the device that the other tab replaces.
+  ['a user', () => sdk.identify('user-1'), ['unbound', 'bound', 'bound']],
+]) {
+  test(`two tabs of a first visit, one with a referral and one with ${what}, are one attributed device`, async () => {
+    server.load([
+      { path: 'install', hold: true, answer: 'won' },
+      ...answers.map((answer) => ({ path: 'identify', answer })),
+    ]);
+    await open('/module?via=spring');
+    await start();
+    await until(() => server.state().held === 1);
+    const other = await page.context().newPage();
+    await other.goto(`${site.url}/module`);
+    await other.waitForFunction(() => window.sdk);
+    // The browser has not passed on the write of the first tab yet.
+    await other.evaluate(async (given) => {
+      const { getItem, setItem } = Storage.prototype;
+      const own = {};
+      Storage.prototype.getItem = (key) => own[key] ?? null;
+      Storage.prototype.setItem = function set(key, value) {
+        own[key] = value;
+        setItem.call(this, key, value);
+      };
+      await sdk.start(given);
+      window.passOn = () => Object.assign(Storage.prototype, { getItem, setItem });
+    }, options());
+    await other.evaluate(call);
+    await other.evaluate(() => passOn());
+    server.release();
+    await until(async () => (await affiliate()) === 'aff_1');
+    await until(async () => (await other.evaluate(() => sdk.attributedAffiliateId())) === 'aff_1');
+    assert.equal(await other.evaluate(() => sdk.identify('user-1')), true);
+    const ids = await Promise.all([page, other].map((tab) => tab.evaluate(() => sdk.deviceId())));
+    const [[, install], ...identified] = sent();
+    assert.deepEqual(ids, [install.deviceId, install.deviceId]);
+    assert.equal(identified.at(-1)[1].deviceId, install.deviceId);
+  });
+}
+
+test('a reset of one tab of a first visit deletes what the other one has', async () => {
+  server.load([{ path: 'identify', answer: 'unbound', times: 2 }]);
+  await open('/module');
+  await start();
+  await page.evaluate(() => sdk.identify('user-1'));
+  const other = await page.context().newPage();
+  await other.goto(`${site.url}/module`);
+  await other.waitForFunction(() => window.sdk);
+  await until(() => other.evaluate(() => localStorage.getItem('tributary') !== null));
+  await other.evaluate((given) => sdk.start(given), options());
+  await other.evaluate(() => {
+    sdk.reset();
+    return sdk.identify('user-2');
+  });
+  const users = () => page.evaluate(() => JSON.parse(localStorage.getItem('tributary')).users);
+  await until(async () => (await users())[0].id === 'user-2');
+  assert.equal(await affiliate(), null);
+  assert.equal((await users()).length, 1);
+});
+
 test('cookieStorage is shared by the subdomains of a site', async () => {
   server.load([{ path: 'install', answer: 'won' }]);
   const startOn = async (host) => {
