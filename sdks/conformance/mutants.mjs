@@ -867,6 +867,28 @@ const MUTANTS = [
     '    latest = emptyState(enabled, isDeferredAnswered, isUndecided);',
     '    latest = { ...emptyState(enabled, isDeferredAnswered, isUndecided), users: latest.users };',
   ],
+  [2, 'two apps share a state', 'options.ts', 'app ? `', "app === '' ? `"],
+  [
+    1,
+    'the state has the name of the key',
+    'client.ts',
+    '${host}#test` : host',
+    '${host}#test` : host + options.apiKey',
+  ],
+  [
+    14,
+    'a refusal ends with the name of an app',
+    'client.ts',
+    'isFresh && isRefused(parseState',
+    'false && isRefused(parseState',
+  ],
+  [
+    14,
+    'an undecided consent of another app is a refusal',
+    'client.ts',
+    'isFresh && isRefused(parseState(unnamedText ?? null, owner) ?? latest)',
+    '(parseState(unnamedText ?? null, owner) ?? latest).enabled === false',
+  ],
 ];
 
 /** How long a run may take, ms. Some mutants never end, which a test would notice, too. */

@@ -5,7 +5,7 @@
 // driver.call(name, ...arguments)   calls the public API
 // driver.advance(ms)                moves the clock and runs the timers that become due
 // driver.clock(ms)                  changes the clock of the device and runs no timer
-// driver.restart()                  ends the process; the storage stays
+// driver.restart(options)           ends the process; the storage stays. With `options`, the next one has these besides its own
 // driver.storage(mode)              `ok`, `unreadable`, `unwritable`, or `stuck`: writes do not end
 // driver.event(name)                `online` or `foreground`
 // driver.stored()                   the stored text, or null
@@ -79,7 +79,7 @@ function expectRequests(received, expected, context) {
     `expected ${expected.length} requests, got ${received.length}: ${paths}`,
   );
   for (const [index, line] of expected.entries()) {
-    const [[path, { device = 1, ...fields }]] = Object.entries(line);
+    const [[path, { device = 1, apiKey = context.apiKey, ...fields }]] = Object.entries(line);
     const { sdk, ...body } = received[index].body;
     const isEntered = context.entered.has(fields.affiliateCode);
     const installTimes = { firstOpenAt: 0, ...(isEntered && { codeEnteredAt: 0 }) };
@@ -94,7 +94,7 @@ function expectRequests(received, expected, context) {
       `request ${index + 1}: expected ${path} ${JSON.stringify(full)}, got ${text}`,
     );
     assert(/^[a-z-]+\/\d+\.\d+\.\d+$/.test(sdk), `request ${index + 1}: its sdk is ${sdk}`);
-    assert(received[index].authorization === `Bearer ${context.apiKey}`, `request ${index + 1}: wrong key`);
+    assert(received[index].authorization === `Bearer ${apiKey}`, `request ${index + 1}: wrong key`);
   }
 }
 
@@ -153,7 +153,7 @@ export async function play(scenario, { server, driver }) {
       case 'clock':
         return driver.clock(value);
       case 'restart':
-        return driver.restart();
+        return driver.restart(typeof value === 'object' ? value : undefined);
       case 'storage':
         return driver.storage(value);
       case 'offline':

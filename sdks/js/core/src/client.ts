@@ -101,11 +101,15 @@ export interface OwnClient extends Client {
   deliver(): Promise<void>;
 }
 
-/** Creates the client of a device from its stored text; undefined means that it could not be read. */
+/**
+ * Creates the client of a device from its stored text; undefined means that it could not be read. `unnamedText` is what is stored for
+ * the app without a name, whose refusal holds for a new installation of every app.
+ */
 export function createClient(
   platform: Platform,
   options: ClientOptions,
   storedText: string | null | undefined,
+  unnamedText?: string | null,
 ): OwnClient {
   const { key, host, storage, warn, debug } = options;
   /** What the state belongs to. A live key reports everything anew: what a test key reported never earns. */
@@ -133,6 +137,10 @@ export function createClient(
   let cancelRetry: (() => void) | undefined;
   let wake: (() => void) | undefined;
   if (!isStorageUsable) giveUpStorage();
+  if (isFresh && isRefused(parseState(unnamedText ?? null, owner) ?? latest)) {
+    latest = emptyState(false);
+    isReplaced = true;
+  }
 
   function giveUpStorage(): void {
     isStorageUsable = false;

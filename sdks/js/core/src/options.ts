@@ -19,6 +19,22 @@ export interface CommonOptions {
   readonly onAttribution?: ((affiliateId: string) => void) | undefined;
 }
 
+/** The option of the platforms where several apps may share a storage. */
+export interface AppOptions {
+  /**
+   * The name of the app, if another app uses the same storage. What is no letter from A to Z, digit, `-` or `_` counts as `_`. The
+   * key is no name: a rotated one would begin anew.
+   */
+  readonly app?: string | undefined;
+}
+
+/** The name of the state of an app without a name. */
+export const UNNAMED = 'tributary';
+
+/** Returns the name of the state of an app in the storage. */
+export const stateName = ({ app }: AppOptions): string =>
+  app ? `${UNNAMED}-${app}`.replace(/[^\w-]/g, '_') : UNNAMED;
+
 /** Returns functions that write log lines and never throw. */
 export function createLog({ debug, logger }: CommonOptions) {
   const warn = async (line: string) => {

@@ -6,8 +6,18 @@ import {
   inTime,
   readTarget,
   referralFrom,
+  stateName,
+  UNNAMED,
 } from '../../core/src/index.ts';
-import type { CommonOptions, Halt, OwnClient, Platform, Referral, Storage } from '../../core/src/index.ts';
+import type {
+  AppOptions,
+  CommonOptions,
+  Halt,
+  OwnClient,
+  Platform,
+  Referral,
+  Storage,
+} from '../../core/src/index.ts';
 
 export { fileStorage } from './file-storage.ts';
 export type { FileStorageOptions } from './file-storage.ts';
@@ -16,7 +26,7 @@ export type { Referral, Storage };
 
 declare const VERSION: string;
 
-export type TributaryOptions = CommonOptions;
+export interface TributaryOptions extends CommonOptions, AppOptions {}
 
 /** The calls for one device. Nothing throws or rejects. */
 export interface Device {
@@ -77,8 +87,6 @@ const nodePlatform: Platform = {
 /** How long a server sends nothing after the answer that its key or host is wrong. It may run for months without a start. */
 const MISCONFIGURED_MS = 3_600_000;
 
-/** Begins the storage keys of the devices. */
-const PREFIX = 'tributary.';
 /** Finds a touch or a user that waits in a stored state. */
 const WAITING = /"touches":\[\{|"status":"pending"/;
 
@@ -149,16 +157,20 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
     },
     log.warn,
   );
+  /** Begins the storage keys of the devices. */
+  const prefix = `${stateName(options)}.`;
   const storage = reporting(options.storage ?? noStorage, log.warn);
   const halt = createHalt(platform.now);
   const clients = new Map<string, Promise<OwnClient | undefined>>();
 
   async function load(deviceId: string): Promise<OwnClient | undefined> {
     if (!target || typeof deviceId !== 'string' || deviceId === '') return undefined;
-    const key = PREFIX + deviceId;
+    const key = prefix + deviceId;
     let text: string | null | undefined;
+    let unnamedText: string | null = null;
     try {
       text = await inTime(platform, storage.get(key));
+      if (options.app) unnamedText = await inTime(platform, storage.get(`${UNNAMED}.${deviceId}`));
     } catch {
       log.warn('The storage cannot be read. The state of this device lives in memory only.');
     }
@@ -175,6 +187,7 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
         halt,
       },
       text,
+      unnamedText,
     );
     client.start([]);
     return client;
@@ -193,8 +206,8 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
   async function resume(): Promise<void> {
     try {
       for (const key of (target && (await storage.keys?.())) || []) {
-        if (!key.startsWith(PREFIX) || !WAITING.test((await storage.get(key)) ?? '')) continue;
-        await (await clientOf(key.slice(PREFIX.length)))?.idle();
+        if (!key.startsWith(prefix) || !WAITING.test((await storage.get(key)) ?? '')) continue;
+        await (await clientOf(key.slice(prefix.length)))?.idle();
       }
     } catch {
       log.warn(

@@ -5,17 +5,30 @@ import { createFakeClock } from '../../../conformance/fake-clock.mjs';
 import { deviceId, START } from '../../../conformance/play.mjs';
 
 const DEVICE = 'device-1';
-const KEY = `tributary.${DEVICE}`;
 
 /** What the Node SDK can do beyond the rules for every SDK. */
-export const ABILITIES = ['deferredOffByDefault', 'asyncStorage', 'storageLimit'];
+export const ABILITIES = [
+  'deferredOffByDefault',
+  'asyncStorage',
+  'storageLimit',
+  'app',
+  'debugState',
+  'otherOptions',
+];
 
 /** What the React Native SDK can do beyond the rules for every SDK. */
-export const APP_ABILITIES = ['start', 'foreground', 'asyncStorage', 'storageLimit', 'deferredOnByDefault'];
+export const APP_ABILITIES = [
+  'start',
+  'foreground',
+  'asyncStorage',
+  'storageLimit',
+  'deferredOnByDefault',
+  'debugState',
+  'otherOptions',
+];
 
 /** Returns a driver of `createTributary`, of the Node SDK or (`isApp`) of the React Native SDK. */
 export function createDriver(createTributary, isApp = false) {
-  const key = isApp ? 'tributary' : KEY;
   let clock;
   let options;
   let values;
@@ -26,6 +39,10 @@ export function createDriver(createTributary, isApp = false) {
   let ids;
   let held = () => 0;
   let process = new AbortController();
+  const keyOf = ({ app }) => {
+    const name = app ? `tributary-${app}` : 'tributary';
+    return isApp ? name : `${name}.${DEVICE}`;
+  };
 
   const check = (refused) => {
     if (mode === refused) throw new Error(`The storage is ${mode}.`);
@@ -92,7 +109,7 @@ export function createDriver(createTributary, isApp = false) {
     ...(!isApp && { deviceId: () => DEVICE }),
     begin: ({ host, options: given, store, storage: storageMode }) => {
       clock = createFakeClock(START);
-      values = new Map(store === null ? [] : [[key, store]]);
+      values = new Map(store === null ? [] : [[keyOf({}), store]]);
       ids = 0;
       device = undefined;
       mode = storageMode;
@@ -132,7 +149,8 @@ export function createDriver(createTributary, isApp = false) {
     },
     advance: (ms) => clock.advance(ms, settled),
     clock: (ms) => clock.shift(ms),
-    restart: () => {
+    restart: (other) => {
+      options = { ...options, ...other };
       process.abort();
       process = new AbortController();
       inFlight = 0;
@@ -144,7 +162,7 @@ export function createDriver(createTributary, isApp = false) {
       mode = next;
     },
     event: () => globalThis.tributaryApp?.onAppState('active'),
-    stored: () => values.get(key) ?? null,
+    stored: () => values.get(keyOf(options)) ?? null,
     warnings: () => logged.length,
     settled: async (currentlyHeld) => {
       held = currentlyHeld;

@@ -400,6 +400,30 @@ test('what an earlier process left in a file is delivered after a start, without
   );
 });
 
+test('an app delivers what it left in a storage, and nothing of another app that uses the same storage', async () => {
+  const path = join(folder, 'apps.json');
+  server.load([]);
+  server.setOffline(true);
+  const games = { ...options, apiKey: 'pk_live_games', app: 'games' };
+  for (const given of [options, games]) {
+    const tributary = createTributary({ ...given, storage: fileStorage(path) });
+    await tributary.device('visitor').identify(`user of ${given.apiKey}`);
+    await tributary.flush(5000);
+  }
+  server.setOffline(false);
+  server.load([{ path: 'identify', answer: 'bound', times: 2 }]);
+  const deliver = async (given) => {
+    assert.equal(await createTributary({ ...given, storage: fileStorage(path) }).flush(5000), true);
+    const { authorization, body } = server.state().requests.at(-1);
+    assert.equal(authorization, `Bearer ${given.apiKey}`);
+    assert.equal(body.customerUserId, `user of ${given.apiKey}`);
+  };
+  await deliver(options);
+  assert.equal(sent().length, 1);
+  await deliver(games);
+  assert.equal(sent().length, 2);
+});
+
 test('a storage that fails while it is listed logs one line, and the calls work', async () => {
   server.load([{ path: 'identify', answer: 'bound' }]);
   const lines = [];

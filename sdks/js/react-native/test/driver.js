@@ -6,7 +6,15 @@ const { kit } = global;
 const { setImmediate } = global;
 
 /** What the React Native SDK can do beyond the rules for every SDK. */
-export const ABILITIES = ['start', 'foreground', 'asyncStorage', 'storageLimit', 'deferredOnByDefault'];
+export const ABILITIES = [
+  'start',
+  'foreground',
+  'asyncStorage',
+  'storageLimit',
+  'deferredOnByDefault',
+  'debugState',
+  'otherOptions',
+];
 
 /** Returns a driver of the SDK in a new app. */
 export function createDriver() {
@@ -68,7 +76,8 @@ export function createDriver() {
     call: (name, ...given) => process()[name](...given),
     advance: (ms) => clock.advance(ms, settled),
     clock: (ms) => clock.shift(ms),
-    restart: () => {
+    restart: (other) => {
+      options = { ...options, ...other };
       device.kill();
       clock.clear();
       sdk = undefined;

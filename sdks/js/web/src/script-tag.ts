@@ -15,7 +15,7 @@ const before = scope.tributary as Before | undefined;
 if (typeof before?.start !== 'function') {
   const tributary = createTributary();
   scope.tributary = { ...tributary, cookieStorage };
-  const { apiKey, apiBaseUrl, cookieDomain } = document.currentScript?.dataset ?? {};
+  const { apiKey, apiBaseUrl, app, cookieDomain } = document.currentScript?.dataset ?? {};
   for (const queued of [before?.q].flat())
     try {
       const [name, ...values] = queued as [keyof typeof tributary, ...unknown[]];
@@ -24,5 +24,5 @@ if (typeof before?.start !== 'function') {
       // Not a call.
     }
   const storage = cookieDomain === undefined ? undefined : cookieStorage({ domain: cookieDomain });
-  void tributary.start({ apiKey, apiBaseUrl, storage });
+  void tributary.start({ apiKey, apiBaseUrl, app, storage });
 }

@@ -1,5 +1,13 @@
-import { createClient, createLog, readTarget, referralFrom, uuid } from '../../core/src/index.ts';
-import type { Client, CommonOptions, Platform } from '../../core/src/index.ts';
+import {
+  createClient,
+  createLog,
+  readTarget,
+  referralFrom,
+  stateName,
+  UNNAMED,
+  uuid,
+} from '../../core/src/index.ts';
+import type { AppOptions, Client, CommonOptions, Platform } from '../../core/src/index.ts';
 import { pageStorage } from './storage.ts';
 import type { SyncStorage } from './storage.ts';
 
@@ -7,7 +15,7 @@ export type { SyncStorage };
 
 declare const VERSION: string;
 
-export interface StartOptions extends Omit<CommonOptions, 'storage'> {
+export interface StartOptions extends Omit<CommonOptions, 'storage'>, AppOptions {
   /** Where the state is kept. The default is `localStorage`. */
   readonly storage?: SyncStorage | undefined;
   /** Whether to remove `claim_token` from the address bar. On by default. */
@@ -36,7 +44,6 @@ export interface Tributary {
   setEnabled(enabled: boolean): void;
 }
 
-const KEY = 'tributary';
 const MAX_CALLS = 20;
 
 const browser: Platform = {
@@ -82,6 +89,9 @@ export function createTributary(): Tributary {
     return undefined;
   }
 
+  /** Makes a call now, or keeps it until the start and resolves false. */
+  const ask = async (run: (started: Client) => Promise<boolean>) => (await call(run)) ?? false;
+
   return {
     // oxlint-disable-next-line require-await -- Callers await the same type on every platform.
     start: async (given) => {
@@ -94,9 +104,12 @@ export function createTributary(): Tributary {
       const target = typeof window === 'undefined' ? undefined : readTarget(options, log.warn);
       if (!target) return false;
       const storage = options.storage ?? pageStorage;
+      const key = stateName(options);
       let text: string | null | undefined;
+      let unnamedText: string | null | undefined;
       try {
-        text = storage.get(KEY);
+        unnamedText = storage.get(UNNAMED);
+        text = storage.get(key);
       } catch {
         // Unreadable: the client works from memory.
       }
@@ -106,10 +119,11 @@ export function createTributary(): Tributary {
           ...options,
           ...target,
           ...log,
-          key: KEY,
+          key,
           storage,
         },
         text,
+        unnamedText,
       );
       client = started;
       const referral = referralFrom(location.href);
@@ -121,12 +135,13 @@ export function createTributary(): Tributary {
       const retry = () => started.retry();
       addEventListener('online', retry);
       document.addEventListener('visibilitychange', () => document.hidden || retry());
+      // Another page changed the state: reads it.
+      addEventListener('storage', () => started.isEnabled());
       return true;
     },
-    identify: async (userId, given) =>
-      (await call((started) => started.identify(userId, given?.signature))) ?? false,
-    attribute: async (url) => (await call((started) => started.attribute(url))) ?? false,
-    applyCode: async (code) => (await call((started) => started.applyCode(code))) ?? false,
+    identify: (userId, given) => ask((started) => started.identify(userId, given?.signature)),
+    attribute: (url) => ask((started) => started.attribute(url)),
+    applyCode: (code) => ask((started) => started.applyCode(code)),
     attributedAffiliateId: () => client?.attributedAffiliateId() ?? null,
     deviceId: () => client?.deviceId() ?? null,
     reset: () => {

@@ -2,7 +2,15 @@
 import { START } from '../../../conformance/play.mjs';
 
 /** What the Web SDK can do beyond the rules for every SDK. */
-export const ABILITIES = ['start', 'online', 'foreground', 'deferredOffByDefault'];
+export const ABILITIES = [
+  'start',
+  'online',
+  'foreground',
+  'deferredOffByDefault',
+  'app',
+  'debugState',
+  'otherOptions',
+];
 
 /** The page that loads the harness and the SDK. */
 export const PAGE = '<!doctype html><script type="module" src="/test/harness.mjs"></script>';
@@ -55,7 +63,8 @@ export async function createDriver(browser, site, server) {
       if (!isLoaded) await open();
       await inPage('shift', ms);
     },
-    restart: () => {
+    restart: (other) => {
+      options = { ...options, ...other };
       isLoaded = false;
     },
     storage: async (mode) => {
@@ -70,7 +79,7 @@ export async function createDriver(browser, site, server) {
       ),
     stored: async () => {
       if (!isLoaded) await open();
-      return await inPage('stored');
+      return await inPage('stored', options.app);
     },
     warnings: () => inPage('warnings'),
     settled: async () => {

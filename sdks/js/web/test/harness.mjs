@@ -75,7 +75,7 @@ window.harness = {
     remember();
   },
   settled,
-  stored: () => getItem.call(localStorage, 'tributary'),
+  stored: (app) => getItem.call(localStorage, app ? `tributary-${app}` : 'tributary'),
   warnings: () => logged.length,
 };
 window.harness.setStorage(saved.storage);

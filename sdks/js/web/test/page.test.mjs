@@ -22,6 +22,7 @@ ${tag()}`;
 const PAGES = {
   '/tag': () => withTag([['identify', 'user-1']]),
   '/twice': () => withTag([null, 7, ['nothing'], ['identify', 'user-1']]).repeat(2),
+  '/app': () => `<!doctype html>${tag().replace('async', 'async data-app="shop b"')}`,
   '/form': () => `<!doctype html><form id="tributary"></form>${tag()}`,
   '/keyless': () =>
     `<!doctype html><script async src="/dist/tributary.js" data-api-base-url="${server.url}"></script>`,
@@ -390,6 +391,13 @@ test('a reset of one tab of a first visit deletes what the other one has', async
   await until(async () => (await users())[0].id === 'user-2');
   assert.equal(await affiliate(), null);
   assert.equal((await users()).length, 1);
+});
+
+test('the state of an app with a name has a key of its own, also with the script tag', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  await open('/app?via=spring');
+  await until(async () => (await affiliate()) === 'aff_1');
+  assert.deepEqual(await page.evaluate(() => Object.keys(localStorage)), ['tributary-shop_b']);
 });
 
 test('cookieStorage is shared by the subdomains of a site', async () => {
