@@ -43,8 +43,8 @@ build_js() {
   (cd "$copy/js" && node build.mjs "$1" && cd "$1" && npm pack --silent --pack-destination "$folder")
 }
 build_node() { build_js node; }
-# tributary.js is for the script tag.
-build_web() { build_js web && cp "$copy/js/web/dist/tributary.js" "$folder"; }
+# tributary.js is for the script tag, and loads tributary-debug.js when the debug state is asked for.
+build_web() { build_js web && cp "$copy/js/web/dist/"tributary{,-debug}.js "$folder"; }
 build_react-native() { install_packages js/react-native && build_js react-native; }
 # Copies the page, the licence and the changelog of a package. A package has no other pages of the repository to link to.
 put_pages() {

@@ -18,7 +18,7 @@ import { isDeepStrictEqual } from 'node:util';
 export const START = Date.UTC(2026, 0, 1);
 const TIMES = ['firstOpenAt', 'identifiedAt', 'codeEnteredAt', 'at', 'notBefore'];
 const STEPS = new Set(
-  'start,identify,applyCode,attribute,reset,setEnabled,affiliate,advance,clock,restart,storage,offline,online,foreground,release,sent,state,warnings,outcome'.split(
+  'start,identify,applyCode,attribute,reset,setEnabled,affiliate,advance,clock,restart,storage,offline,online,foreground,release,sent,state,warnings,outcome,debug'.split(
     ',',
   ),
 );
@@ -52,6 +52,7 @@ function resolve(value, context, key = '') {
   return value
     .replace(/\$token(\d)/g, (_, digit) => token(digit))
     .replace(/\$device(\d)/g, (_, number) => context.deviceId(Number(number)))
+    .replace(/\$prefix(\d)/g, (_, number) => context.deviceId(Number(number)).slice(0, 8))
     .replace(/\$host/g, context.host);
 }
 
@@ -103,7 +104,11 @@ export async function play(scenario, { server, driver }) {
   const host = scenario.options?.apiBaseUrl ?? server.url;
   const { apiKey = 'pk_live_test' } = scenario.options ?? {};
   const entered = new Set(scenario.steps.map(({ applyCode }) => applyCode?.trim()).filter(Boolean));
-  const context = { host, apiKey, entered, deviceId: driver.deviceId ?? deviceId };
+  // What a debug state must not have.
+  const secrets = scenario.steps
+    .flatMap(({ identify }) => identify ?? [])
+    .concat([...entered], 'aff_1', token(1));
+  const context = { host, apiKey, entered, secrets, deviceId: driver.deviceId ?? deviceId };
   const outcomes = new Map();
   server.load(resolve(scenario.script ?? [], context));
   const { store = null } = scenario;
@@ -190,6 +195,17 @@ export async function play(scenario, { server, driver }) {
               ? text === null
               : contains(JSON.parse(text), resolve(value, context));
         return assert(matches, `expected ${JSON.stringify(value)}, stored is ${text}`);
+      }
+      case 'debug': {
+        const state = await driver.call('debugState');
+        const text = JSON.stringify(state);
+        const wanted = resolve(value, context);
+        assert(
+          value === null ? state === null : contains(state, wanted),
+          `expected ${JSON.stringify(wanted)}, got ${text}`,
+        );
+        const secret = context.secrets.find((word) => text.includes(word));
+        return assert(secret === undefined, `the debug state has ${secret}: ${text}`);
       }
       default:
         return call(name, step);

@@ -12,21 +12,40 @@ const version = readFileSync('../VERSION', 'utf8').trim();
 const host = readFileSync('../HOST', 'utf8').trim();
 const define = { VERSION: JSON.stringify(version), HOST: JSON.stringify(host) };
 const browser = { platform: 'browser', target: 'es2022' };
+const withDebug = { external: ['./tributary-debug.js'] };
 /** Names of the source that are neither stored nor sent nor logged nor part of an API: they are shortened. */
 const INTERNAL =
-  /^(newId|after|isEnabled|isReported|retryMs|refer|retry|outcome|clockErrorMs|afterMs|isMisconfigured)$/;
+  /^(newId|after|isEnabled|isReported|retryMs|refer|retry|inspect|clockErrorMs|afterMs|isMisconfigured)$/;
 
 /**
  * The files of each package: its source, esbuild's options, and the limit in bytes after gzip. An ES module `index.js` also becomes
- * `index.cjs`, for `require`. Each file has its types in one file beside it.
+ * `index.cjs`, for `require`. Each file has its types in one file beside it, unless only another file loads it (`isLoaded`).
  */
 const PACKAGES = {
   node: [
     { source: 'index.ts', file: 'index.js', options: { platform: 'node', format: 'esm', target: 'node20' } },
   ],
   web: [
-    { source: 'index.ts', file: 'index.js', options: { ...browser, format: 'esm' }, limit: 5000 },
-    { source: 'script-tag.ts', file: 'tributary.js', options: { ...browser, format: 'iife' }, limit: 5000 },
+    {
+      source: 'index.ts',
+      file: 'index.js',
+      options: { ...browser, ...withDebug, format: 'esm' },
+      limit: 5170,
+    },
+    {
+      source: 'script-tag.ts',
+      file: 'tributary.js',
+      options: { ...browser, ...withDebug, format: 'iife' },
+      limit: 5170,
+    },
+    // The other two load it when the debug state is asked for.
+    {
+      source: 'tributary-debug.ts',
+      file: 'tributary-debug.js',
+      options: { ...browser, format: 'esm' },
+      limit: 1000,
+      isLoaded: true,
+    },
     { source: 'billing.ts', file: 'billing.js', options: { ...browser, format: 'esm' }, limit: 700 },
     {
       source: 'react.ts',
@@ -46,7 +65,7 @@ const PACKAGES = {
         target: 'es2020',
         external: ['react-native', '@react-native-async-storage/async-storage'],
       },
-      limit: 6300,
+      limit: 6450,
     },
   ],
 };
@@ -104,8 +123,9 @@ for (const name of given.length > 0 ? given : ['node', 'web']) {
   copyFileSync(existsSync('../LICENSE') ? '../LICENSE' : '../../LICENSE', `${name}/LICENSE`);
   copyFileSync('../CHANGELOG.md', `${name}/CHANGELOG.md`);
   for (const entry of PACKAGES[name]) {
-    const { file, options } = entry;
+    const { file, options, isLoaded } = entry;
     await buildFile(name, entry, file);
+    if (isLoaded) continue;
     if (options.format === 'esm')
       await buildFile(name, { ...entry, options: { ...options, format: 'cjs' } }, file.replace(/js$/, 'cjs'));
     await buildTypes(name, entry);

@@ -50,6 +50,7 @@ for (const [name, files] of [
       ...filesOf('index'),
       ...filesOf('billing'),
       ...filesOf('react'),
+      'dist/tributary-debug.js',
       'dist/tributary.d.ts',
       'dist/tributary.js',
       ...['consent-mode', 'custom-html', 'identify', 'script-tag', 'shopify', 'tcf'].map(

@@ -31,6 +31,7 @@ test('a release with a host sends to it without a base address', async () => {
     files.join(),
   );
   assert.ok((await readFile(join(packages, 'tributary.js'), 'utf8')).includes(server.url));
+  assert.ok(files.includes('tributary-debug.js'), files.join());
   const swift = join(packages, 'tributary-swift/Sources/Tributary/Release.swift');
   assert.match(await readFile(swift, 'utf8'), new RegExp(`static let host = "${server.url}"`));
 

@@ -1,3 +1,4 @@
+import type { Inspection } from './debug.ts';
 import { inTime } from './platform.ts';
 import type { Platform, Storage } from './platform.ts';
 import { asReferral, referralFrom } from './referral.ts';
@@ -22,6 +23,8 @@ const DEFERRED_DELAY_MS = 2_000;
 /** Within this time two first opens are one. */
 const RIVAL_MS = 5_000;
 const MAX_USER_ID_LENGTH = 512;
+/** How many answers the debug state has. */
+const MAX_ANSWERS = 10;
 
 /** What the service said to a client, or to every client of a process. */
 export interface Halt {
@@ -77,6 +80,8 @@ export interface Client {
   attributedAffiliateId(): string | null;
   /** Returns the device id, or null without a consent. */
   deviceId(): string | null;
+  /** Returns what `describe` of debug.ts needs. */
+  inspect(): Inspection;
   /** Whether the SDK may store and send. */
   isEnabled(): boolean;
   /** Deletes everything. An opt-out survives. */
@@ -136,6 +141,9 @@ export function createClient(
   let inFlight: AbortController | undefined;
   let cancelRetry: (() => void) | undefined;
   let wake: (() => void) | undefined;
+  /** When the retry or the end of the sleep is due, epoch ms. */
+  let nextTryAt = 0;
+  let answers: Inspection[4] = [];
   if (!isStorageUsable) giveUpStorage();
   if (isFresh && isRefused(parseState(unnamedText ?? null, owner) ?? latest)) {
     latest = emptyState(false);
@@ -277,9 +285,15 @@ export function createClient(
     wake?.();
   }
 
+  /** Calls `run` after `ms`, when the next try is made. */
+  function tryAfter(ms: number, run: () => void): () => void {
+    nextTryAt = platform.now() + ms;
+    return platform.after(ms, run);
+  }
+
   function retryAfter(ms: number): void {
     cancelRetry?.();
-    cancelRetry = platform.after(ms, () => {
+    cancelRetry = tryAfter(ms, () => {
       cancelRetry = undefined;
       flush();
     });
@@ -304,7 +318,7 @@ export function createClient(
 
   async function sleep(ms: number): Promise<boolean> {
     await new Promise<void>((resolve) => {
-      const cancel = platform.after(ms, resolve);
+      const cancel = tryAfter(ms, resolve);
       wake = () => {
         cancel();
         resolve();
@@ -380,6 +394,9 @@ export function createClient(
     // An answer after a reset counts for nothing, also if another tab was reset.
     if (inFlight !== request || state.deviceId !== deviceId) return true;
     inFlight = undefined;
+    answers = [...answers, [touch, user, answer.outcome, answer.status, answer.body.code] as const].slice(
+      -MAX_ANSWERS,
+    );
     debug(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     if (answer.outcome === MISCONFIGURED) {
       // Requests of several clients may be under way.
@@ -545,6 +562,15 @@ export function createClient(
     refer,
     attributedAffiliateId: () => read().affiliateId,
     deviceId: () => (read().enabled ? latest.deviceId : null),
+    inspect: () => [
+      platform,
+      owner,
+      read(),
+      isStorageUsable,
+      answers,
+      isDeferredWanted(),
+      inFlight || !(cancelRetry || wake) ? undefined : nextTryAt,
+    ],
     isEnabled: () => read().enabled,
     reset: () => {
       // The next person on this device has not come from a link of this one.

@@ -3,6 +3,7 @@ import {
   asReferral,
   createClient,
   createLog,
+  describe,
   inTime,
   readTarget,
   referralFrom,
@@ -12,6 +13,7 @@ import {
 import type {
   AppOptions,
   CommonOptions,
+  DebugState,
   Halt,
   OwnClient,
   Platform,
@@ -22,7 +24,7 @@ import type {
 export { fileStorage } from './file-storage.ts';
 export type { FileStorageOptions } from './file-storage.ts';
 export { referralFrom };
-export type { Referral, Storage };
+export type { DebugState, Referral, Storage };
 
 declare const VERSION: string;
 
@@ -37,6 +39,8 @@ export interface Device {
   /** Takes a code that a user entered. Resolves true if the service knows the code. */
   applyCode(code: string): Promise<boolean>;
   attributedAffiliateId(): Promise<string | null>;
+  /** Returns what the SDK knows of the device, without personal data. Null without a key or a base address. */
+  debugState(): Promise<DebugState | null>;
   /** Deletes everything that is stored about the device. */
   reset(): Promise<void>;
   /** Deletes everything and sends nothing until it is enabled again. Anything but true is false. */
@@ -223,6 +227,7 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
     attribute: async (url) => (await (await clientOf(deviceId))?.attribute(url)) ?? false,
     applyCode: async (code) => (await (await clientOf(deviceId))?.applyCode(code)) ?? false,
     attributedAffiliateId: async () => (await clientOf(deviceId))?.attributedAffiliateId() ?? null,
+    debugState: async () => describe((await clientOf(deviceId))?.inspect()),
     reset: async () => {
       const client = await clientOf(deviceId);
       client?.reset();

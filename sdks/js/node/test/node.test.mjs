@@ -424,6 +424,11 @@ test('an app delivers what it left in a storage, and nothing of another app that
   assert.equal(sent().length, 2);
 });
 
+test('the debug state of a device is null without a key', async () => {
+  const tributary = createTributary({ ...options, apiKey: '' });
+  assert.equal(await tributary.device('visitor').debugState(), null);
+});
+
 test('a storage that fails while it is listed logs one line, and the calls work', async () => {
   server.load([{ path: 'identify', answer: 'bound' }]);
   const lines = [];

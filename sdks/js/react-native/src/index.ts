@@ -1,7 +1,7 @@
 import { createTributary } from './tributary.ts';
 
 export type { StartOptions, Tributary } from './tributary.ts';
-export type { Storage } from '../../core/src/index.ts';
+export type { DebugState, Storage } from '../../core/src/index.ts';
 export { linkPurchases } from '../../core/src/link-purchases.ts';
 export type {
   Adapty,
@@ -12,5 +12,14 @@ export type {
   Superwall,
 } from '../../core/src/link-purchases.ts';
 
-export const { start, identify, attribute, applyCode, attributedAffiliateId, deviceId, reset, setEnabled } =
-  createTributary();
+export const {
+  start,
+  identify,
+  attribute,
+  applyCode,
+  attributedAffiliateId,
+  deviceId,
+  debugState,
+  reset,
+  setEnabled,
+} = createTributary();

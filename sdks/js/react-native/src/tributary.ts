@@ -3,12 +3,13 @@ import { AppState, Linking, Platform } from 'react-native';
 import {
   createClient,
   createLog,
+  describe,
   inTime,
   readTarget,
   referralFrom,
   referralFromQuery,
 } from '../../core/src/index.ts';
-import type { CommonOptions, OwnClient, Referral, Storage } from '../../core/src/index.ts';
+import type { CommonOptions, DebugState, OwnClient, Referral, Storage } from '../../core/src/index.ts';
 import { platform } from './platform.ts';
 
 export interface StartOptions extends CommonOptions {
@@ -35,6 +36,8 @@ export interface Tributary {
   attributedAffiliateId(): Promise<string | null>;
   /** Returns the id of this installation, for `trackSignup` of the Node SDK. Null before the start and without a consent. */
   deviceId(): Promise<string | null>;
+  /** Returns what the SDK knows, without personal data. Null before the start. */
+  debugState(): Promise<DebugState | null>;
   /** Deletes everything that is stored. */
   reset(): Promise<void>;
   /**
@@ -172,6 +175,7 @@ export function createTributary(): Tributary {
     applyCode: (code) => call((started) => started.applyCode(code), false),
     attributedAffiliateId: async () => (opening ? (await opening).attributedAffiliateId() : null),
     deviceId: async () => (opening ? (await opening).deviceId() : null),
+    debugState: async () => describe((await opening)?.inspect()),
     reset: () => {
       // It deletes the calls before it, too, so that there is always room for it.
       if (!opening) calls = [];

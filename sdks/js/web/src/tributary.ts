@@ -7,7 +7,7 @@ import {
   UNNAMED,
   uuid,
 } from '../../core/src/index.ts';
-import type { AppOptions, Client, CommonOptions, Platform } from '../../core/src/index.ts';
+import type { AppOptions, Client, CommonOptions, DebugState, Platform } from '../../core/src/index.ts';
 import { pageStorage } from './storage.ts';
 import type { SyncStorage } from './storage.ts';
 
@@ -35,6 +35,8 @@ export interface Tributary {
   attributedAffiliateId(): string | null;
   /** Returns the id of this browser, for `trackSignup` of the Node SDK. Null before the start and without a consent. */
   deviceId(): string | null;
+  /** Loads a file and resolves to what the SDK knows, without personal data. Null before the start, or if the file can't be loaded. */
+  debugState(): Promise<DebugState | null>;
   /** Deletes everything that is stored. */
   reset(): void;
   /**
@@ -92,6 +94,15 @@ export function createTributary(): Tributary {
   /** Makes a call now, or keeps it until the start and resolves false. */
   const ask = async (run: (started: Client) => Promise<boolean>) => (await call(run)) ?? false;
 
+  const debug = async (isWatched?: boolean) => {
+    try {
+      const file = await import('./tributary-debug.js');
+      return file.debugState(() => client?.inspect(), isWatched);
+    } catch {
+      return null;
+    }
+  };
+
   return {
     // oxlint-disable-next-line require-await -- Callers await the same type on every platform.
     start: async (given) => {
@@ -137,6 +148,7 @@ export function createTributary(): Tributary {
       document.addEventListener('visibilitychange', () => document.hidden || retry());
       // Another page changed the state: reads it.
       addEventListener('storage', () => started.isEnabled());
+      if (/[?&]tributary_debug/.test(location.search)) void debug(true);
       return true;
     },
     identify: (userId, given) => ask((started) => started.identify(userId, given?.signature)),
@@ -144,6 +156,7 @@ export function createTributary(): Tributary {
     applyCode: (code) => ask((started) => started.applyCode(code)),
     attributedAffiliateId: () => client?.attributedAffiliateId() ?? null,
     deviceId: () => client?.deviceId() ?? null,
+    debugState: debug,
     reset: () => {
       // It deletes the calls before it, too, so that there is always room for it.
       if (!client) calls = [];

@@ -400,6 +400,50 @@ test('the state of an app with a name has a key of its own, also with the script
   assert.deepEqual(await page.evaluate(() => Object.keys(localStorage)), ['tributary-shop_b']);
 });
 
+for (const path of ['/module', '/tag']) {
+  test(`${path} with tributary_debug in its address prints the state after the start and after each change`, async () => {
+    server.load([
+      { path: 'identify', answer: 'unbound' },
+      { path: 'install', answer: 'won' },
+      { path: 'identify', answer: 'bound' },
+    ]);
+    const states = [];
+    page.on('console', async (line) => {
+      const [first, second] = line.args();
+      if (line.text().startsWith('[tributary]')) states.push(await second.jsonValue());
+      else if (line.type() === 'table') states.push(await first.jsonValue());
+    });
+    await page.goto(`${site.url}${path}?a=1&tributary_debug`);
+    await page.waitForFunction(() => window.sdk ?? window.tributary?.start);
+    if (path === '/module') {
+      await start();
+      await page.evaluate(() => sdk.identify('user-1'));
+    }
+    const has = (text) => JSON.stringify(states).includes(text);
+    await until(() => has('"attribution":"none"') && has('"kind":"user","outcome":"accepted"'));
+    await page.evaluate(() => (window.sdk ?? window.tributary).applyCode('SPRING'));
+    await until(() => has('"attribution":"attributed"') && has('"kind":"code","outcome":"accepted"'));
+    assert.ok(!/SPRING|user-1|aff_1/.test(JSON.stringify(states)), JSON.stringify(states));
+  });
+}
+
+test('a page loads the debug file only when it is asked for, and works without it', async () => {
+  server.load([]);
+  const loaded = [];
+  await page.route('**/tributary-debug.js', (route) => {
+    loaded.push(route.request().url());
+    return route.abort();
+  });
+  await open('/module');
+  await start();
+  assert.deepEqual(loaded, []);
+  assert.equal(await page.evaluate(() => sdk.debugState()), null);
+  await page.unroute('**/tributary-debug.js');
+  await open('/module?tributary_debug=');
+  await start();
+  assert.equal((await page.evaluate(() => sdk.debugState())).consent, 'granted');
+});
+
 test('cookieStorage is shared by the subdomains of a site', async () => {
   server.load([{ path: 'install', answer: 'won' }]);
   const startOn = async (host) => {
