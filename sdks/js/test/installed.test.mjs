@@ -62,7 +62,7 @@ test('an ES module imports the packages', async () => {
     'app.mjs',
     `import * as web from '@tributary/web';\nimport * as server from '@tributary/node';\n${USE}`,
   );
-  assert.equal(await node('app.mjs'), '9 createTributary');
+  assert.equal(await node('app.mjs'), '10 createTributary');
 });
 
 test('a CommonJS module requires the packages, also with a Node that can require no ES module', async () => {
@@ -70,7 +70,7 @@ test('a CommonJS module requires the packages, also with a Node that can require
     'app.cjs',
     `const web = require('@tributary/web');\nconst server = require('@tributary/node');\n${USE}`,
   );
-  assert.equal(await node('--no-experimental-require-module', 'app.cjs'), '9 createTributary');
+  assert.equal(await node('--no-experimental-require-module', 'app.cjs'), '10 createTributary');
 });
 
 test('Jest with its default settings loads the packages', async () => {
@@ -163,6 +163,16 @@ for (const [name, bundle] of Object.entries(bundlers)) {
     assert.doesNotMatch(code, /max-age/);
   });
 }
+
+test('Rollup makes a file of its own of the debug state', async () => {
+  const { nodeResolve } = tools('@rollup/plugin-node-resolve');
+  const input = await write('debugged.mjs', "import { debugState } from '@tributary/web'; debugState();");
+  const { output } = await (await rollup({ input, plugins: [nodeResolve()] })).generate({ format: 'es' });
+  assert.deepEqual(
+    output.map(({ code }) => code.includes('ageSeconds')),
+    [false, true],
+  );
+});
 
 test('a bundle whose modules import and require the Web package has it once', async () => {
   const code = await bundlers.esbuild(
