@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 
 const { TRIBUTARY_SDK_KEY: apiKey, TRIBUTARY_API_BASE_URL: apiBaseUrl } = process.env;
-const script = new URL('../../js/web/dist/tributary.js', import.meta.url);
+const dist = new URL('../../js/web/dist/', import.meta.url);
 const page = new URL('index.html', import.meta.url);
 
 const server = createServer(async (request, response) => {
@@ -13,9 +13,10 @@ const server = createServer(async (request, response) => {
     response.end(`const SETTINGS = ${JSON.stringify({ apiKey, apiBaseUrl })};`);
     return;
   }
-  const isScript = pathname === '/tributary.js';
+  // The second file is loaded if the address of the page has `tributary_debug`.
+  const isScript = ['/tributary.js', '/tributary-debug.js'].includes(pathname);
   response.writeHead(200, { 'content-type': isScript ? 'text/javascript' : 'text/html' });
-  response.end(await readFile(isScript ? script : page));
+  response.end(await readFile(isScript ? new URL(pathname.slice(1), dist) : page));
 });
 server.listen(Number(process.argv[2] ?? 8080), '127.0.0.1', () => {
   console.log(`http://127.0.0.1:${server.address().port}`);
