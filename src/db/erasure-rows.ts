@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isPlaceholder } from '../domain/user-ids.ts';
 import type { SubjectKey } from '../domain/erasure.ts';
-import type { AppId } from '../domain/ids.ts';
 import {
   findPseudonyms,
   identifierHasher,
