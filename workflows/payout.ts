@@ -24,7 +24,7 @@ export const payoutRequested = defineSignal<[string]>(PAYOUT_REQUESTED);
 
 /**
  * Settles the payout requests of one affiliate, one after the other. It receives only the ids of requests that an
- * authorised call has written. One SQL statement on the request's row decides whether and what is paid.
+ * authorised call has written. The row of the request decides whether something is paid.
  */
 export async function payout(input: PayoutInput): Promise<{ settled: number }> {
   const waiting: string[] = [...(input.waiting ?? [])];

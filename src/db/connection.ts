@@ -43,7 +43,7 @@ export interface StatementLimits {
 }
 
 /** How long `close` waits for statements in flight, ms. */
-const CLOSE_MS = 5_000;
+export const CLOSE_MS = 5_000;
 
 export interface Statement extends StatementLimits {
   /** In the time of the pool. */
@@ -67,6 +67,8 @@ export class Connection {
   isDiscarded = false;
   /** Whether it has logged in. */
   isOpen = false;
+  /** Resolves when the statement or transaction in flight has ended. */
+  working: Promise<unknown> | undefined;
   /** Whether a transaction runs on it, which ends with its socket. */
   isHeld = false;
   readonly #sockets = new Set<Socket>();
@@ -102,7 +104,11 @@ export class Connection {
 
   #open({ host, port, path }: Destination): Socket {
     if (this.isDiscarded) throw new PoolClosed('the connection was discarded');
-    if (this.isHeld) throw new NoResponse('the connection of a transaction was lost');
+    if (this.isHeld) {
+      // With several hosts, the driver would neither fail its statement nor try the next host.
+      this.discard();
+      throw new NoResponse('the connection of a transaction was lost');
+    }
     // An address may list several hosts; each attempt takes the next one.
     const turn = this.#attempts % host.length;
     this.#attempts += 1;

@@ -97,19 +97,23 @@ async function replaceDevices(
   const d = tx.fragment`
     (select "deviceId" as device_id, replacement
        from jsonb_to_recordset(${tx.json(devices)}) d ("deviceId" text, replacement text)) d`;
-  const installs = await tx<{ clickId: string | null }>`
-    update attributions t set device_id = d.replacement from ${d}
-     where t.app_id = ${appId} and t.device_id = d.device_id
-    returning t.click_id`;
+  // One statement: a losing touch references the attribution of its device by the id of the device.
   const touches = await tx<{ clickId: string | null }>`
-    update losing_touches l set device_id = d.replacement from ${d}
-     where l.app_id = ${appId} and l.device_id = d.device_id
-    returning l.click_id`;
+    with installs as (
+      update attributions t set device_id = d.replacement from ${d}
+       where t.app_id = ${appId} and t.device_id = d.device_id
+      returning t.click_id
+    ), losing as (
+      update losing_touches l set device_id = d.replacement from ${d}
+       where l.app_id = ${appId} and l.device_id = d.device_id
+      returning l.click_id
+    )
+    select click_id from installs union all select click_id from losing`;
   const testInstalls = await tx<{ clickId: string | null }>`
     delete from test_attributions t using ${d}
      where t.app_id = ${appId} and t.device_id = d.device_id
     returning t.click_id`;
-  const clickIds = [...installs, ...touches, ...testInstalls].flatMap(({ clickId }) => clickId ?? []);
+  const clickIds = [...touches, ...testInstalls].flatMap(({ clickId }) => clickId ?? []);
   // The hash of the address for deferred matches is deleted by the trigger on claimed_by_device.
   const clicks = await count(tx`
     update clicks c
@@ -122,7 +126,7 @@ async function replaceDevices(
   const testIdentities = await count(tx`
     delete from test_identities where app_id = ${appId} and customer_user_id = ${user} returning 1`);
   return {
-    devices: installs.length + touches.length,
+    devices: touches.length,
     clicks,
     identities,
     testReports: testIdentities + testInstalls.length,

@@ -1,4 +1,5 @@
-import { Connection, isAnswer, NoResponse, PoolClosed } from './connection.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CLOSE_MS, Connection, isAnswer, NoResponse, PoolClosed } from './connection.ts';
 import type { Client, CreateClient, Share, Statement, StatementLimits } from './connection.ts';
 
 /** Too many statements wait for a connection already. The statement was not sent. */
@@ -112,7 +113,9 @@ export class Pool {
     return await new Promise<T>((resolve, reject) => {
       this.#startChecks();
       connection.statement = { ...limits, sentAt: this.#now(), answerBy: Infinity, fail: reject };
-      work().then(resolve, reject);
+      const working = work();
+      connection.working = Promise.allSettled([working]);
+      working.then(resolve, reject);
     });
   }
 
@@ -134,14 +137,17 @@ export class Pool {
     this.#discardIdle(() => true);
   }
 
-  /** Ends all connections after their statements, for at most 5 s. Waiting statements fail. */
+  /** Ends all connections after their statements and transactions, for at most 5 s. Waiting statements fail. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#wake();
     for (const waiter of this.#waiting.splice(0)) waiter.fail(new PoolClosed('the pool was closed'));
     await Promise.all(
       [...this.#connections].map(async (connection) => {
-        if (connection.statement?.isPing === true) this.#discard(connection);
+        const isDone = Promise.resolve(connection.working).then(() => true);
+        const isPing = connection.statement?.isPing === true;
+        if (isPing || !(await Promise.race([isDone, sleep(CLOSE_MS, false, { ref: false })])))
+          this.#discard(connection);
         else await connection.end();
       }),
     );

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type postgres from 'postgres';
 import type { Actor } from '../domain/audit.ts';
-import { PoolClosed } from './connection.ts';
+import { isAnswer, PoolClosed } from './connection.ts';
 import type { Client, Share } from './connection.ts';
 import { createDriver, INDEX_PLANS, PLANNERS_CHOICE, sendStatement } from './driver.ts';
 import type { Send, SentStatement } from './driver.ts';
@@ -107,6 +107,8 @@ export interface SqlOptions {
   readonly applicationName?: string;
   /** Whether statements are planned for few rows (`INDEX_PLANS`). True by default. */
   readonly indexPlans?: boolean;
+  /** Whether `transaction` can be used. False if all statements belong to one transaction already. True by default. */
+  readonly allowsTransactions?: boolean;
   /** Additional Postgres settings of every connection. */
   readonly settings?: Readonly<Record<string, string | number>>;
   /** Called for every attempt that failed because of the connection. */
@@ -137,6 +139,7 @@ export function connect(options: SqlOptions): Sql {
     statementTimeoutMs: defaultTimeoutMs = LONG_STATEMENT_MS,
     applicationName = 'tributary',
     indexPlans = true,
+    allowsTransactions = true,
     settings = {},
     onRetry,
     onStatement,
@@ -222,13 +225,16 @@ export function connect(options: SqlOptions): Sql {
     /** Sends with the limits of the view, and then gives the connection those of the pool again. */
     const sendLarge = async (client: Client, ...statement: Parameters<Send>) => {
       await client.unsafe(set(limits));
+      const reset = async () =>
+        await client.unsafe(set({ statement_timeout: defaultTimeoutMs, ...(indexPlans ? INDEX_PLANS : {}) }));
       try {
-        return await sendStatement(client, ...statement);
-      } finally {
-        // A connection that has failed begins with the defaults again.
-        await client
-          .unsafe(set({ statement_timeout: defaultTimeoutMs, ...(indexPlans ? INDEX_PLANS : {}) }))
-          .catch(() => {});
+        const rows = await sendStatement(client, ...statement);
+        await reset();
+        return rows;
+      } catch (error) {
+        // A connection that has failed gets no other statement.
+        if (isAnswer(error)) await reset();
+        throw error;
       }
     };
     const sendOne = isLarge ? sendLarge : sendStatement;
@@ -239,6 +245,7 @@ export function connect(options: SqlOptions): Sql {
     const sql = statements as Sql;
     const begin = `begin; ${set({ ...limits, idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS }, 'local')}`;
     sql.transaction = async (work) => {
+      if (!allowsTransactions) throw new Error('these statements belong to a transaction already');
       const outcome = await attempt(async (client, hold) => {
         const ended = await runTransaction(
           client,

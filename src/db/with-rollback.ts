@@ -14,8 +14,8 @@ export interface DryRun {
 }
 
 /**
- * Runs `work` in a transaction, rolls it back, and returns the result. This is the only transaction block of the
- * service. It has its own connection. Nothing that it writes can remain, even if the connection dies and the driver
+ * Runs `work` in a transaction, rolls it back, and returns the result. It has its own
+ * connection. Nothing that it writes can remain, even if the connection dies and the driver
  * opens a new one: every connection of a dry run is read-only by default, and only its transaction may write. At the
  * end Postgres is asked whether it was the same transaction throughout. If not, this throws.
  *
@@ -25,6 +25,7 @@ export async function withRollback<T>(url: string, work: (dryRun: DryRun) => Pro
   const sql = connect({
     url,
     max: 1,
+    allowsTransactions: false,
     applicationName: 'tributary-dry-run',
     settings: {
       default_transaction_read_only: 'on',

@@ -108,6 +108,37 @@ describe('a transaction', () => {
     expect(await noted()).toEqual([2]);
   });
 
+  // The driver reports a reset before the end of the connection, and would wait for ever for what is sent in between.
+  test.each([
+    [
+      'transaction',
+      async (on: Sql, work: (tx: Statements) => Promise<unknown>) => await on.transaction(work),
+    ],
+    [
+      'large statement',
+      async (on: Sql, work: (tx: Statements) => Promise<unknown>) => await work(on.within(30_000)),
+    ],
+  ])('a connection that is reset while a %s waits makes it run again at once', async (_kind, run) => {
+    const one = connect({ url: proxy.url, max: 1, statementTimeoutMs: 20_000, patienceMs: 20_000 });
+    const direct = connect({ url: database.url, max: 1 });
+    let ms = 0;
+    // A statement that the connection has prepared.
+    const sleeping = async () => await run(one, async (tx) => await tx`select pg_sleep(${ms / 1_000})`);
+    await sleeping();
+    ms = 10_000;
+    const slow = sleeping();
+    await eventually('it waits', async () => {
+      const { n } = await direct.one<{ n: number }>`
+        select count(*)::int as n from pg_stat_activity
+         where datname = current_database() and wait_event = 'PgSleep'`;
+      return n === 1;
+    });
+    ms = 0;
+    proxy.reset();
+    expect(await slow).toHaveLength(1);
+    await Promise.all([one.close(), direct.close()]);
+  });
+
   test('it runs again after a commit whose answer was lost, and finds what it has written', async () => {
     await operator.query(`
       create function wait_at_commit() returns trigger language plpgsql as $$

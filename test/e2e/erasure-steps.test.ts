@@ -10,11 +10,11 @@ import { eraseDeliveries } from '../../src/db/erasure-deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { requestReprocessing } from '../../src/db/reprocess.ts';
 import { raiseOutcome } from '../../src/db/reprocess-deliveries.ts';
-import type { Sql } from '../../src/db/sql.ts';
+import type { Sql, Statements } from '../../src/db/sql.ts';
 import type { AppId, DeliveryId, ErasureId } from '../../src/domain/ids.ts';
 import { MINUTE_MS } from '../../src/domain/time.ts';
 import { providers } from '../../src/providers/index.ts';
-import { newApp, TEST_KEY } from '../support/api.ts';
+import { newAffiliate, newApp, TEST_KEY } from '../support/api.ts';
 import { REVENUECAT_TOKEN, startErasing } from '../support/erasing.ts';
 import type { Erasing } from '../support/erasing.ts';
 import { PERSONAL_COLUMNS } from '../support/personal-columns.ts';
@@ -44,6 +44,8 @@ function wrapped(sql: Sql, around: <T>(run: () => Promise<T>) => Promise<T>): Sq
     maybe: wrap(async (strings, ...values) => await sql.maybe(strings, ...values)),
     one: wrap(async (strings, ...values) => await sql.one(strings, ...values)),
     within: (ms: number) => wrapped(sql.within(ms), around),
+    transaction: async <T>(work: (tx: Statements) => Promise<T>) =>
+      await around(async () => await sql.transaction(work)),
   }) as unknown as Sql;
 }
 
@@ -280,6 +282,18 @@ describe('the steps of an erasure', () => {
       done: false,
       waitMs: MINUTE_MS,
     });
+  });
+
+  test('a device with a later touch that lost keeps nothing of its person', async () => {
+    const person = await erasing.newPerson();
+    const affiliateCode = await newAffiliate(erasing.api, erasing.app);
+    const install = { deviceId: person.deviceId, affiliateCode, firstOpenAt: erasing.api.clock.now - 1 };
+    await erasing.api.call('POST', '/sdk/install', { key: erasing.app.sdkKey, body: install });
+    const touches = await erasing.sql`select from losing_touches where device_id = ${person.deviceId}`;
+    expect(touches).toHaveLength(1);
+    await erasing.erase(person.userId);
+    expect((await erasing.open(person.userId)).counts).toMatchObject({ devices: 2 });
+    await erasing.expectErased(Object.values(person));
   });
 
   test('a user whose id is the reference of an erased payment is identified, and can be erased', async () => {

@@ -23,6 +23,8 @@ export interface CuttableProxy {
   readonly url: string;
   /** Ends all connections and refuses new ones, until `restore`. */
   readonly cut: () => void;
+  /** Resets the connections of the service, and accepts new ones. */
+  readonly reset: () => void;
   /** Accepts connections and forwards nothing, until `restore`. Connections of that time stay silent for ever. */
   readonly silence: () => void;
   readonly restore: () => void;
@@ -86,6 +88,9 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
   return {
     url: url.toString(),
     cut,
+    reset: () => {
+      for (const socket of accepted) socket.resetAndDestroy();
+    },
     silence: () => {
       isSilent = true;
       for (const socket of sockets) mute(socket);

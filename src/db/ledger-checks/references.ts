@@ -100,26 +100,32 @@ const REFERENCES: readonly (readonly [table: string, id: string, references: rea
   ],
 ];
 
-/** Returns a fixed text as a part of a statement. */
-const fixed = (sql: Sql, text: string): Fragment => sql.fragment(Object.assign([text], { raw: [text] }));
-
 const columnsOf = (table: string, columns: readonly string[]) =>
   `(${columns.map((column) => `${table}.${column}`).join(', ')})`;
 
-/** Searches the rows of an app that name a row that does not exist or has another app, affiliate or account. */
-function brokenReferences(sql: Sql, appId: AppId): Fragment {
-  return REFERENCES.map(([table, id, references]) => {
-    const joins = references.map(
-      ([column, target], n) => `left join ${target} t${n} on t${n}.id = x.${column}`,
-    );
-    const isBroken = references.map(
-      ([column, , shared], n) =>
-        `x.${column} is not null and ${columnsOf(`t${n}`, shared)} is distinct from ${columnsOf('x', shared)}`,
-    );
-    const rows = `select x.${id}::text from ${table} x ${joins.join(' ')} where (${isBroken.join(' or ')}) and x.app_id =`;
-    return sql.fragment`${fixed(sql, rows)} ${appId}`;
-  }).reduce((before, next) => sql.fragment`${before} union all ${next}`);
-}
+/**
+ * For each table, the search for rows of an app that name a row that does not exist, or one of another app, affiliate or account, up
+ * to the id of the app. The driver keeps the text of each part of a statement, so each is made once.
+ */
+const SEARCHES: readonly TemplateStringsArray[] = REFERENCES.map(([table, id, references]) => {
+  const joins = references.map(
+    ([column, target], n) => `left join ${target} t${n} on t${n}.id = x.${column}`,
+  );
+  const isBroken = references.map(
+    ([column, , shared], n) =>
+      `x.${column} is not null and ${columnsOf(`t${n}`, shared)} is distinct from ${columnsOf('x', shared)}`,
+  );
+  const text = [
+    `select x.${id}::text from ${table} x ${joins.join(' ')} where (${isBroken.join(' or ')}) and x.app_id = `,
+    '',
+  ];
+  return Object.assign(text, { raw: text });
+});
+
+const brokenReferences = (sql: Sql, appId: AppId): Fragment =>
+  SEARCHES.map((search) => sql.fragment(search, appId)).reduce(
+    (before, next) => sql.fragment`${before} union all ${next}`,
+  );
 
 /** References between rows. */
 export const REFERENCE_CHECKS: readonly LedgerCheck[] = [
