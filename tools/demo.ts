@@ -1,16 +1,13 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { readConfig } from '../src/config/config.ts';
-import { createAccountKey } from '../src/db/account-keys.ts';
-import { createAccount } from '../src/db/accounts.ts';
-import { createSignInLink } from '../src/db/sessions.ts';
-import { FIRST_LINK_MS, signInUrl } from '../src/domain/sessions.ts';
-import type { AccountId } from '../src/domain/ids.ts';
 import { DAY_MS } from '../src/domain/time.ts';
 import { exitWith, runServer, stopOnSignal } from '../src/server.ts';
 import type { RunningServer } from '../src/server.ts';
+import { createClient, createDemoAccount, createDemoApp, createDemoLink } from './demo-app.ts';
+import type { Client, DemoAccount, DemoApp } from './demo-app.ts';
 import { addHistory, HISTORY_SETTINGS } from './demo-history.ts';
 import {
   bodyOf,
@@ -29,72 +26,13 @@ const title = (text: string) => {
 };
 const fact = (name: string, value: unknown) => print(`   ${name.padEnd(14)} ${String(value)}`);
 
-type Json = Record<string, unknown>;
-
-interface RequestOptions {
-  readonly key?: string;
-  readonly body?: Json;
-  /** A body that is sent byte by byte, because its signature covers the bytes. */
-  readonly raw?: Buffer;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-/** Sends a request to the API. Throws for any status that is not 2xx. */
-async function sendTo(base: string, method: string, route: string, options: RequestOptions = {}) {
-  const { key, body, raw, headers } = options;
-  const content = raw ?? (body === undefined ? undefined : JSON.stringify(body));
-  const response = await fetch(base + route, {
-    method,
-    headers: {
-      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-      ...(content === undefined ? {} : { 'content-type': 'application/json' }),
-      ...headers,
-    },
-    ...(content === undefined ? {} : { body: content as never }),
-  });
-  if (!response.ok) {
-    throw new Error(`${method} ${route} returned ${response.status}: ${await response.text()}`);
-  }
-  return response;
-}
-
-/** The API of the demo's service, called as a founder, an app or a billing provider. */
-function createClient(base: string) {
-  const send = async (method: string, route: string, options?: RequestOptions) =>
-    await sendTo(base, method, route, options);
-  const call = async (...args: Parameters<typeof send>) => (await (await send(...args)).json()) as Json;
-  return { send, call };
-}
-type Client = ReturnType<typeof createClient>;
-
-/** The demo's app with its keys and webhook secrets. */
-interface DemoApp {
-  readonly accountId: AccountId;
-  readonly key: string;
-  readonly sdkKey: string;
-  readonly appId: string;
-  readonly revenuecatToken: string;
-  readonly stripeSecret: string;
-}
-
-async function setUpApp({ call }: Client, accountId: AccountId, key: string): Promise<DemoApp> {
+async function setUpApp(client: Client, account: DemoAccount): Promise<DemoApp> {
   title('The founder sets up the app and the webhooks of two billing providers');
-  const app = await call('POST', '/apps', {
-    key,
-    body: { name: 'Lantern Notes', commissionRateBps: 2_000, holdPeriodDays: 30 },
-  });
-  const appId = String(app['id']);
-  const stripeSecret = `whsec_demo_${randomBytes(12).toString('hex')}`;
-  const revenuecat = await call('PUT', `/apps/${appId}/webhooks/revenuecat/secret`, { key, body: {} });
-  const stripe = await call('PUT', `/apps/${appId}/webhooks/stripe/secret`, {
-    key,
-    body: { secret: stripeSecret },
-  });
-  fact('app', `${appId} (20 % commission, 30 days hold)`);
-  fact('RevenueCat', revenuecat['url']);
-  fact('Stripe', stripe['url']);
-  const revenuecatToken = String(revenuecat['secret']);
-  return { accountId, key, sdkKey: String(app['sdkKey']), appId, revenuecatToken, stripeSecret };
+  const { app, urls } = await createDemoApp(client, account);
+  fact('app', `${app.appId} (20 % commission, 30 days hold)`);
+  fact('RevenueCat', urls.revenuecat);
+  fact('Stripe', urls.stripe);
+  return app;
 }
 
 /** Adds a creator with the link `spring-video`. Returns the affiliate's id. */
@@ -218,13 +156,9 @@ async function addNinetyDays({ service }: RunningServer, app: DemoApp): Promise<
   const base = service.url ?? '';
   const history = await addHistory({ base, ...app }, (line) => print(`   ${line} …`));
   for (const [name, count] of Object.entries(history)) fact(name, count);
-  const token = await createSignInLink(service.sql, app.accountId, {
-    now: Date.now(),
-    validMs: FIRST_LINK_MS,
-  });
   print();
   print('To open the console, within 30 minutes:');
-  print(`   ${signInUrl(base, token, { isNew: false })}`);
+  print(`   ${await createDemoLink(service, app.accountId)}`);
   print();
 }
 
@@ -232,12 +166,11 @@ async function addNinetyDays({ service }: RunningServer, app: DemoApp): Promise<
 async function runStory({ service }: RunningServer): Promise<DemoApp> {
   const client = createClient(service.url ?? '');
   title('The operator creates an account and a key on the command line');
-  const account = await createAccount(service.sql, 'Lantern Notes (demo)');
-  const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup', 'payout']);
-  fact('account', account.id);
-  fact('key', `${key.slice(0, 15)}…`);
+  const account = await createDemoAccount(service.sql);
+  fact('account', account.accountId);
+  fact('key', `${account.key.slice(0, 15)}…`);
 
-  const app = await setUpApp(client, account.id, key);
+  const app = await setUpApp(client, account);
   const affiliateId = await addCreator(client, app);
   const userId = await attributeUser(client, app);
   await postPurchases(client, app, userId);
