@@ -136,6 +136,9 @@ describe('a transaction', () => {
     ms = 0;
     proxy.reset();
     expect(await slow).toHaveLength(1);
+    await direct`
+      select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and wait_event = 'PgSleep'`;
     await Promise.all([one.close(), direct.close()]);
   });
 
