@@ -180,8 +180,8 @@ export function createErasureActivities(deps: ErasureActivityDeps): ErasureActiv
     const isPerson = (userId: string) => hash(appId, userId).toString('hex') === erasure.userHash;
     const search = { erasure, page, eventOf: eventReader(), isPerson };
     const hashed = byHash ? await namedByHash(search) : { named: [], keys: [] };
-    // Hashes find whole texts only, these also what stands within a longer text. Another user's webhook does not become the
-    // person's by a key in it.
+    // A hash matches a whole text only. This search also finds an identifier inside a longer text. Another user's webhook does not
+    // become the person's by a key in it.
     const plain = page.deliveries.filter((delivery) => {
       const { body } = delivery;
       if (body === null || !parts.some((part) => body.includes(part))) return false;

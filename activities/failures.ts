@@ -1,5 +1,6 @@
 import { ApplicationFailure, asyncLocalStorage, CancelledFailure } from '@temporalio/activity';
 import { loggedError } from '../src/config/logger.ts';
+import { DatabaseUnavailable, InvalidResult } from '../src/db/errors.ts';
 
 const HOUR_MS = 3_600_000;
 /** How long a step waits for its next attempt after an hour of failures: each attempt costs, and a person is needed. */
@@ -31,8 +32,8 @@ function asFailure(error: unknown, now: () => number): unknown {
 const OWN_ERRORS = new Set([
   'Error',
   'ApplicationFailure',
-  'DatabaseUnavailable',
-  'ImpossibleResult',
+  DatabaseUnavailable.name,
+  InvalidResult.name,
   'SecretUnreadable',
   'UnknownProvider',
 ]);

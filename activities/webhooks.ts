@@ -44,7 +44,7 @@ const PER_ACCOUNT = 12;
 const CONNECTIONS = 4;
 /** The wait of a message whose endpoint has enough to do, ms: longer with each message that was turned away. */
 const BUSY_MS = { least: 1_000, most: 5 * 60_000 };
-/** So many more messages that were turned away add the least wait once more. */
+/** For each so many messages that were turned away, the wait grows by `BUSY_MS.least`. */
 const TURNED_AWAY = 32;
 /** No other message tries an endpoint that fails for this long, ms: longer than an attempt takes. */
 const PROBE_MS = 30_000;

@@ -136,7 +136,7 @@ function hold(sql: Sql, { payment, evaluation, rows }: Application): Fragment {
       select q.id, q.version from payments q where q.id = any(${names}::text[]) order by q.id for update
     ), ${holdRow(sql.fragment`and (select sum(n.version) from names n) = ${payment.version + payment.aliasVersions}::bigint`)},
     aliases as (
-      -- An attributed row counts no longer, if this evaluation attributes another one. Its own evaluation has to follow.
+      -- An attributed row no longer counts if this evaluation attributes another one. Its own evaluation has to follow.
       update payments q
          set version = q.version + 1,
              recheck_since = case when ${binding !== null}::boolean and q.binding_id is not null and q.duplicate_of is null

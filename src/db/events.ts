@@ -263,7 +263,7 @@ function insertAdjustment(sql: Sql, facts: EventFacts, source: Fragment): Fragme
     returning 1`;
 }
 
-/** Removes the cause of an event that stated the adjustment before: it waits no longer for a rate. The evaluation that follows looks again. */
+/** Removes the cause of an event that stated the adjustment before: it no longer waits for a rate. The evaluation that follows looks again. */
 function clearReplaced(sql: Sql, { event: { adjustment }, appId, environment }: EventFacts): Fragment {
   return sql.fragment`
     update events e set likely_cause = null

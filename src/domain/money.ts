@@ -43,8 +43,8 @@ export function formatMoney(minor: number, currency: string): string {
 }
 
 /**
- * Returns the quotient rounded to the nearest whole number, halves away from zero (2.5 is 3, -2.5 is -3). All rounding
- * in this service happens here. Throws a RangeError for a denominator of zero.
+ * Returns the quotient rounded to the nearest whole number, halves away from zero (2.5 is 3, -2.5 is -3). All amounts
+ * that are stored are rounded here; the ledger check repeats the rule in SQL. Throws a RangeError for a denominator of zero.
  */
 export function roundHalfAwayFromZero(numerator: bigint, denominator: bigint): bigint {
   const negative = numerator < 0n !== denominator < 0n;
