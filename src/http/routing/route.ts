@@ -96,7 +96,7 @@ export function route<
   };
 }
 
-/** Returns what the OpenAPI document says of a route, whoever calls it. */
+/** Returns the description of a route in the OpenAPI document that does not depend on its caller. */
 function describe<I extends Ids, Q extends z.ZodType, B extends z.ZodType>({
   method,
   path,
