@@ -31,16 +31,25 @@ export type WebhookResult =
 /** Within how long the provider gets a response, ms. The strictest provider gives up after 5 s. */
 const RESPOND_WITHIN_MS = 2_500;
 
+/**
+ * Returns for each secret whether it verifies a request. All are tried at once: the hashes of a large body are then one message to
+ * the thread that computes them.
+ */
+async function verifyWithEach(
+  provider: Provider,
+  request: SignedRequest,
+  secrets: readonly string[],
+): Promise<readonly boolean[]> {
+  return await Promise.all(secrets.map(async (secret) => await provider.verify(request, secret)));
+}
+
 /** Returns whether one of the secrets verifies a request. */
 async function isProvedByOne(
   provider: Provider,
   request: SignedRequest,
   secrets: readonly string[],
 ): Promise<boolean> {
-  for (const secret of secrets) {
-    if (await provider.verify(request, secret)) return true;
-  }
-  return false;
+  return (await verifyWithEach(provider, request, secrets)).includes(true);
 }
 
 /**
@@ -116,23 +125,21 @@ export async function receiveWebhook(
   if (secrets === null) return { kind: 'refused' };
 
   const request: SignedRequest = { ...incoming, body: await readBody() };
-  const row = {
+  const ids = {
     deliveryId: newId('delivery'),
     eventId: newId('event'),
     appId: customerAppId,
     provider: providerName,
     receivedAt: request.receivedAt,
-    bodySha256: await sha256(request.body),
   };
+  const hashing = sha256(request.body);
   let areRead = remembered === undefined;
   const mismatched = new Set<SecretId>();
   for (let attempt = 1; attempt <= MAX_VERIFICATIONS && secrets !== null; attempt += 1) {
     const open = opener(deps.secretBox, customerAppId, providerName);
-    const canOpen = (secret: WebhookSecretRow) => deps.secretBox.keyIds.includes(secret.encryptionKeyId);
-    const readable = secrets.filter(canOpen);
-    // Opening a secret that can't be decrypted throws, because it may have signed what no other secret verifies.
-    const candidates = areRead ? [...readable, ...secrets.filter((secret) => !canOpen(secret))] : readable;
-    const verifying = await findVerifying(providers[providerName], request, candidates, open, mismatched);
+    const readable = secrets.filter((secret) => deps.secretBox.keyIds.includes(secret.encryptionKeyId));
+    const verifying = await findVerifying(providers[providerName], request, readable, open, mismatched);
+    const row = { ...ids, bodySha256: await hashing };
     if (verifying !== undefined) {
       const known = secrets;
       // Refused webhooks take no place from others.
@@ -141,6 +148,7 @@ export async function receiveWebhook(
       );
       if (result !== 'secrets_changed') return result;
     } else if (areRead) {
+      // Opening a secret that can't be decrypted throws, because it may have signed what no other secret verifies.
       const reason = await refusalReason(providers[providerName], request, secrets.map(open));
       deps.refusals.count({ ...row, reason });
       return { kind: 'refused' };
@@ -183,12 +191,10 @@ async function findVerifying(
   open: (secret: WebhookSecretRow) => string,
   mismatched: Set<SecretId>,
 ): Promise<WebhookSecretRow | undefined> {
-  for (const secret of secrets) {
-    if (mismatched.has(secret.id)) continue;
-    if (await provider.verify(request, open(secret))) return secret;
-    mismatched.add(secret.id);
-  }
-  return undefined;
+  const compared = secrets.filter(({ id }) => !mismatched.has(id));
+  const verified = await verifyWithEach(provider, request, compared.map(open));
+  for (const { id } of compared.filter((_, nth) => verified[nth] === false)) mismatched.add(id);
+  return compared.find((_, nth) => verified[nth] === true);
 }
 
 /** Returns why no secret verifies the request. */

@@ -9,6 +9,8 @@ export const JSON_TYPES = ['application/json', '+json'] as const;
 
 /** The memory that a body gets at first, bytes. It doubles when the body needs more: one that is only announced holds nothing. */
 const FIRST_BYTES = 8 * 1024;
+/** The part of an announced body from whose arrival on it has all its memory, so that it is not copied again and again. */
+const TRUSTED_PART = 1 / 8;
 
 /**
  * A part is what the parser passes on at a time: a chunk, or what one packet has of it. Each costs about as much as hundreds
@@ -49,7 +51,10 @@ async function receive(
     let [size, parts] = [0, 0];
     const makeRoom = (bytes: number) => {
       if (bytes <= buffer.length) return;
-      const room = Math.min(length ?? limitBytes, Math.max(bytes, 2 * buffer.length, FIRST_BYTES));
+      const room =
+        length !== undefined && bytes >= length * TRUSTED_PART
+          ? length
+          : Math.min(length ?? limitBytes, Math.max(bytes, 2 * buffer.length, FIRST_BYTES));
       memory.reserve(room);
       const larger = Buffer.allocUnsafeSlow(room);
       buffer.copy(larger, 0, 0, size);

@@ -25,53 +25,83 @@ function hash({ key, prefix, body }: Job): Buffer {
 const THREAD_SOURCE = `
   const { createHash, createHmac } = require('node:crypto');
   const { parentPort, workerData } = require('node:worker_threads');
-  parentPort.on('message', ({ key, prefix, length }) => {
-    const algorithm = key === null ? createHash('sha256') : createHmac('sha256', key);
-    parentPort.postMessage(algorithm.update(prefix).update(workerData.subarray(0, length)).digest());
+  const hash = ({ key, prefix }, body) =>
+    (key === null ? createHash('sha256') : createHmac('sha256', key)).update(prefix).update(body).digest();
+  parentPort.on('message', ({ jobs, length }) => {
+    const body = workerData.subarray(0, length);
+    parentPort.postMessage(jobs.map((job) => hash(job, body)));
   });
 `;
 
+/** A job that waits for its digest; null without a thread. */
+interface WaitingJob extends Job {
+  readonly resolve: (digest: Buffer | null) => void;
+}
+
 /**
  * A thread that hashes large bodies, one after another. It starts with the first of them and does not keep the process alive.
- * Each body is copied to the same shared memory: memory of its own for each would wait for the thread's garbage collector,
- * which rarely runs.
+ * All hashes of a body that are asked for at once, such as those under several secrets, are one message, because a message costs the
+ * event loop more than a hash of a small body. Each body is copied to the same shared memory: memory of its own for each would
+ * wait for the thread's garbage collector, which rarely runs.
  */
 export class HashThread {
   readonly #memory = new Uint8Array(new SharedArrayBuffer(MOST_BYTES));
+  readonly #waiting = new Map<Uint8Array, WaitingJob[]>();
   #worker: Worker | undefined;
-  #answer: (digest: Uint8Array | null) => void = () => {};
-  #last: Promise<unknown> = Promise.resolve();
+  #answer: (digests: readonly Uint8Array[] | null) => void = () => {};
+  #isRunning = false;
 
   async run(job: Job): Promise<Buffer> {
-    const result = this.#last.then(async () => (await this.#hashInThread(job)) ?? hash(job));
-    this.#last = result;
-    return await result;
+    const digest = new Promise<Buffer | null>((resolve) => {
+      const jobs = this.#waiting.get(job.body) ?? [];
+      this.#waiting.set(job.body, [...jobs, { ...job, resolve }]);
+    });
+    if (!this.#isRunning) void this.#runWaiting();
+    return (await digest) ?? hash(job);
+  }
+
+  async #runWaiting(): Promise<void> {
+    this.#isRunning = true;
+    // The other hashes of the same body are asked for in the same turn.
+    await Promise.resolve();
+    for (const [body, jobs] of this.#waiting) {
+      this.#waiting.delete(body);
+      const digests = await this.#hashInThread(body, jobs);
+      for (const [nth, { resolve }] of jobs.entries()) {
+        const digest = digests?.[nth];
+        resolve(digest === undefined ? null : Buffer.from(digest));
+      }
+    }
+    this.#isRunning = false;
   }
 
   /** Returns null without a thread. */
-  async #hashInThread({ key, prefix, body }: Job): Promise<Buffer | null> {
-    const digest = await new Promise<Uint8Array | null>((resolve) => {
+  async #hashInThread(body: Uint8Array, jobs: readonly Job[]): Promise<readonly Uint8Array[] | null> {
+    const digests = await new Promise<readonly Uint8Array[] | null>((resolve) => {
       this.#answer = resolve;
       try {
         this.#worker ??= this.#start();
         this.#worker.ref();
         this.#memory.set(body);
-        // A small buffer shares its memory with others, which would all be copied.
-        const ownKey = typeof key === 'string' || key === null ? key : new Uint8Array(key);
+        const sent = jobs.map(({ key, prefix }) => ({
+          // A small buffer shares its memory with others, which would all be copied.
+          key: typeof key === 'string' || key === null ? key : new Uint8Array(key),
+          prefix,
+        }));
         // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
-        this.#worker.postMessage({ key: ownKey, prefix, length: body.length });
+        this.#worker.postMessage({ jobs: sent, length: body.length });
       } catch {
         resolve(null);
       }
     });
     this.#worker?.unref();
-    return digest === null ? null : Buffer.from(digest);
+    return digests;
   }
 
   #start(): Worker {
     const worker = new Worker(THREAD_SOURCE, { eval: true, workerData: this.#memory });
-    worker.on('message', (digest: Uint8Array) => {
-      if (this.#worker === worker) this.#answer(digest);
+    worker.on('message', (digests: readonly Uint8Array[]) => {
+      if (this.#worker === worker) this.#answer(digests);
     });
     const onEnd = () => {
       if (this.#worker !== worker) return;

@@ -21,7 +21,7 @@ test.each([0, 5 * KIB, 256 * KIB - 1, 256 * KIB, KIB * KIB])(
 // @promise large-body-off-loop
 test('a body of 256 KiB is hashed in a thread of its own, and a smaller one at once', async () => {
   const sent = jest.spyOn(Worker.prototype, 'postMessage');
-  for (const [size, jobs] of [
+  for (const [size, messages] of [
     [256 * KIB - 1, 0],
     [256 * KIB, 2],
   ] as const) {
@@ -29,12 +29,34 @@ test('a body of 256 KiB is hashed in a thread of its own, and a smaller one at o
     const body = randomBytes(size);
     await hmacSha256('key', '', body);
     await sha256(body);
-    expect(sent).toHaveBeenCalledTimes(jobs);
+    expect(sent).toHaveBeenCalledTimes(messages);
     // The body itself goes through shared memory: a message with a copy would keep it until the thread collects garbage.
-    for (const [message] of sent.mock.calls) {
-      expect(Object.keys(message as object).toSorted()).toEqual(['key', 'length', 'prefix']);
+    for (const [nth, [message]] of sent.mock.calls.entries()) {
+      expect(message).toEqual({
+        jobs: [{ key: nth === 0 ? 'key' : null, prefix: '' }],
+        length: size,
+      });
     }
   }
+  sent.mockRestore();
+});
+
+// @promise large-body-off-loop
+test('hashes of one large body that are asked for at once are one message, and those of another body a second', async () => {
+  const sent = jest.spyOn(Worker.prototype, 'postMessage');
+  const [body, other] = [randomBytes(256 * KIB), randomBytes(300 * KIB)];
+  const keys = ['first', 'second', 'third'];
+  const hashes = await Promise.all([
+    sha256(body),
+    ...keys.map(async (key) => await hmacSha256(key, key, body)),
+    sha256(other),
+  ]);
+  expect(hashes).toEqual([
+    createHash('sha256').update(body).digest(),
+    ...keys.map((key) => createHmac('sha256', key).update(key).update(body).digest()),
+    createHash('sha256').update(other).digest(),
+  ]);
+  expect(sent).toHaveBeenCalledTimes(2);
   sent.mockRestore();
 });
 
