@@ -43,8 +43,9 @@ build_js() {
   (cd "$copy/js" && node build.mjs "$1" && cd "$1" && npm pack --silent --pack-destination "$folder")
 }
 build_node() { build_js node; }
-# tributary.js is for the script tag, and loads tributary-debug.js when the debug state is asked for.
-build_web() { build_js web && cp "$copy/js/web/dist/"tributary{,-debug}.js "$folder"; }
+# tributary.js is for the script tag, and loads tributary-debug.js when the debug state is asked for. The snippets are pasted into tag
+# managers and site builders.
+build_web() { build_js web && cp -r "$copy/js/web/dist/"tributary{,-debug}.js "$copy/js/web/snippets" "$folder"; }
 build_react-native() { install_packages js/react-native && build_js react-native; }
 # Copies the page, the licence and the changelog of a package. A package has no other pages of the repository to link to.
 put_pages() {

@@ -15,7 +15,9 @@ const browser = { platform: 'browser', target: 'es2022' };
 const withDebug = { external: ['./tributary-debug.js'] };
 /** Names of the source that are neither stored nor sent nor logged nor part of an API: they are shortened. */
 const INTERNAL =
-  /^(newId|after|isEnabled|isReported|retryMs|refer|retry|inspect|clockErrorMs|afterMs|isMisconfigured)$/;
+  /^(newId|after|isReported|retryMs|refer|retry|current|inspect|clockErrorMs|afterMs|isMisconfigured)$/;
+/** What makes the files smaller after gzip. No property that the source reads has a side effect. */
+const COMPRESS = { passes: 3, inline: 1, pure_getters: true, unsafe_methods: true, conditionals: false };
 
 /**
  * The files of each package: its source, esbuild's options, and the limit in bytes after gzip. An ES module `index.js` also becomes
@@ -30,13 +32,13 @@ const PACKAGES = {
       source: 'index.ts',
       file: 'index.js',
       options: { ...browser, ...withDebug, format: 'esm' },
-      limit: 5170,
+      limit: 5050,
     },
     {
       source: 'script-tag.ts',
       file: 'tributary.js',
       options: { ...browser, ...withDebug, format: 'iife' },
-      limit: 5170,
+      limit: 5050,
     },
     // The other two load it when the debug state is asked for.
     {
@@ -84,7 +86,7 @@ async function buildFile(name, { source, options, limit }, file) {
   });
   if (limit === undefined) return;
   const { code } = await minify(readFileSync(outfile, 'utf8'), {
-    ...{ ecma: 2020, module: isScript || options.format === 'esm', toplevel: true, compress: { passes: 3 } },
+    ...{ ecma: 2020, module: isScript || options.format === 'esm', toplevel: true, compress: COMPRESS },
   });
   writeFileSync(outfile, isScript ? `(()=>{${code}})();` : code);
   const size = gzipSync(readFileSync(outfile), { level: 9 }).length;

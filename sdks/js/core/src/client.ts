@@ -1,7 +1,6 @@
 import type { Inspection } from './debug.ts';
 import { inTime } from './platform.ts';
 import type { Platform, Storage } from './platform.ts';
-import { asReferral, referralFrom } from './referral.ts';
 import type { Referral } from './referral.ts';
 import { clockErrorOf, FAILED, isStrange, MISCONFIGURED, OK, send } from './send.ts';
 import type { Answer } from './send.ts';
@@ -73,17 +72,12 @@ export interface Client {
   /** Tries again: the device is connected again, or the app is back in the foreground. */
   retry(): void;
   identify(userId: string, signature?: string): Promise<boolean>;
-  attribute(url: string | URL): Promise<boolean>;
-  applyCode(code: string): Promise<boolean>;
   /** Delivers a referral. A referral that was refused is asked for again only if a user enters it (`isEntered`). */
   refer(referral: Referral | undefined, isEntered: boolean): Promise<boolean>;
-  attributedAffiliateId(): string | null;
-  /** Returns the device id, or null without a consent. */
-  deviceId(): string | null;
+  /** Returns what the SDK knows of the device. Without a consent (`enabled`) its device id may not leave the SDK. */
+  current(): Readonly<State>;
   /** Returns what `describe` of debug.ts needs. */
   inspect(): Inspection;
-  /** Whether the SDK may store and send. */
-  isEnabled(): boolean;
   /** Deletes everything. An opt-out survives. */
   reset(): void;
   /**
@@ -160,7 +154,7 @@ export function createClient(
       version: 1,
       host: owner,
       enabled,
-      ...(isUndecided && { isUndecided }),
+      isUndecided,
       deviceId: enabled || isUndecided ? (!IS_SHARED && options.deviceId) || platform.newId() : '',
       firstOpenAt: platform.now(),
       affiliateId: null,
@@ -176,7 +170,7 @@ export function createClient(
     const stored = parseState(latestText, owner);
     isFresh = !stored;
     if (stored?.enabled !== false) return stored ?? emptyState(true);
-    const state = emptyState(false, stored.isDeferredAnswered, stored.isUndecided === true);
+    const state = emptyState(false, stored.isDeferredAnswered, stored.isUndecided === true || undefined);
     if (state.isUndecided && Number.isFinite(stored.firstOpenAt)) state.firstOpenAt = stored.firstOpenAt;
     return state;
   }
@@ -204,8 +198,7 @@ export function createClient(
           // What only this page has is kept, also what is in memory while the consent is undecided.
           if ((isRival || other.isUndecided) && !isRefused(latest)) {
             // A claim token belongs to the device that sent it.
-            if (isRival && other.touches.length + other.answered.length > 0)
-              [other, latest] = [latest, other];
+            if (isRival && (other.touches[0] || other.answered[0])) [other, latest] = [latest, other];
             latest.touches = [...latest.touches, ...other.touches].slice(-MAX_WAITING);
             for (const user of other.users)
               if (!latest.users.some(({ id }) => id === user.id))
@@ -263,7 +256,7 @@ export function createClient(
     if (isKnown) return false;
     state.touches = [
       ...state.touches,
-      { ...referral, at: platform.now(), ...(isEntered && { isEntered }) },
+      { ...referral, at: platform.now(), isEntered: isEntered || undefined },
     ].slice(-MAX_WAITING);
     save(state);
     return true;
@@ -303,12 +296,9 @@ export function createClient(
   async function run(): Promise<void> {
     isRunning = true;
     try {
-      let mayContinue = true;
-      while (mayContinue) {
-        const job = nextJob();
-        if (job === undefined) break;
+      for (let job = nextJob(); job !== undefined; job = nextJob()) {
         step = typeof job === 'number' ? sleep(job) : perform(job);
-        mayContinue = await step;
+        if (!(await step)) break;
       }
     } catch {
       // What waits is sent with the next call or at the next start.
@@ -334,8 +324,8 @@ export function createClient(
       isStorageUsable &&
       deferredMatch &&
       !latest.isDeferredAnswered &&
-      latest.affiliateId === null &&
-      latest.answered.length === 0 &&
+      !latest.affiliateId &&
+      !latest.answered[0] &&
       // A corrected first open is in the time of the service, which the device's clock does not show.
       (latest.isFirstOpenCorrected || platform.now() - latest.firstOpenAt <= ONE_DAY_MS)
     );
@@ -371,8 +361,10 @@ export function createClient(
   /** Sends a request and applies its answer. Returns whether the next one may follow. */
   async function perform({ touch, user }: Job): Promise<boolean> {
     const request = (inFlight = new AbortController());
-    await saved;
-    if (inFlight !== request) return true;
+    if (!IS_SHARED) {
+      await saved;
+      if (inFlight !== request) return true;
+    }
     const { deviceId, firstOpenAt } = latest;
     const path = user ? 'identify' : 'install';
     const body = {
@@ -431,7 +423,7 @@ export function createClient(
 
   function applyToTouch(state: State, touch: Touch | undefined, answer: Answer, isAttributed: boolean): void {
     const clockErrorMs = clockErrorOf(answer, 'firstOpenAt');
-    if (clockErrorMs !== 0 && !state.isFirstOpenCorrected) {
+    if (clockErrorMs && !state.isFirstOpenCorrected) {
       state.firstOpenAt += clockErrorMs;
       state.isFirstOpenCorrected = true;
     } else if (touch) {
@@ -451,7 +443,7 @@ export function createClient(
     if (isAttributed) {
       user.status = 'bound';
       // The device keeps its own attribution.
-      if (state.affiliateId === null) attributed(state, body.affiliateId);
+      if (!state.affiliateId) attributed(state, body.affiliateId);
     } else if (answer.outcome === OK || body.code === 'no_attribution') user.status = 'unattributed';
     else {
       state.users = state.users.filter((other) => other !== user);
@@ -462,7 +454,7 @@ export function createClient(
   /** Moves a time that the service refused by the error of the clock, once. Returns whether it did. */
   function isCorrected(item: Touch | User, answer: Answer, field: string): boolean {
     const clockErrorMs = clockErrorOf(answer, field);
-    if (clockErrorMs === 0 || item.isCorrected) return false;
+    if (!clockErrorMs || item.isCorrected) return false;
     item.at += clockErrorMs;
     return (item.isCorrected = true);
   }
@@ -529,7 +521,7 @@ export function createClient(
       } else flush();
     },
     identify: async (userId, given) => {
-      if (typeof userId !== 'string' || userId === '' || userId.length > MAX_USER_ID_LENGTH) {
+      if (typeof userId !== 'string' || !userId || userId.length > MAX_USER_ID_LENGTH) {
         warn('identify: the user id must be a text of 1 to 512 characters.');
         return false;
       }
@@ -538,7 +530,7 @@ export function createClient(
       if (isRefused(state)) return false;
       if (known?.status === 'bound') return true;
       // An empty signature is none.
-      const signature = typeof given === 'string' && given !== '' ? given : undefined;
+      const signature = (typeof given === 'string' && given) || undefined;
       const isNew = !known || known.signature !== signature;
       if (!isNew && known.status === 'unattributed') return false;
       if (isNew) {
@@ -546,7 +538,7 @@ export function createClient(
           id: userId,
           at: platform.now(),
           status: 'pending',
-          ...(signature && { signature }),
+          signature,
         };
         state.users = [...state.users.filter(({ id }) => id !== userId), user].slice(-MAX_WAITING);
         save(state);
@@ -557,11 +549,8 @@ export function createClient(
         return status === 'pending' ? undefined : status === 'bound';
       });
     },
-    attribute: async (url) => await refer(referralFrom(url), false),
-    applyCode: async (text) => await refer(asReferral(undefined, text), true),
     refer,
-    attributedAffiliateId: () => read().affiliateId,
-    deviceId: () => (read().enabled ? latest.deviceId : null),
+    current: read,
     inspect: () => [
       platform,
       owner,
@@ -571,7 +560,6 @@ export function createClient(
       isDeferredWanted(),
       inFlight || !(cancelRetry || wake) ? undefined : nextTryAt,
     ],
-    isEnabled: () => read().enabled,
     reset: () => {
       // The next person on this device has not come from a link of this one.
       const { enabled, isUndecided } = read();
@@ -583,7 +571,7 @@ export function createClient(
       const enabled = given === true;
       if (enabled && state.isUndecided) {
         state.enabled = true;
-        delete state.isUndecided;
+        state.isUndecided = undefined;
         save(state);
         flush();
       } else if (isHeld && !enabled && (isFresh || state.isUndecided)) {

@@ -1,10 +1,10 @@
 /** What a link passes on: the token of a click, the code of a link, or both. */
 export interface Referral {
-  readonly claimToken?: string;
-  readonly code?: string;
+  readonly claimToken?: string | undefined;
+  readonly code?: string | undefined;
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 /** Returns the code without surrounding spaces, or undefined if no code has this form. */
 export function asCode(text: unknown): string | undefined {
@@ -21,8 +21,7 @@ export function asClaimToken(text: unknown): string | undefined {
 /** Returns the referral with its valid parts, or undefined if it has none. */
 export function asReferral(claimToken: unknown, code: unknown): Referral | undefined {
   const valid = { claimToken: asClaimToken(claimToken), code: asCode(code) };
-  if (!valid.claimToken && !valid.code) return undefined;
-  return JSON.parse(JSON.stringify(valid)) as Referral;
+  return valid.claimToken || valid.code ? valid : undefined;
 }
 
 /**

@@ -49,9 +49,8 @@ function parse(text: string): AnswerBody {
   }
 }
 
-/** Returns the delay that `Retry-After` asks for in seconds or as a date, ms. */
-function retryAfter(value: string | null, now: number): number {
-  if (value === null) return 0;
+/** Returns the delay that `Retry-After` asks for in seconds or as a date, ms. A header that is missing is neither. */
+function retryAfter(value: string, now: number): number {
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;
   return Math.min(Math.max(ms || 0, 0), ONE_DAY_MS);
 }
@@ -99,14 +98,15 @@ export async function send(
     const given = parse(await response.text());
     const { status, headers } = response;
     const now = platform.now();
-    const date = Date.parse(headers.get('date') ?? '');
+    // A missing header is no date.
+    const date = Date.parse(headers.get('date') as string);
     const error = date - now;
     return {
       outcome: classify(status, given),
       status,
       body: given,
       clockErrorMs: status === 400 && Math.abs(error) > CLOCK_TOLERANCE_MS ? error : 0,
-      afterMs: retryAfter(headers.get('retry-after'), date || now),
+      afterMs: retryAfter(headers.get('retry-after') as string, date || now),
     };
   } catch (error) {
     return { outcome: FAILED, status: error, body: {}, clockErrorMs: 0, afterMs: 0 };

@@ -5,14 +5,14 @@ export interface Touch extends Referral {
   /** When it came, epoch ms. */
   at: number;
   /** Whether a user entered the code. */
-  readonly isEntered?: boolean;
+  readonly isEntered?: boolean | undefined;
   isCorrected?: boolean;
 }
 
 export interface User {
   readonly id: string;
   /** The signature of the app's server, if the app verifies user ids. */
-  readonly signature?: string;
+  readonly signature?: string | undefined;
   /** When the user was identified, epoch ms. */
   at: number;
   /** `unattributed`: the service knows the pair; it is sent again after an install is attributed. */
@@ -28,7 +28,7 @@ export interface State {
   /** False after an opt-out, and while the consent is undecided. Everything else that is stored is then empty. */
   enabled: boolean;
   /** Whether the person was not asked yet. */
-  isUndecided?: boolean;
+  isUndecided?: boolean | undefined;
   readonly deviceId: string;
   /** The first start on this device, epoch ms. Changes only if the clock of the device was wrong. */
   firstOpenAt: number;
@@ -74,7 +74,7 @@ export function parseState(text: string | null, host: string): State | undefined
     const isWhole =
       state.version === 1 &&
       state.host === host &&
-      state.deviceId !== '' &&
+      state.deviceId &&
       [state.firstOpenAt, state.notBefore, ...times].every(Number.isFinite) &&
       [state.deviceId, ...texts].every((text) => typeof text === 'string') &&
       users.every(({ status }) => /^(pending|unattributed|bound)$/.test(status));

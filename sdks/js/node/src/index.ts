@@ -224,9 +224,10 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
   const device = (deviceId: string): Device => ({
     identify: async (userId, given) =>
       (await (await clientOf(deviceId))?.identify(userId, given?.signature)) ?? false,
-    attribute: async (url) => (await (await clientOf(deviceId))?.attribute(url)) ?? false,
-    applyCode: async (code) => (await (await clientOf(deviceId))?.applyCode(code)) ?? false,
-    attributedAffiliateId: async () => (await clientOf(deviceId))?.attributedAffiliateId() ?? null,
+    attribute: async (url) => (await (await clientOf(deviceId))?.refer(referralFrom(url), false)) ?? false,
+    applyCode: async (code) =>
+      (await (await clientOf(deviceId))?.refer(asReferral(undefined, code), true)) ?? false,
+    attributedAffiliateId: async () => (await clientOf(deviceId))?.current().affiliateId ?? null,
     debugState: async () => describe((await clientOf(deviceId))?.inspect()),
     reset: async () => {
       const client = await clientOf(deviceId);
@@ -255,7 +256,7 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
         client.refer(referral, asReferral(undefined, signup.code) !== undefined),
         client.identify(signup.userId, signup.signature),
       ]);
-      const affiliateId = client.attributedAffiliateId();
+      const { affiliateId } = client.current();
       return isBound && affiliateId !== null ? { affiliateId } : null;
     },
     flush: async (timeoutMs) => {

@@ -1,6 +1,7 @@
 import AsyncStorage from '@react-native-async-storage/async-storage';
 import { AppState, Linking, Platform } from 'react-native';
 import {
+  asReferral,
   createClient,
   createLog,
   describe,
@@ -111,7 +112,7 @@ export function createTributary(): Tributary {
         if (isReferrerOver) return;
         void started.refer(referral, false);
         // While the consent is undecided the referral is in memory only, and Play is asked again.
-        if (!started.isEnabled()) return;
+        if (!started.current().enabled) return;
         await started.saved();
         await endReferrer();
       });
@@ -171,10 +172,13 @@ export function createTributary(): Tributary {
       return true;
     },
     identify: (userId, given) => call((started) => started.identify(userId, given?.signature), false),
-    attribute: (url) => call((started) => started.attribute(url), false),
-    applyCode: (code) => call((started) => started.applyCode(code), false),
-    attributedAffiliateId: async () => (opening ? (await opening).attributedAffiliateId() : null),
-    deviceId: async () => (opening ? (await opening).deviceId() : null),
+    attribute: (url) => call((started) => started.refer(referralFrom(url), false), false),
+    applyCode: (code) => call((started) => started.refer(asReferral(undefined, code), true), false),
+    attributedAffiliateId: async () => (opening ? (await opening).current().affiliateId : null),
+    deviceId: async () => {
+      const state = (await opening)?.current();
+      return state?.enabled ? state.deviceId : null;
+    },
     debugState: async () => describe((await opening)?.inspect()),
     reset: () => {
       // It deletes the calls before it, too, so that there is always room for it.

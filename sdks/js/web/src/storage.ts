@@ -22,9 +22,9 @@ const YEAR_SECONDS = 365 * 86_400;
 export function cookieStorage(options?: CookieOptions | null): SyncStorage {
   const domain = options?.domain;
   const write = (key: string, value: string, seconds: number) => {
-    const attributes = `;path=/;max-age=${seconds};samesite=lax`;
+    const site = domain ? `;domain=${domain}` : '';
     const secure = location.protocol === 'https:' ? ';secure' : '';
-    document.cookie = `${key}=${value}${attributes}${domain ? `;domain=${domain}` : ''}${secure}`;
+    document.cookie = `${key}=${value};path=/;max-age=${seconds};samesite=lax${site}${secure}`;
   };
   return {
     get: (key) => {

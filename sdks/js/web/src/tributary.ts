@@ -1,4 +1,5 @@
 import {
+  asReferral,
   createClient,
   createLog,
   readTarget,
@@ -141,21 +142,21 @@ export function createTributary(): Tributary {
       started.start([...consent, (self) => self.refer(referral, false), ...calls]);
       calls = [];
       // Without a consent the address stays as it is.
-      if (options.cleanUrl ?? true) clean = () => started.isEnabled() && cleanAddress();
+      if (options.cleanUrl ?? true) clean = () => started.current().enabled && cleanAddress();
       clean();
       const retry = () => started.retry();
       addEventListener('online', retry);
       document.addEventListener('visibilitychange', () => document.hidden || retry());
       // Another page changed the state: reads it.
-      addEventListener('storage', () => started.isEnabled());
+      addEventListener('storage', () => started.current());
       if (/[?&]tributary_debug/.test(location.search)) void debug(true);
       return true;
     },
     identify: (userId, given) => ask((started) => started.identify(userId, given?.signature)),
-    attribute: (url) => ask((started) => started.attribute(url)),
-    applyCode: (code) => ask((started) => started.applyCode(code)),
-    attributedAffiliateId: () => client?.attributedAffiliateId() ?? null,
-    deviceId: () => client?.deviceId() ?? null,
+    attribute: (url) => ask((started) => started.refer(referralFrom(url), false)),
+    applyCode: (code) => ask((started) => started.refer(asReferral(undefined, code), true)),
+    attributedAffiliateId: () => client?.current().affiliateId ?? null,
+    deviceId: () => (client?.current().enabled ? client.current().deviceId : null),
     debugState: debug,
     reset: () => {
       // It deletes the calls before it, too, so that there is always room for it.
