@@ -1,10 +1,10 @@
 import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { RatesActivities } from '../activities/rates.ts';
 import { Fallback } from './fallback.ts';
-import { BRIEFLY, UNTIL_DONE } from './options.ts';
+import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
 import type { ConvertPage, ConvertResult } from '../src/domain/workflow-contracts.ts';
 
-const briefly = proxyActivities<RatesActivities>(BRIEFLY);
+const briefly = proxyActivities<RatesActivities>(THREE_ATTEMPTS);
 const untilDone = proxyActivities<RatesActivities>(UNTIL_DONE);
 
 const FIRST_PAGE: ConvertPage = { next: null, evaluated: 0, failed: 0 };

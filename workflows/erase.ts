@@ -1,10 +1,10 @@
 import { continueAsNew, proxyActivities, sleep, workflowInfo } from '@temporalio/workflow';
 import type { ErasureActivities } from '../activities/erasure.ts';
 import { Fallback } from './fallback.ts';
-import { BRIEFLY, UNTIL_DONE } from './options.ts';
+import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
 import type { EraseInput } from '../src/domain/workflow-contracts.ts';
 
-const briefly = proxyActivities<ErasureActivities>(BRIEFLY);
+const briefly = proxyActivities<ErasureActivities>(THREE_ATTEMPTS);
 const untilDone = proxyActivities<ErasureActivities>(UNTIL_DONE);
 
 /**

@@ -8,9 +8,9 @@ import type { ActivityFailure } from '@temporalio/workflow';
 import type { MarkingActivities } from '../activities/marking.ts';
 import { healedDetails, stuckDetails } from './details.ts';
 import type { Step } from './details.ts';
-import { ONE_QUESTION } from './options.ts';
+import { ASKED_ONCE } from './options.ts';
 
-const { canMark } = proxyLocalActivities<MarkingActivities>(ONE_QUESTION);
+const { canMark } = proxyLocalActivities<MarkingActivities>(ASKED_ONCE);
 
 function causeOf(error: unknown): string {
   const failure = error as Partial<ActivityFailure>;

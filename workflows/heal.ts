@@ -1,10 +1,10 @@
 import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { HealingActivities } from '../activities/healing.ts';
 import { Fallback } from './fallback.ts';
-import { BRIEFLY, UNTIL_DONE } from './options.ts';
+import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
 import type { HealInput } from '../src/domain/workflow-contracts.ts';
 
-const briefly = proxyActivities<HealingActivities>(BRIEFLY);
+const briefly = proxyActivities<HealingActivities>(THREE_ATTEMPTS);
 const untilDone = proxyActivities<HealingActivities>(UNTIL_DONE);
 
 /** Re-evaluates, page by page, the payments that a user made before the service knew the user's affiliate. */

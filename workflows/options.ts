@@ -9,7 +9,7 @@ export const FAST_PATH: LocalActivityOptions = {
 };
 
 /** A question to the worker's own process, whose answer may be missing. */
-export const ONE_QUESTION: LocalActivityOptions = {
+export const ASKED_ONCE: LocalActivityOptions = {
   startToCloseTimeout: '2s',
   retry: { maximumAttempts: 1 },
 };
@@ -18,28 +18,34 @@ export const ONE_QUESTION: LocalActivityOptions = {
  * A cancelled workflow ends after its activity, and that ends within seconds: workers send heartbeats, whose answer tells
  * of the cancellation. A worker that died is noticed by their absence.
  */
-export const ENDS_SOON: ActivityOptions = {
+export const CANCELLED_IN_SECONDS: ActivityOptions = {
   heartbeatTimeout: '10s',
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 };
 
 /** The first attempts at work of the background. When they fail, the work is marked as stuck and retried until done. */
-export const BRIEFLY: ActivityOptions = {
-  ...ENDS_SOON,
+export const THREE_ATTEMPTS: ActivityOptions = {
+  ...CANCELLED_IN_SECONDS,
   startToCloseTimeout: '30s',
   retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumAttempts: 3 },
 };
 
 /** Work that must succeed eventually: retries without limit, at most a minute apart, each attempt visible in the UI. */
 export const UNTIL_DONE: ActivityOptions = {
-  ...ENDS_SOON,
+  ...CANCELLED_IN_SECONDS,
   startToCloseTimeout: '30s',
   retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '1m' },
 };
 
+/** The same where somebody waits for the result: an outage that has ended delays it by at most five seconds. */
+export const UNTIL_DONE_SOON: ActivityOptions = {
+  ...UNTIL_DONE,
+  retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '5s' },
+};
+
 /** Work that the next run of its Schedule does if it fails: five attempts within a quarter of an hour, 10 s, 40 s, 3 min and 11 min apart. */
 export const FIVE_ATTEMPTS: ActivityOptions = {
-  ...ENDS_SOON,
+  ...CANCELLED_IN_SECONDS,
   startToCloseTimeout: '1m',
   retry: { initialInterval: '10s', backoffCoefficient: 4, maximumInterval: '15m', maximumAttempts: 5 },
 };

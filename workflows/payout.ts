@@ -9,7 +9,7 @@ import {
 } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
 import { Fallback } from './fallback.ts';
-import { UNTIL_DONE } from './options.ts';
+import { UNTIL_DONE_SOON } from './options.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
 import type { PayoutInput } from '../src/domain/workflow-contracts.ts';
 
@@ -18,7 +18,7 @@ const fast = proxyLocalActivities<LedgerActivities>({
   scheduleToCloseTimeout: '25s',
   retry: { maximumAttempts: 2, initialInterval: '50ms' },
 });
-const reliable = proxyActivities<LedgerActivities>(UNTIL_DONE);
+const reliable = proxyActivities<LedgerActivities>(UNTIL_DONE_SOON);
 
 export const payoutRequested = defineSignal<[string]>(PAYOUT_REQUESTED);
 

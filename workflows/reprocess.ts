@@ -7,10 +7,10 @@ import {
 } from '@temporalio/workflow';
 import type { ReprocessActivities } from '../activities/reprocess.ts';
 import { Fallback } from './fallback.ts';
-import { BRIEFLY, UNTIL_DONE } from './options.ts';
+import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
 import type { ReprocessInput, ReprocessProgress } from '../src/domain/workflow-contracts.ts';
 
-const briefly = proxyActivities<ReprocessActivities>(BRIEFLY);
+const briefly = proxyActivities<ReprocessActivities>(THREE_ATTEMPTS);
 const untilDone = proxyActivities<ReprocessActivities>(UNTIL_DONE);
 
 /**

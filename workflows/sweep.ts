@@ -1,9 +1,9 @@
 import { continueAsNew, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
-import { ENDS_SOON } from './options.ts';
+import { CANCELLED_IN_SECONDS } from './options.ts';
 
 const { sweepPage } = proxyActivities<LedgerActivities>({
-  ...ENDS_SOON,
+  ...CANCELLED_IN_SECONDS,
   startToCloseTimeout: '1m',
   retry: { maximumAttempts: 3, initialInterval: '1s' },
 });

@@ -9,11 +9,11 @@ import {
 import type { WebhookActivities } from '../activities/webhooks.ts';
 import { messageDetails } from './details.ts';
 import { Fallback } from './fallback.ts';
-import { BRIEFLY, UNTIL_DONE } from './options.ts';
+import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
 import { SEND_NOW } from '../src/domain/workflow-contracts.ts';
 import type { WebhookInput, WebhookProgress } from '../src/domain/workflow-contracts.ts';
 
-const briefly = proxyActivities<WebhookActivities>(BRIEFLY);
+const briefly = proxyActivities<WebhookActivities>(THREE_ATTEMPTS);
 const untilDone = proxyActivities<WebhookActivities>(UNTIL_DONE);
 
 const sendNow = defineSignal(SEND_NOW);

@@ -27,6 +27,8 @@ export interface KindOfFault {
   readonly says: Sign;
   /** How long it lasts, from and to, ms. */
   readonly lastsMs: readonly [number, number];
+  /** How much longer than after other faults the service may need to be back, ms. */
+  readonly extraMs?: number;
   /** Short runs do not try it: it takes long, takes the whole machine, or needs a program or right that may be missing. */
   readonly isOnlyInLongRuns?: true;
 }
@@ -36,6 +38,11 @@ const SOME_SECONDS = [2_000, 10_000] as const;
 const NOTICED_MS = 6_000;
 /** The same with the start of the process, on a busy machine. */
 const START_MS = 10_000;
+/**
+ * The SDK notices a connection that the network has forgotten after 30 s without an answer and 15 s more. Neither time can be set
+ * in TypeScript.
+ */
+const LOST_CONNECTION_MS = 45_000;
 const NO_DATABASE = {
   kind: 'check',
   checks: ['database'],
@@ -104,7 +111,7 @@ export const KINDS = {
   'Temporal killed': usual(NO_TEMPORAL),
   'Temporal stopped': usual(NO_TEMPORAL),
   'Temporal cut': usual(NO_TEMPORAL),
-  'Temporal silent': usual(NO_TEMPORAL),
+  'Temporal silent': { ...usual(NO_TEMPORAL), extraMs: LOST_CONNECTION_MS },
   'Temporal slow': usual(SERVES),
   'Temporal without database': usual(SERVES),
   'Temporal wiped': usual(NO_TEMPORAL),

@@ -90,8 +90,11 @@ export interface ReceivedPayout {
 }
 
 const SECRET_OF_FORGER = `forged-${randomBytes(8).toString('hex')}`;
-/** A signature of Paddle has become too old on its way to a process that answers after this time. */
-const STALE_MS = 4_500;
+/**
+ * A signature of Paddle may have become too old on its way to a process that answers after this time: it is valid for five seconds,
+ * and states its time in whole ones.
+ */
+const STALE_MS = 4_000;
 /** A client waits at least this long, and as long as `Retry-After` asks. Providers wait longer. */
 /** Where payouts are stopped, `Retry-After` asks for minutes, until an operator has resumed them. The run does it at once. */
 const MOST_ASKED_MS = 10_000;
@@ -226,7 +229,7 @@ export class Load {
           return undefined;
         });
         if (answer !== undefined) {
-          // Paddle signs each attempt again, and its signature is valid for five seconds.
+          // Paddle signs each attempt again.
           const isStale = name === 'paddle' && answer.status === 401 && Date.now() - sentAt > STALE_MS;
           // Such an answer is no fault of the caller, whom another process answers rightly.
           const isOdd = isStale || (target.tolerated.has(answer.status) && !expected.includes(answer.status));

@@ -1,7 +1,10 @@
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import { PAYOUT_REQUESTED } from '../../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../../src/domain/workflow-ids.ts';
+import { awaitedQueue } from '../../temporal/names.ts';
+import type { payout } from '../../workflows/payout.ts';
 import { send } from './answers.ts';
 import { exportRequest } from './load.ts';
 import type { Load } from './load.ts';
@@ -43,6 +46,12 @@ export interface Recovery {
   readonly temporalMs: number;
 }
 
+/** A request of the probe's creator that is settled. */
+interface SettledRequest {
+  readonly requestId: string;
+  readonly installationId: string;
+}
+
 type EventFact = Fact & { readonly kind: 'event' };
 
 /** Waits for the first success of a request that is sent again and again. Returns when it was, ms after `from`. */
@@ -62,6 +71,7 @@ async function firstSuccess(from: number, once: () => Promise<boolean>): Promise
 export class Probes {
   readonly #stack: Stack;
   readonly #load: Load;
+  #settled: SettledRequest | undefined;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 256 });
   readonly #facts: Fact[] = [...planKnownUser(USER, PROBED_APP, 0)];
   readonly #accepted = new Set<string>();
@@ -150,13 +160,26 @@ export class Probes {
     );
   }
 
-  /** Whether the Temporal server, past the proxies, knows the workflow of the probe's payouts. */
+  /**
+   * Whether the Temporal server, past the proxies, takes a signal for the workflow of the probe's payouts: that of a request that
+   * was settled before, which changes nothing. Before the first one, whether it can say that there is no such workflow.
+   */
   async #askTemporal(): Promise<boolean> {
+    const affiliateId = this.#load.affiliateOf(PROBED_APP, 0);
+    const workflowId = workflowIds.payout(affiliateId);
     const connection = await Connection.connect({ address: `127.0.0.1:${this.#stack.temporal.port}` });
     try {
       const { workflow } = new Client({ connection });
-      const affiliateId = this.#load.affiliateOf(PROBED_APP, 0);
-      await workflow.getHandle(workflowIds.payout(affiliateId)).describe();
+      const settled = this.#settled ?? (await this.#findSettled(affiliateId));
+      if (settled === undefined) await workflow.getHandle(workflowId).describe();
+      else
+        await workflow.signalWithStart<typeof payout, [string]>('payout', {
+          workflowId,
+          taskQueue: awaitedQueue(settled.installationId),
+          args: [{ affiliateId }],
+          signal: PAYOUT_REQUESTED,
+          signalArgs: [settled.requestId],
+        });
       return true;
     } catch (error) {
       // After the loss of its data, it knows none.
@@ -164,6 +187,14 @@ export class Probes {
     } finally {
       await connection.close();
     }
+  }
+
+  async #findSettled(affiliateId: string): Promise<SettledRequest | undefined> {
+    this.#settled = await this.#stack.sql().maybe<SettledRequest>`
+      select r.id as request_id, i.id as installation_id
+        from payout_requests r, installation i
+       where r.affiliate_id = ${affiliateId} and r.status <> 'open' limit 1`;
+    return this.#settled;
   }
 
   async #sendExport({ base }: ServiceProcess, key: string): Promise<boolean> {

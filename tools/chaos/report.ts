@@ -1,4 +1,5 @@
 import { FAULT_KINDS, inWords, KINDS } from './fault-kinds.ts';
+import type { KindOfFault } from './fault-kinds.ts';
 import type { TriedFault } from './faults.ts';
 import type { Recovery } from './probes.ts';
 
@@ -81,7 +82,8 @@ const CALM_TIMES = 5;
 export function faultProblems(tried: readonly TriedFault[], limitMs: number): string[] {
   return tried.flatMap(({ kind, lastsMs, missing, recoveries, calm }, n) => {
     const name = `fault ${n + 1}, ${kind} for ${seconds(lastsMs)} s`;
-    const allowedMs = limitMs + CALM_TIMES * slowestMs(calm);
+    const { extraMs = 0 }: KindOfFault = KINDS[kind];
+    const allowedMs = limitMs + extraMs + CALM_TIMES * slowestMs(calm);
     const late = recoveries.flatMap(({ process, readyMs, webhookMs, exportMs, temporalMs }) =>
       Object.entries({
         ready: readyMs,
