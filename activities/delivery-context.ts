@@ -137,8 +137,7 @@ export class DeliveryContext {
   }
 
   /**
-   * Replaces the identifiers of erased persons, if that was not done: an older version may have stored the body of such a person in
-   * clear.
+   * Replaces the identifiers of erased persons, if the stored body names such a person in clear.
    */
   async replaceErased(): Promise<void> {
     if (!this.isPseudonymized) await this.pseudonymize();

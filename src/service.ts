@@ -67,7 +67,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ? null
       : createMetrics({ sql, readiness: async () => await readiness(), sdkMetricsAddress });
   const temporal = startTemporalWork(settings, database, metrics);
-  const { connection, relay, workflows, inbox } = temporal;
+  const { connection, relay, workflows, webhookCache } = temporal;
   const loops = startLoops(sql, relay, logger);
   const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
   const checkClock = createClockCheck({ sql, logger, now: Date.now });
@@ -123,7 +123,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       api = await startApi(settings, {
         database,
         workflows,
-        inbox,
+        webhookCache,
         refusals,
         readiness: async () =>
           isStopping

@@ -7,7 +7,7 @@ import {
 } from '../db/attributions.ts';
 import type { Attribution, RememberedUser } from '../db/attributions.ts';
 import { bindRememberedUsers } from '../db/bindings.ts';
-import { retryUntilVisible } from '../db/retries.ts';
+import { retryUntilVisible } from '../db/conflict-retries.ts';
 import {
   chooseDeferredClick,
   chooseTouch,

@@ -5,7 +5,7 @@ import type { DeliveryKeys, DeliveryOutcome } from '../domain/delivery.ts';
 import type { AffiliateId, AppId, BindingId, PayoutRequestId } from '../domain/ids.ts';
 import type { WebhookMessageKeys } from '../domain/outgoing-webhooks.ts';
 import type { AddressHasher } from './address-hasher.ts';
-import type { Inbox } from './inbox.ts';
+import type { WebhookCache } from './webhook-cache.ts';
 import type { RefusalCounter } from './refusal-counter.ts';
 
 /** The ids with which the workflow of a payout request is started and found. */
@@ -62,7 +62,7 @@ export interface CommandDeps {
   readonly addressHasher: AddressHasher;
   readonly workflows: WorkflowStarter;
   /** Remembers secrets and deliveries of webhooks. */
-  readonly inbox: Inbox;
+  readonly webhookCache: WebhookCache;
   /** Counts refused webhooks. */
   readonly refusals: RefusalCounter;
   readonly observeExport?: ExportObserver;

@@ -90,7 +90,10 @@ async function bearerReason(
     : 'the token was sent without "Bearer " in front of it: enter it in the provider\'s dashboard with "Bearer "';
 }
 
-interface WebhookDeps extends Pick<CommandDeps, 'sql' | 'secretBox' | 'workflows' | 'inbox' | 'refusals'> {
+interface WebhookDeps extends Pick<
+  CommandDeps,
+  'sql' | 'secretBox' | 'workflows' | 'webhookCache' | 'refusals'
+> {
   /** Runs the work on a verified webhook when there is room for it, or throws. */
   readonly admit: <T>(work: (keepPlace: KeepPlace) => Promise<T>) => Promise<T>;
 }
@@ -113,12 +116,12 @@ export async function receiveWebhook(
   customerAppId: string,
   { readBody, ...incoming }: IncomingWebhook,
 ): Promise<WebhookResult> {
-  const { sql, inbox, admit } = deps;
+  const { sql, webhookCache, admit } = deps;
   if (!isId('app', customerAppId)) return { kind: 'refused' };
-  const remembered = inbox.secretsOf(customerAppId, providerName);
+  const remembered = webhookCache.secretsOf(customerAppId, providerName);
   const readSecrets = async () => {
     const read = await findActiveWebhookSecrets(sql, customerAppId, providerName, incoming.receivedAt);
-    inbox.rememberSecrets(customerAppId, providerName, read ?? []);
+    webhookCache.rememberSecrets(customerAppId, providerName, read ?? []);
     return read;
   };
   let secrets = remembered ?? (await readSecrets());
@@ -216,7 +219,12 @@ async function refusalReason(
  * secrets have changed since they were read.
  */
 async function storeAndProcess(
-  { sql, secretBox, workflows, inbox }: Pick<WebhookDeps, 'sql' | 'secretBox' | 'workflows' | 'inbox'>,
+  {
+    sql,
+    secretBox,
+    workflows,
+    webhookCache,
+  }: Pick<WebhookDeps, 'sql' | 'secretBox' | 'workflows' | 'webhookCache'>,
   request: SignedRequest,
   row: Omit<
     AcceptedDelivery,
@@ -247,10 +255,10 @@ async function storeAndProcess(
   let acceptance = await accept({
     body,
     bodyKeyId: null,
-    bodyHashes: inbox.hasErasedUsers(row.appId) ? await hashes() : null,
+    bodyHashes: webhookCache.hasErasedUsers(row.appId) ? await hashes() : null,
   });
-  if (acceptance.namesErased && !inbox.hasErasedUsers(row.appId)) {
-    inbox.rememberErasedUsers(row.appId);
+  if (acceptance.namesErased && !webhookCache.hasErasedUsers(row.appId)) {
+    webhookCache.rememberErasedUsers(row.appId);
     acceptance = await accept({ body, bodyKeyId: null, bodyHashes: await hashes() });
   }
   const { namesErased } = acceptance;
@@ -280,7 +288,7 @@ async function storeAndProcess(
           stripeAccounts,
           secret: verifying,
         };
-  const outcome = await inbox.keeping(stored, async () => {
+  const outcome = await webhookCache.keeping(stored, async () => {
     const waitMs = Math.max(0, receivedAt + RESPOND_WITHIN_MS - Date.now());
     return await workflows.processDelivery(row, waitMs, keepPlace);
   });

@@ -1,6 +1,6 @@
 import { findDeferredClicks, findInstallCandidates } from '../db/attributions.ts';
 import { identifierHasher } from '../db/erased-identifiers.ts';
-import { retryUntilVisible } from '../db/retries.ts';
+import { retryUntilVisible } from '../db/conflict-retries.ts';
 import { attributeTestDevice, recordTestUser } from '../db/test-attributions.ts';
 import { chooseDeferredClick, chooseTouch, touchOutcome } from '../domain/attribution.ts';
 import type { Touch } from '../domain/attribution.ts';

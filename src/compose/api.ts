@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import type { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { createAddressHasher } from '../commands/address-hasher.ts';
-import type { Inbox } from '../commands/inbox.ts';
+import type { WebhookCache } from '../commands/webhook-cache.ts';
 import type { RefusalCounter } from '../commands/refusal-counter.ts';
 import { ENDPOINT_CONNECTIONS } from '../db/webhook-endpoints.ts';
 import { DEFAULT_RETENTION } from '../domain/retention.ts';
@@ -27,7 +27,7 @@ export interface Api {
 interface ApiDeps {
   readonly database: Database;
   readonly workflows: TemporalWorkflowStarter;
-  readonly inbox: Inbox;
+  readonly webhookCache: WebhookCache;
   readonly refusals: RefusalCounter;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   readonly metrics: Metrics | null;
@@ -36,7 +36,7 @@ interface ApiDeps {
 /** Serves the API. */
 export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> {
   const { host, role, secretBox, logger } = settings;
-  const { database, workflows, inbox, refusals, readiness, metrics } = deps;
+  const { database, workflows, webhookCache, refusals, readiness, metrics } = deps;
   const { sql, intakeSql } = database;
   const urlsOf = (listeningUrl: string) => ({
     url: settings.publicUrl ?? listeningUrl,
@@ -66,7 +66,7 @@ export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promis
       intake: createIntake(intakeSql, settings.admission ?? NO_ADMISSION_LIMITS, settings.sharedHostApps),
       addressHasher: createAddressHasher({ sql, secretBox, logger }),
       workflows,
-      inbox,
+      webhookCache,
       ...(settings.webhookTargets === undefined ? {} : { webhookTargets: settings.webhookTargets }),
       readiness,
       pendingStep: async (workflowId) => await workflows.pendingStep(workflowId),

@@ -6,7 +6,7 @@ import type { ScheduledWorkflow } from '../../temporal/schedules.ts';
 import { listenToResults, sendResult } from '../../temporal/shared-results.ts';
 import { createWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import type { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
-import { Inbox } from '../commands/inbox.ts';
+import { WebhookCache } from '../commands/webhook-cache.ts';
 import { withRollback } from '../db/with-rollback.ts';
 import { DEFAULT_LIMITS } from '../domain/evaluation.ts';
 import type { Metrics } from '../metrics.ts';
@@ -16,7 +16,7 @@ import type { ServiceSettings } from './settings.ts';
 export interface TemporalWork {
   readonly connection: TemporalConnection;
   readonly workflows: TemporalWorkflowStarter;
-  readonly inbox: Inbox;
+  readonly webhookCache: WebhookCache;
   readonly relay: Relay;
   /** Ends the starts in flight, then the worker and its connection. `timed` runs each of them. */
   readonly stop: (timed: (name: string, work: () => Promise<void>) => Promise<void>) => Promise<void>;
@@ -33,7 +33,7 @@ export function startTemporalWork(
 ): TemporalWork {
   const { temporal, databaseUrl, role, secretBox, logger, setUpPauseMs, tracing, ratesUrl = null } = settings;
   const hasWorker = role !== 'api';
-  const inbox = new Inbox();
+  const webhookCache = new WebhookCache();
   const connection = new TemporalConnection({
     ...temporal,
     taskQueue,
@@ -86,7 +86,7 @@ export function startTemporalWork(
       canMark: () => connection.canMark(),
       deleteHistory: (workflowId) => workflows.deleteHistory(workflowId),
       settleMs: settings.erasureSettleMs,
-      takeStored: (deliveryId) => inbox.take(deliveryId),
+      takeStored: (deliveryId) => webhookCache.take(deliveryId),
       observe: metrics?.observeDelivery,
       webhookTargets: settings.webhookTargets,
       webhookRetryMs: settings.webhookRetryMs,
@@ -101,7 +101,7 @@ export function startTemporalWork(
   return {
     connection,
     workflows,
-    inbox,
+    webhookCache,
     relay,
     stop: async (timed) => {
       await timed('startsMs', () => workflows.drain());

@@ -4,7 +4,7 @@ import { acting } from './audit.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import type { Existing } from './existing.ts';
-import { retryAfterConflict, retryUntilVisible } from './retries.ts';
+import { retryAfterConflict, retryUntilVisible } from './conflict-retries.ts';
 import type { Sql } from './sql.ts';
 
 export interface Affiliate {

@@ -2,7 +2,7 @@ import type { AndroidApp } from '../domain/link-associations.ts';
 import type { AccountId, AppId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import type { NewSdkKey } from './sdk-keys.ts';
-import { retryUntilVisible } from './retries.ts';
+import { retryUntilVisible } from './conflict-retries.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { violatedConstraint } from './errors.ts';

@@ -3,7 +3,7 @@ import type { AffiliateId, AppId, AttributionId, BindingId } from '../domain/ids
 import { isPlaceholder } from '../domain/user-ids.ts';
 import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
-import { retryAfterConflict, retryUntilVisible } from './retries.ts';
+import { retryAfterConflict, retryUntilVisible } from './conflict-retries.ts';
 import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';

@@ -1,6 +1,6 @@
 import type { AffiliateId, AppId, ClickId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
-import { retryUntilVisible } from './retries.ts';
+import { retryUntilVisible } from './conflict-retries.ts';
 import { shareStatements } from './shared-statements.ts';
 import type { Sql } from './sql.ts';
 

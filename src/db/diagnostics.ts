@@ -1,4 +1,4 @@
-import type { LikelyCause } from '../domain/payment-snapshot.ts';
+import type { LikelyCause } from '../domain/likely-causes.ts';
 import type { EventKind } from '../domain/events.ts';
 import type { AppId, DeliveryId, EventId } from '../domain/ids.ts';
 import { LIKELY_CAUSES } from '../domain/likely-causes.ts';

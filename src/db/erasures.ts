@@ -8,7 +8,7 @@ import {
 } from './erased-identifiers.ts';
 import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
-import { retryUntilVisible } from './retries.ts';
+import { retryUntilVisible } from './conflict-retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 import { eraseRows } from './erasure-rows.ts';

@@ -1,4 +1,4 @@
-import type { LikelyCause } from '../domain/payment-snapshot.ts';
+import type { LikelyCause } from '../domain/likely-causes.ts';
 import { WAITING_CAUSES } from '../domain/event-outcome.ts';
 import type { EventOutcome } from '../domain/event-outcome.ts';
 import { ADJUSTMENT_KINDS } from '../domain/events.ts';

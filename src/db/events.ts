@@ -1,4 +1,4 @@
-import type { LikelyCause } from '../domain/payment-snapshot.ts';
+import type { LikelyCause } from '../domain/likely-causes.ts';
 import type { AppId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
 import type { Environment, NormalizedEvent } from '../domain/events.ts';
 import { isErased } from './erased-identifiers.ts';

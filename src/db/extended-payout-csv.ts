@@ -1,14 +1,19 @@
 import { createHash } from 'node:crypto';
-import { string } from '@json2csv/formatters';
 import { Parser } from '@json2csv/plainjs';
 import type { AppId, PayoutId } from '../domain/ids.ts';
-import { COLUMNS, EOL, formatUsd, neutralizeFormula, readPayoutCsv, recordsOf } from './payout-csv.ts';
+import {
+  COLUMNS,
+  EOL,
+  formatUsd,
+  neutralizeFormula,
+  quoteWhereNeeded,
+  readPayoutCsv,
+  recordsOf,
+} from './payout-csv.ts';
 import type { PayoutCsv } from './payout-csv.ts';
 import type { Sql } from './sql.ts';
 
 const EXTENDED_COLUMNS = [...COLUMNS, 'affiliate_email', 'occurred_at_iso'];
-
-const quoted = string();
 
 const parser = new Parser({
   fields: EXTENDED_COLUMNS,
@@ -16,7 +21,7 @@ const parser = new Parser({
   eol: EOL,
   formatters: {
     header: (name) => name,
-    string: (text: string) => (/[",\r\n]/.test(text) ? quoted(text) : text),
+    string: quoteWhereNeeded,
   },
 });
 
@@ -49,7 +54,7 @@ export async function readExtendedPayoutCsv(
     totalCents += cents;
     const occurredAtIso = new Date(Number(record['occurred_at'])).toISOString();
     const added = { affiliate_email: affiliateEmail, occurred_at_iso: occurredAtIso };
-    // An earlier version may have stored fewer columns.
+    // A stored CSV may have fewer columns.
     rows.push({ ...blank, ...record, ...amount(cents), ...added });
   }
   rows.push({ ...blank, payout_id: payoutId, commission_id: 'total', ...amount(totalCents) });

@@ -1,5 +1,5 @@
 import type { AccountId } from '../domain/ids.ts';
-import { retryUntilVisible } from './retries.ts';
+import { retryUntilVisible } from './conflict-retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 

@@ -8,7 +8,7 @@ import {
 import type { Due, DueCommissions, OutweighingEarnings, PayoutDecision } from '../domain/payout.ts';
 import { violatedConstraint } from './errors.ts';
 import { newId } from './new-id.ts';
-import { retryUntilVisible } from './retries.ts';
+import { retryUntilVisible } from './conflict-retries.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
@@ -162,7 +162,7 @@ export async function settlePayoutRequest(
       await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => await settle(tx, requestId, limit));
       return;
     } catch (error) {
-      // A process of an earlier version locks no creator: it may pay a commission between the decision and the items.
+      // During an upgrade, a process of version 0.1.0 locks no creator: it may pay a commission between the decision and the items.
       const isRace = error instanceof DueChanged || violatedConstraint(error) === 'payout_items_pkey';
       if (!isRace || attempt === SETTLE_ATTEMPTS) throw error;
     }

@@ -1,6 +1,6 @@
 import type { AppId } from '../domain/ids.ts';
 import { listAppIds } from './apps.ts';
-import { retryUntilVisible } from './retries.ts';
+import { retryUntilVisible } from './conflict-retries.ts';
 import type { Sql } from './sql.ts';
 
 /** Deltas that one statement folds at most. It takes some tens of milliseconds. */

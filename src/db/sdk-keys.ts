@@ -3,7 +3,7 @@ import type { SdkKeyKind } from '../domain/keys.ts';
 import { acting } from './audit.ts';
 import { keySha256 } from './account-keys.ts';
 import type { KeyMaterial } from './account-keys.ts';
-import { retryAfterConflict } from './retries.ts';
+import { retryAfterConflict } from './conflict-retries.ts';
 import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';

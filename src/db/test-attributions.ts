@@ -5,7 +5,7 @@ import type { AffiliateId, AppId, AttributionId } from '../domain/ids.ts';
 import type { AttributedInstall } from './attributions.ts';
 import type { Identity } from './bindings.ts';
 import { newId } from './new-id.ts';
-import { retryAfterConflict } from './retries.ts';
+import { retryAfterConflict } from './conflict-retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 

@@ -2,7 +2,7 @@ import type { AppId, Id, WebhookEndpointId } from '../domain/ids.ts';
 import { MAX_ENDPOINTS } from '../domain/outgoing-webhooks.ts';
 import type { DeactivationReason, WebhookType } from '../domain/outgoing-webhooks.ts';
 import { acting } from './audit.ts';
-import { retryAfterConflict } from './retries.ts';
+import { retryAfterConflict } from './conflict-retries.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 

@@ -3,7 +3,7 @@ import type { AppId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import type { ProcessingStatus } from './deliveries.ts';
 import { newId } from './new-id.ts';
-import { retryAfterConflict } from './retries.ts';
+import { retryAfterConflict } from './conflict-retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 

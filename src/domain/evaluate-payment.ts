@@ -4,8 +4,8 @@ import { commissionCents } from './money.ts';
 import { DAY_MS } from './time.ts';
 import { isPlaceholder } from './user-ids.ts';
 import { CANDIDATE_SOURCES } from './payment-snapshot.ts';
+import type { LikelyCause } from './likely-causes.ts';
 import type {
-  LikelyCause,
   BindingSnapshot,
   UserCandidate,
   FrozenRate,

@@ -1,5 +1,6 @@
 import type { AdjustmentId, EventId } from './ids.ts';
-import type { LikelyCause, BindingSnapshot, FrozenRate, EarningTerms } from './payment-snapshot.ts';
+import type { LikelyCause } from './likely-causes.ts';
+import type { BindingSnapshot, FrozenRate, EarningTerms } from './payment-snapshot.ts';
 
 export interface EarningEntry extends EarningTerms {
   readonly binding: BindingSnapshot;

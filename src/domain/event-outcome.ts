@@ -1,4 +1,4 @@
-import type { LikelyCause } from './payment-snapshot.ts';
+import type { LikelyCause } from './likely-causes.ts';
 import { ADJUSTMENT_KINDS, PAYMENT_KINDS } from './events.ts';
 import type { EventKind } from './events.ts';
 import { CAUSE_EXPLANATIONS } from './likely-causes.ts';

@@ -1,5 +1,6 @@
 import type { MatchMethod } from './attribution.ts';
-import type { CommissionKind, LikelyCause } from './payment-snapshot.ts';
+import type { LikelyCause } from './likely-causes.ts';
+import type { CommissionKind } from './payment-snapshot.ts';
 import {
   EARNED_BY_ANOTHER_EVENT,
   MOVES_NO_MONEY,

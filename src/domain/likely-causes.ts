@@ -1,4 +1,18 @@
-import type { LikelyCause } from './payment-snapshot.ts';
+/** Why a paid event earned no commission (docs/contract.md, "Unattributed"). */
+export type LikelyCause =
+  | 'missing_user_id'
+  | 'anonymous_user_id'
+  | 'user_never_identified'
+  | 'user_id_mismatch'
+  | 'user_not_attributed'
+  | 'outside_attribution_window'
+  | 'affiliate_paused'
+  | 'affiliate_removed'
+  | 'rate_zero'
+  | 'missing_exchange_rate'
+  | 'price_unknown'
+  | 'processing'
+  | 'test_key_only';
 
 /** Why a paid event earned no commission: what happened, then what the founder can do. */
 export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {

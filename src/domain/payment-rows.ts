@@ -86,7 +86,7 @@ export function standingOf(own: PaymentRow, rows: readonly PaymentRow[]): RowSta
   };
 }
 
-/** Returns the row of the whole payment. A row that an earlier version corrected in favour of a part can never count again. */
+/** Returns the row of the whole payment. A row that was corrected in favour of a part never counts again. */
 function wholeOf(rows: readonly PaymentRow[]): PaymentRow | undefined {
   return rows
     .filter(({ isRoot, isDuplicate }) => isRoot && !isDuplicate)

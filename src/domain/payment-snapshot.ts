@@ -2,23 +2,8 @@ import type { ExchangeRate } from './exchange-rate.ts';
 import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId, LinkId } from './ids.ts';
 import type { AdjustmentFact, Environment } from './events.ts';
 import type { AffiliateStatus, MatchMethod } from './attribution.ts';
+import type { LikelyCause } from './likely-causes.ts';
 import type { RowStanding } from './payment-rows.ts';
-
-/** Why a paid event earned no commission (docs/contract.md, "Unattributed"). */
-export type LikelyCause =
-  | 'missing_user_id'
-  | 'anonymous_user_id'
-  | 'user_never_identified'
-  | 'user_id_mismatch'
-  | 'user_not_attributed'
-  | 'outside_attribution_window'
-  | 'affiliate_paused'
-  | 'affiliate_removed'
-  | 'rate_zero'
-  | 'missing_exchange_rate'
-  | 'price_unknown'
-  | 'processing'
-  | 'test_key_only';
 
 /** A reversal follows a refund or dispute. A correction takes back an earning of a payment that earned twice. */
 export const COMMISSION_KINDS = ['earning', 'reversal', 'correction'] as const;

@@ -1,5 +1,5 @@
 import type { AdjustmentFact, OriginalAmount, PaymentFact } from './events.ts';
-import type { LikelyCause } from './payment-snapshot.ts';
+import type { LikelyCause } from './likely-causes.ts';
 import type { EventId } from './ids.ts';
 
 /** The id of every event that was made from an export begins with this. No provider's id does. */

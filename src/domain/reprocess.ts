@@ -1,6 +1,7 @@
 import type { Environment, EventKind, NormalizedEvent } from './events.ts';
 import type { Evaluation } from './evaluation.ts';
-import type { LikelyCause, PaymentSnapshot } from './payment-snapshot.ts';
+import type { LikelyCause } from './likely-causes.ts';
+import type { PaymentSnapshot } from './payment-snapshot.ts';
 
 /** The most deliveries that a reprocess run examines that is requested over the API. */
 export const MAX_REQUESTED_DELIVERIES = 10_000;

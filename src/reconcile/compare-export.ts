@@ -7,7 +7,7 @@ import {
 import type { FoundGroup, PaymentPosition, RefundReporting } from '../db/reconciliation.ts';
 import type { Sql } from '../db/sql.ts';
 import type { PaymentFact } from '../domain/events.ts';
-import type { LikelyCause } from '../domain/payment-snapshot.ts';
+import type { LikelyCause } from '../domain/likely-causes.ts';
 import { compareGroup, paymentNotInExport, unreadableRow } from '../domain/reconcile.ts';
 import type {
   ComparisonScope,

@@ -1,4 +1,4 @@
-import type { LikelyCause } from '../domain/payment-snapshot.ts';
+import type { LikelyCause } from '../domain/likely-causes.ts';
 import type { AppId } from '../domain/ids.ts';
 import type { Finding, FindingKind } from '../domain/reconcile-findings.ts';
 import type { ProviderName } from '../providers/index.ts';

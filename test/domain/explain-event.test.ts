@@ -18,7 +18,7 @@ import type {
   LinkId,
 } from '../../src/domain/ids.ts';
 import { CAUSE_EXPLANATIONS } from '../../src/domain/likely-causes.ts';
-import type { LikelyCause } from '../../src/domain/payment-snapshot.ts';
+import type { LikelyCause } from '../../src/domain/likely-causes.ts';
 import type { EventKind } from '../../src/domain/events.ts';
 
 const AT = 1_790_000_000_000;

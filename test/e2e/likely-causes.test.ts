@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { noSecretsKeys } from '../support/no-secrets-keys.ts';
-import type { LikelyCause } from '../../src/domain/payment-snapshot.ts';
+import type { LikelyCause } from '../../src/domain/likely-causes.ts';
 import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { eventually } from '../support/eventually.ts';

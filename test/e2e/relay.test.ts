@@ -50,7 +50,7 @@ async function amountsOf(affiliateId: string): Promise<number[]> {
   return rows.map((row) => row.amount);
 }
 
-/** Stores a signed delivery in the inbox as the webhook endpoint does, without starting its workflow. */
+/** Stores a signed delivery in the webhookCache as the webhook endpoint does, without starting its workflow. */
 async function accept(owner: Founder, body: Buffer, receivedAt: number, stored = body): Promise<DeliveryId> {
   const deliveryId = newId('delivery');
   const secret = await service.sql.one<{ id: SecretId }>`

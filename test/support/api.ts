@@ -9,7 +9,7 @@ import type { AccountId, BindingId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { createAddressHasher } from '../../src/commands/address-hasher.ts';
-import { Inbox } from '../../src/commands/inbox.ts';
+import { WebhookCache } from '../../src/commands/webhook-cache.ts';
 import { createRefusalCounter } from '../../src/commands/refusal-counter.ts';
 import { recordRefusedRequests } from '../../src/db/deliveries.ts';
 import { createLimitedServer, SERVER_LIMITS } from '../../src/http-server.ts';
@@ -88,7 +88,7 @@ export async function startTestApi(
       settlePayout: async () => {},
       sendWebhookNow: () => {},
     },
-    inbox: new Inbox(),
+    webhookCache: new WebhookCache(),
     readiness: async () => [{ name: 'clock', ok: true, detail: null, optional: true }],
     ...overrides,
   });

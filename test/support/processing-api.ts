@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import type { WorkflowStarter } from '../../src/commands/deps.ts';
-import { Inbox } from '../../src/commands/inbox.ts';
+import { WebhookCache } from '../../src/commands/webhook-cache.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import type { SqlOptions } from '../../src/db/sql.ts';
 import { withRollback } from '../../src/db/with-rollback.ts';
@@ -40,14 +40,14 @@ export async function startProcessingApi({
     settlePayout: async () => {},
     sendWebhookNow: () => {},
   };
-  const inbox = new Inbox();
-  const api = await startTestApi({ workflows, inbox }, sqlOptions);
+  const webhookCache = new WebhookCache();
+  const api = await startTestApi({ workflows, webhookCache }, sqlOptions);
   const activities = createActivities({
     sql: api.sql,
     secretBox: createSecretBox([TEST_KEY]),
     logger: pino({ level: 'silent' }),
     ...NO_CALLBACKS,
-    takeStored: (deliveryId) => inbox.take(deliveryId),
+    takeStored: (deliveryId) => webhookCache.take(deliveryId),
     onBindings: (ids) => ids.forEach(onBinding),
     ratesUrl: null,
     withRollback: (work) => withRollback(api.database.url, work),

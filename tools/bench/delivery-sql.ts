@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { createDeliveryActivities } from '../../activities/delivery.ts';
-import { Inbox } from '../../src/commands/inbox.ts';
+import { WebhookCache } from '../../src/commands/webhook-cache.ts';
 import type { KeepPlace } from '../../src/commands/deps.ts';
 import { receiveWebhook } from '../../src/commands/receive-webhook.ts';
 import { createLogger } from '../../src/config/logger.ts';
@@ -116,18 +116,18 @@ for (const table of TABLES) {
 /** A side of the comparison: processes one purchase of a user. */
 type Side = (user: string) => Promise<void>;
 
-const inbox = new Inbox();
+const webhookCache = new WebhookCache();
 const activities = createDeliveryActivities({
   sql,
   secretBox,
   logger: createLogger('fatal'),
   ...NO_CALLBACKS,
-  takeStored: (deliveryId) => inbox.take(deliveryId),
+  takeStored: (deliveryId) => webhookCache.take(deliveryId),
 });
 const deps = {
   sql,
   secretBox,
-  inbox,
+  webhookCache,
   refusals: { count: () => {}, flush: async () => {} },
   admit: async <T>(work: (keepPlace: KeepPlace) => Promise<T>) => await work(() => {}),
   workflows: {

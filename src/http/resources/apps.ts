@@ -4,6 +4,7 @@ import { createApp, listApps, updateApp } from '../../db/apps.ts';
 import type { App } from '../../db/apps.ts';
 import { rotateSdkKey } from '../../db/sdk-keys.ts';
 import type { NewSdkKey } from '../../db/sdk-keys.ts';
+import { APP_DEFAULTS } from '../../domain/app-defaults.ts';
 import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES, SDK_KEY_KINDS } from '../../domain/keys.ts';
 import type { SdkKeyKind } from '../../domain/keys.ts';
 import { isDeclarableScheme } from '../../domain/destination-url.ts';
@@ -213,21 +214,14 @@ function presentApp(row: App) {
 /** How many generated subdomains may be taken before the call fails. */
 const SUBDOMAIN_ATTEMPTS = 5;
 
-const DEFAULTS = {
-  commissionRateBps: 2000,
-  attributionWindowDays: 30,
-  holdPeriodDays: 30,
-  deferredWindowMinutes: 60,
-};
-
 /** Returns the settings of a new app, except its subdomain. */
 function settingsOf(given: z.output<typeof newApp>) {
   return {
     name: given.name,
-    commissionRateBps: given.commissionRateBps ?? DEFAULTS.commissionRateBps,
-    attributionWindowDays: given.attributionWindowDays ?? DEFAULTS.attributionWindowDays,
-    holdPeriodDays: given.holdPeriodDays ?? DEFAULTS.holdPeriodDays,
-    deferredWindowMinutes: given.deferredWindowMinutes ?? DEFAULTS.deferredWindowMinutes,
+    commissionRateBps: given.commissionRateBps ?? APP_DEFAULTS.commissionRateBps,
+    attributionWindowDays: given.attributionWindowDays ?? APP_DEFAULTS.attributionWindowDays,
+    holdPeriodDays: given.holdPeriodDays ?? APP_DEFAULTS.holdPeriodDays,
+    deferredWindowMinutes: given.deferredWindowMinutes ?? APP_DEFAULTS.deferredWindowMinutes,
     // An app can only turn it on once it has an identity secret.
     identityVerification: false,
     destinationSchemes: given.destinationSchemes ?? null,

@@ -79,7 +79,7 @@ export const webhookRoutes = [
       // Those of all unknown apps count together, as long as the app was not found.
       const isFound =
         isKnown ||
-        (isId('app', customerAppId) && deps.inbox.secretsOf(customerAppId, provider) !== undefined);
+        (isId('app', customerAppId) && deps.webhookCache.secretsOf(customerAppId, provider) !== undefined);
       const takeBack = isFound ? async () => {} : await countAsFailed(ctx, deps, 'refusals');
       let held: HeldBody<Buffer> = { body: Buffer.alloc(0), free: () => {} };
       const result = await receiveWebhook(

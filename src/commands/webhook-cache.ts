@@ -11,7 +11,7 @@ const MOST_SECRETS = 1_000;
  * just stored. The database decides all the same: it stores a delivery only under secrets that are still current
  * (`acceptDelivery`), so a secret that was revoked or replaced in any process is not accepted anywhere from then on.
  */
-export class Inbox {
+export class WebhookCache {
   readonly #secrets = new Map<string, readonly WebhookSecretRow[]>();
   readonly #deliveries = new Map<DeliveryId, StoredDelivery>();
   readonly #appsWithErasures = new Set<AppId>();

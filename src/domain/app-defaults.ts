@@ -1,0 +1,7 @@
+/** The settings of a new app that its founder does not state. */
+export const APP_DEFAULTS = {
+  commissionRateBps: 2000,
+  attributionWindowDays: 30,
+  holdPeriodDays: 30,
+  deferredWindowMinutes: 60,
+} as const;
