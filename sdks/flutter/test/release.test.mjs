@@ -61,7 +61,12 @@ test('a release has the files of the plugin and no others', async () => {
     own.toSorted(),
     [
       ...['pubspec.yaml', 'README.md', 'LICENSE', 'CHANGELOG.md', 'lib/tributary_flutter.dart'],
-      ...['example/lib/main.dart', 'android/build.gradle.kts', 'android/settings.gradle.kts'],
+      ...[
+        'example/lib/main.dart',
+        'example/pubspec.yaml',
+        'android/build.gradle.kts',
+        'android/settings.gradle.kts',
+      ],
       ...['android/src/main/AndroidManifest.xml', kotlin, 'ios/tributary_flutter/Package.swift'],
       `${swift}/tributary_flutter/TributaryFlutterPlugin.swift`,
     ].toSorted(),
