@@ -21,8 +21,6 @@ export interface WorkerSettings {
   readonly shutdownGraceMs?: number;
 }
 
-/** A task for the worker that knows its workflow goes to any other one after this: that worker may have been killed. */
-const STICKY_TIMEOUT_MS = 2_000;
 const SHUTDOWN_GRACE_MS = 10_000;
 /** How much later than the grace time a worker is given up on, ms. */
 const SHUTDOWN_FORCE_MS = 5_000;
@@ -58,6 +56,8 @@ export const BACKGROUND_CONCURRENCY = 2;
 
 /** Limits of the work that someone waits for. */
 const AWAITED: Partial<WorkerOptions> = {
+  // A task for the worker that knows its workflow goes to any other one after this: that worker may have been killed.
+  stickyQueueScheduleToStartTimeout: '2s',
   maxCachedWorkflows: 500,
   maxConcurrentLocalActivityExecutions: 64,
   maxConcurrentActivityTaskExecutions: 64,
@@ -137,7 +137,6 @@ export async function createWorkers({
       workflowBundle,
       activities,
       nonStickyToStickyPollRatio: 0.8,
-      stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
       interceptors: {
         activity: [
           ...(tracing?.activityInterceptors ?? []),

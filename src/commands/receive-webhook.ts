@@ -31,25 +31,14 @@ export type WebhookResult =
 /** Within how long the provider gets a response, ms. The strictest provider gives up after 5 s. */
 const RESPOND_WITHIN_MS = 2_500;
 
-/**
- * Returns for each secret whether it verifies a request. All are tried at once: the hashes of a large body are then one message to
- * the thread that computes them.
- */
-async function verifyWithEach(
-  provider: Provider,
-  request: SignedRequest,
-  secrets: readonly string[],
-): Promise<readonly boolean[]> {
-  return await Promise.all(secrets.map(async (secret) => await provider.verify(request, secret)));
-}
-
 /** Returns whether one of the secrets verifies a request. */
 async function isProvedByOne(
   provider: Provider,
   request: SignedRequest,
   secrets: readonly string[],
 ): Promise<boolean> {
-  return (await verifyWithEach(provider, request, secrets)).includes(true);
+  const verified = await Promise.all(secrets.map(async (secret) => await provider.verify(request, secret)));
+  return verified.includes(true);
 }
 
 /**
@@ -185,7 +174,8 @@ function opener(
 
 /**
  * Returns the newest secret that verifies the request, or undefined. Adds the secrets that do not to `mismatched`, and
- * compares none of those again.
+ * compares none of those again. All are tried at once, because the hashes of a large body are then one message to the thread that
+ * computes them. Throws `SecretUnreadable` for a secret that can't be opened, if no other one verifies the request.
  */
 async function findVerifying(
   provider: Provider,
@@ -195,9 +185,15 @@ async function findVerifying(
   mismatched: Set<SecretId>,
 ): Promise<WebhookSecretRow | undefined> {
   const compared = secrets.filter(({ id }) => !mismatched.has(id));
-  const verified = await verifyWithEach(provider, request, compared.map(open));
-  for (const { id } of compared.filter((_, nth) => verified[nth] === false)) mismatched.add(id);
-  return compared.find((_, nth) => verified[nth] === true);
+  const results = await Promise.allSettled(
+    compared.map(async (secret) => await provider.verify(request, open(secret))),
+  );
+  const verifying = results.findIndex((result) => result.status === 'fulfilled' && result.value);
+  if (verifying !== -1) return compared[verifying];
+  const unreadable = results.find((result) => result.status === 'rejected');
+  if (unreadable !== undefined) throw unreadable.reason;
+  for (const { id } of compared) mismatched.add(id);
+  return undefined;
 }
 
 /** Returns why no secret verifies the request. */
