@@ -45,7 +45,9 @@ build_js() {
 build_node() { build_js node; }
 # tributary.js is for the script tag, and loads tributary-debug.js when the debug state is asked for. The snippets are pasted into tag
 # managers and site builders.
-build_web() { build_js web && cp -r "$copy/js/web/dist/"tributary{,-debug}.js "$copy/js/web/snippets" "$folder"; }
+build_web() {
+  build_js web && rm -rf "$folder/snippets" && cp -r "$copy/js/web/dist/"tributary{,-debug}.js "$copy/js/web/snippets" "$folder"
+}
 build_react-native() { install_packages js/react-native && build_js react-native; }
 # Copies the page, the licence and the changelog of a package. A package has no other pages of the repository to link to.
 put_pages() {

@@ -19,8 +19,8 @@ const MUTANTS = [
     1,
     'requests are sent before the state is stored',
     'client.ts',
-    '      await saved;\n      if (inFlight',
-    '      if (inFlight',
+    '    await saved;\n    if (inFlight',
+    '    if (inFlight',
   ],
   [
     1,
@@ -160,8 +160,8 @@ const MUTANTS = [
     6,
     'the deferred match is done when it is sent',
     'client.ts',
-    '      await saved;\n      if (inFlight',
-    '      if (!user && !touch) {\n        latest.isDeferredAnswered = true;\n        save(latest);\n      }\n      await saved;\n      if (inFlight',
+    '    await saved;\n    if (inFlight',
+    '    if (!user && !touch) {\n      latest.isDeferredAnswered = true;\n      save(latest);\n    }\n    await saved;\n    if (inFlight',
   ],
   [6, 'the deferred match is never done', 'client.ts', 'else state.isDeferredAnswered = true;', ''],
   [
@@ -318,7 +318,7 @@ const MUTANTS = [
     8,
     'the affiliate of an identify is ignored',
     'client.ts',
-    'if (!state.affiliateId) attributed(state, body.affiliateId);',
+    'if (!state.affiliateId) attributed(state, answer.body.affiliateId);',
     '',
   ],
   [

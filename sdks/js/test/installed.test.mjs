@@ -81,7 +81,7 @@ test('Jest with its default settings loads the packages', async () => {
     const server = require('@tributary/node');
     test('loads', async () => {
       expect(await web.start('pk_test_1')).toBe(false);
-      expect(server.referralFrom('https://shop.example/?via=spring')).toEqual({ code: 'spring' });
+      expect(server.referralFrom('https://shop.example/?via=spring')).toStrictEqual({ code: 'spring' });
     });`,
   );
   const { stderr } = await run(process.execPath, [tools.resolve('jest/bin/jest'), '--silent'], {

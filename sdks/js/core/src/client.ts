@@ -361,10 +361,9 @@ export function createClient(
   /** Sends a request and applies its answer. Returns whether the next one may follow. */
   async function perform({ touch, user }: Job): Promise<boolean> {
     const request = (inFlight = new AbortController());
-    if (!IS_SHARED) {
-      await saved;
-      if (inFlight !== request) return true;
-    }
+    // What the app refuses or deletes in the same task is not sent, also where nothing is waited for.
+    await saved;
+    if (inFlight !== request) return true;
     const { deviceId, firstOpenAt } = latest;
     const path = user ? 'identify' : 'install';
     const body = {
@@ -438,16 +437,15 @@ export function createClient(
   function applyToUser(state: State, id: string, answer: Answer, isAttributed: boolean): void {
     const user = state.users.find((other) => other.id === id);
     if (!user) return;
-    const { body } = answer;
     if (isCorrected(user, answer, 'identifiedAt')) return;
     if (isAttributed) {
       user.status = 'bound';
       // The device keeps its own attribution.
-      if (!state.affiliateId) attributed(state, body.affiliateId);
-    } else if (answer.outcome === OK || body.code === 'no_attribution') user.status = 'unattributed';
+      if (!state.affiliateId) attributed(state, answer.body.affiliateId);
+    } else if (answer.outcome === OK || answer.body.code === 'no_attribution') user.status = 'unattributed';
     else {
       state.users = state.users.filter((other) => other !== user);
-      warn(`identify: the service refused the user id (${body.code}).`);
+      warn(`identify: the service refused the user id (${answer.body.code}).`);
     }
   }
 

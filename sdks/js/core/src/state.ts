@@ -43,6 +43,10 @@ export interface State {
   notBefore: number;
 }
 
+/** Returns the device id, or null before the start and without a consent. */
+export const deviceIdOf = (state?: Readonly<State>): string | null =>
+  state?.enabled ? state.deviceId : null;
+
 /** How many touches and how many users wait at most. */
 export const MAX_WAITING = 5;
 const MAX_ANSWERED = 10;

@@ -6,7 +6,7 @@ import {
   describe,
   inTime,
   readTarget,
-  referralFrom,
+  referralFrom as readReferral,
   stateName,
   UNNAMED,
 } from '../../core/src/index.ts';
@@ -23,7 +23,11 @@ import type {
 
 export { fileStorage } from './file-storage.ts';
 export type { FileStorageOptions } from './file-storage.ts';
-export { referralFrom };
+/** Returns the referral in the query of an address of any scheme, with the keys that it has, or undefined if it has none. */
+export function referralFrom(url: string | URL): Referral | undefined {
+  const referral = readReferral(url);
+  return referral && (JSON.parse(JSON.stringify(referral)) as Referral);
+}
 export type { DebugState, Referral, Storage };
 
 declare const VERSION: string;

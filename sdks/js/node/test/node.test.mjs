@@ -209,6 +209,7 @@ test('many writes of one moment leave the last values', async () => {
 });
 
 test('referralFrom reads a token and a code', () => {
+  assert.deepEqual(Object.keys(referralFrom('https://x.test/?via=a')), ['code']);
   assert.deepEqual(referralFrom(`https://x.test/?via=a+b&claim_token=${TOKEN.toUpperCase()}`), {
     claimToken: TOKEN,
     code: 'a b',

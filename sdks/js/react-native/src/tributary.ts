@@ -5,6 +5,7 @@ import {
   createClient,
   createLog,
   describe,
+  deviceIdOf,
   inTime,
   readTarget,
   referralFrom,
@@ -175,10 +176,7 @@ export function createTributary(): Tributary {
     attribute: (url) => call((started) => started.refer(referralFrom(url), false), false),
     applyCode: (code) => call((started) => started.refer(asReferral(undefined, code), true), false),
     attributedAffiliateId: async () => (opening ? (await opening).current().affiliateId : null),
-    deviceId: async () => {
-      const state = (await opening)?.current();
-      return state?.enabled ? state.deviceId : null;
-    },
+    deviceId: async () => deviceIdOf((await opening)?.current()),
     debugState: async () => describe((await opening)?.inspect()),
     reset: () => {
       // It deletes the calls before it, too, so that there is always room for it.

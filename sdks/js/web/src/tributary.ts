@@ -2,6 +2,7 @@ import {
   asReferral,
   createClient,
   createLog,
+  deviceIdOf,
   readTarget,
   referralFrom,
   stateName,
@@ -156,7 +157,7 @@ export function createTributary(): Tributary {
     attribute: (url) => ask((started) => started.refer(referralFrom(url), false)),
     applyCode: (code) => ask((started) => started.refer(asReferral(undefined, code), true)),
     attributedAffiliateId: () => client?.current().affiliateId ?? null,
-    deviceId: () => (client?.current().enabled ? client.current().deviceId : null),
+    deviceId: () => deviceIdOf(client?.current()),
     debugState: debug,
     reset: () => {
       // It deletes the calls before it, too, so that there is always room for it.

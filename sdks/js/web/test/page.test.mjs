@@ -103,6 +103,36 @@ test('the claim token is removed from the address, and the rest of it and the hi
   await until(() => sent().length === 1);
 });
 
+// The server can't tell: an aborted request may already have opened a connection to it.
+test('what is refused or deleted in the same task as its call is not even begun to be sent', async () => {
+  server.load([]);
+  await page.goto(`${site.url}/module?claim_token=${TOKEN}&via=spring`);
+  await page.waitForFunction(() => window.sdk);
+  const requests = await page.evaluate(async (given) => {
+    const begun = [];
+    window.fetch = async (url) => {
+      begun.push([String(url), location.search]);
+      throw new TypeError('not sent');
+    };
+    const wait = () => new Promise((resolve) => setTimeout(resolve, 100));
+    void sdk.start(given);
+    sdk.setEnabled(false);
+    await wait();
+    sdk.setEnabled(true);
+    void sdk.identify('user-1');
+    sdk.reset();
+    await wait();
+    void sdk.applyCode('spring');
+    await wait();
+    return begun;
+  }, options());
+  // Only what nothing has cancelled.
+  assert.deepEqual(
+    requests.map(([url]) => url),
+    [`${server.url}/sdk/install`],
+  );
+});
+
 /** The consent recipe of the README, as a module of a page that starts with this consent. */
 async function recipe(hasConsent) {
   const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
