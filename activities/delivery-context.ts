@@ -136,9 +136,7 @@ export class DeliveryContext {
     return delivery.hasBody ? null : outcomeOf(delivery);
   }
 
-  /**
-   * Replaces the identifiers of erased persons, if the stored body names such a person in clear.
-   */
+  /** Replaces the identifiers of erased persons, if the stored body names such a person in clear. */
   async replaceErased(): Promise<void> {
     if (!this.isPseudonymized) await this.pseudonymize();
   }

@@ -40,7 +40,7 @@ export const UNTIL_DONE: ActivityOptions = {
 /** The same where somebody waits for the result: an outage that has ended delays it by at most five seconds. */
 export const UNTIL_DONE_SOON: ActivityOptions = {
   ...UNTIL_DONE,
-  retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '5s' },
+  retry: { ...UNTIL_DONE.retry, maximumInterval: '5s' },
 };
 
 /** Work that the next run of its Schedule does if it fails: five attempts within a quarter of an hour, 10 s, 40 s, 3 min and 11 min apart. */

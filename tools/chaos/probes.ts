@@ -170,7 +170,8 @@ export class Probes {
     const connection = await Connection.connect({ address: `127.0.0.1:${this.#stack.temporal.port}` });
     try {
       const { workflow } = new Client({ connection });
-      const settled = this.#settled ?? (await this.#findSettled(affiliateId));
+      this.#settled ??= await this.#findSettled(affiliateId);
+      const settled = this.#settled;
       if (settled === undefined) await workflow.getHandle(workflowId).describe();
       else
         await workflow.signalWithStart<typeof payout, [string]>('payout', {
@@ -190,11 +191,10 @@ export class Probes {
   }
 
   async #findSettled(affiliateId: string): Promise<SettledRequest | undefined> {
-    this.#settled = await this.#stack.sql().maybe<SettledRequest>`
+    return await this.#stack.sql().maybe<SettledRequest>`
       select r.id as request_id, i.id as installation_id
         from payout_requests r, installation i
        where r.affiliate_id = ${affiliateId} and r.status <> 'open' limit 1`;
-    return this.#settled;
   }
 
   async #sendExport({ base }: ServiceProcess, key: string): Promise<boolean> {
