@@ -166,11 +166,12 @@ export class Starter {
     );
   }
 
-  /** Signals a workflow, and starts it when none runs. Returns undefined as `start` does. */
+  /** Signals a workflow, and starts it when none runs. Returns undefined and throws as `call` does. */
   async signalWithStart<Name extends StartedWorkflow>(
     name: Name,
     input: Input<Name>,
     { signal, signalArgs = [], labels }: { signal: string; signalArgs?: unknown[]; labels: Labels },
+    deadline?: number,
   ): Promise<WorkflowHandle<Workflows[Name]> | undefined> {
     return await this.call(
       async (temporal) =>
@@ -182,6 +183,7 @@ export class Starter {
             signalArgs,
           } as SignalOptions<Name>),
         ),
+      deadline,
     );
   }
 

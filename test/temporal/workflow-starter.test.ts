@@ -36,6 +36,7 @@ function recordingStarter(
   const starts: Start[] = [];
   const fetches: string[] = [];
   const cancelled: string[] = [];
+  const deadlines: number[] = [];
   const start = async (name: string, { taskQueue, workflowId, staticSummary = '', ...options }: Start) => {
     const labels = Object.fromEntries(
       (options.typedSearchAttributes ?? []).map(({ key, value }) => [key.name, value]),
@@ -54,7 +55,10 @@ function recordingStarter(
     return { result, client };
   };
   const client = {
-    withDeadline: async (_: number, call: () => Promise<unknown>) => await call(),
+    withDeadline: async (deadline: number, call: () => Promise<unknown>) => {
+      deadlines.push(deadline);
+      return await call();
+    },
     workflow: {
       start,
       signalWithStart: start,
@@ -72,7 +76,7 @@ function recordingStarter(
     logger: pino({ level: 'silent' }),
     ...deps,
   });
-  return { starter, starts, fetches, cancelled };
+  return { starter, starts, fetches, cancelled, deadlines };
 }
 
 const APP = newId('app');
@@ -105,6 +109,26 @@ test('a payout request whose workflow the server has lost is signalled again whi
   expect(performance.now() - began).toBeLessThan(5_000);
   expect(starts.map(({ name }) => name)).toEqual(['payout', 'payout', 'payout']);
   expect(fetches).toHaveLength(3);
+});
+
+test('calls for one payout request share a signal on its way; each other request has its own', async () => {
+  const { starter, starts } = recordingStarter({}, { startMs: 50 });
+  const [request, other] = [newRequest(), newRequest()];
+  await Promise.all([request, request, other].map((one) => starter.settlePayout(one, 10_000)));
+  expect(starts).toHaveLength(2);
+  await starter.settlePayout(request, 10_000);
+  expect(starts).toHaveLength(3);
+});
+
+test('a signal for an export has more time than other calls, so that a busy server can load the workflow', async () => {
+  const { starter, deadlines } = recordingStarter();
+  const now = Date.now();
+  await starter.settlePayout(newRequest(), 20_000);
+  starter.startConvert();
+  await starter.drain();
+  const [signal = 0, , start = 0] = deadlines.map((deadline) => deadline - now);
+  expect(signal).toBeGreaterThan(5_000);
+  expect(start).toBeLessThan(5_000);
 });
 
 // @promise separate-task-queues

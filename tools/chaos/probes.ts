@@ -24,6 +24,7 @@ const BEAT_TIMEOUT_MS = 6_000;
 const TRY_AFTER_MS = [250, 250, 500] as const;
 const TRY_LATER_MS = 1_000;
 const TRY_TIMEOUT_MS = 20_000;
+const ASK_TIMEOUT_MS = 10_000;
 /** After this time, a recovery is given up. */
 const GIVE_UP_MS = 120_000;
 const USER = 'probe';
@@ -54,7 +55,7 @@ interface SettledRequest {
 
 type EventFact = Fact & { readonly kind: 'event' };
 
-/** Waits for the first success of a request that is sent again and again. Returns when it was, ms after `from`. */
+/** Waits for the first success of a request whose attempts don't wait for each other. Returns when it was, ms after `from`. */
 async function firstSuccess(from: number, once: () => Promise<boolean>): Promise<number> {
   const first = { ms: Infinity };
   const attempt = async () => {
@@ -66,6 +67,15 @@ async function firstSuccess(from: number, once: () => Promise<boolean>): Promise
     await sleep(TRY_AFTER_MS[n] ?? TRY_LATER_MS);
   }
   return first.ms;
+}
+
+/** Waits for the first success of a call that is made once at a time. Returns when it was, ms after `from`. */
+async function firstInTurn(from: number, once: () => Promise<boolean>): Promise<number> {
+  while (Date.now() - from < GIVE_UP_MS) {
+    if (await once().catch(() => false)) return Date.now() - from;
+    await sleep(TRY_AFTER_MS[0]);
+  }
+  return Infinity;
 }
 
 export class Probes {
@@ -151,7 +161,7 @@ export class Probes {
           }),
           firstSuccess(from, async () => await this.#sendWebhook(process, fact, TRY_TIMEOUT_MS)),
           firstSuccess(from, async () => await this.#sendExport(process, key)),
-          firstSuccess(from, async () => await this.#askTemporal()),
+          firstInTurn(from, async () => await this.#askTemporal()),
         ]);
         // Nobody knows whether an export that was not answered has paid.
         if (exportMs === Infinity) await this.#load.pay(PROBED_APP, 0, key, n);
@@ -172,15 +182,16 @@ export class Probes {
       const { workflow } = new Client({ connection });
       this.#settled ??= await this.#findSettled(affiliateId);
       const settled = this.#settled;
-      if (settled === undefined) await workflow.getHandle(workflowId).describe();
-      else
-        await workflow.signalWithStart<typeof payout, [string]>('payout', {
+      await connection.withDeadline(Date.now() + ASK_TIMEOUT_MS, async () => {
+        if (settled === undefined) return await workflow.getHandle(workflowId).describe();
+        return await workflow.signalWithStart<typeof payout, [string]>('payout', {
           workflowId,
           taskQueue: awaitedQueue(settled.installationId),
           args: [{ affiliateId }],
           signal: PAYOUT_REQUESTED,
           signalArgs: [settled.requestId],
         });
+      });
       return true;
     } catch (error) {
       // After the loss of its data, it knows none.
