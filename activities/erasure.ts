@@ -26,8 +26,7 @@ import type { SubjectKey } from '../src/domain/erasure.ts';
 import type { NormalizedEvent } from '../src/domain/events.ts';
 import type { DeliveryId, ErasureId } from '../src/domain/ids.ts';
 import { MINUTE_MS } from '../src/domain/time.ts';
-import type { ErasePage } from '../src/domain/workflow-contracts.ts';
-import { workflowIds } from '../src/domain/workflow-ids.ts';
+import { workflowIdOf } from '../src/domain/workflow-id.ts';
 import { eventIn } from '../src/providers/index.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { parseId } from './parse-id.ts';
@@ -43,6 +42,13 @@ export interface ErasureActivityDeps {
   readonly deleteHistory: (workflowId: string) => Promise<'deleted' | 'open' | 'absent'>;
   /** How long the second search waits, ms: longer than any statement that was running at the request. A minute by default. */
   readonly settleMs?: number | undefined;
+}
+
+/** Where an erasure is after a page. */
+export interface ErasePage {
+  readonly done: boolean;
+  /** How long to wait before the next page. */
+  readonly waitMs: number;
 }
 
 export interface ErasureActivities {
@@ -94,7 +100,7 @@ export function createErasureActivities(deps: ErasureActivityDeps): ErasureActiv
     const waiting: DeliveryId[] = [];
     for (const { deliveryId, isDone } of found) {
       throwIfCancelled();
-      const history = isDone ? await deleteHistory(workflowIds.delivery(deliveryId)) : 'open';
+      const history = isDone ? await deleteHistory(workflowIdOf('delivery', deliveryId)) : 'open';
       if (history === 'deleted') histories += 1;
       (history === 'open' ? waiting : done).push(deliveryId);
     }

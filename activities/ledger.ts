@@ -11,7 +11,6 @@ import { inSpan } from '../src/config/tracing.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { isId } from '../src/domain/ids.ts';
 import type { PayoutRequestId } from '../src/domain/ids.ts';
-import type { SweepPage } from '../src/domain/workflow-contracts.ts';
 import { parseId } from './parse-id.ts';
 import type { WorkEvents } from './work-events.ts';
 
@@ -28,6 +27,13 @@ export const SWEEP_PAGE = 1_000;
 /** The most other requests that are settled with one, and the time after which no further one begins, ms. */
 const OTHER_REQUESTS = 50;
 const OTHER_REQUESTS_MS = 3_000;
+
+/** What one page of a sweep did. */
+export interface SweepPage {
+  readonly matured: number;
+  /** Whether overdue commissions or abandoned payout requests may remain. */
+  readonly more: boolean;
+}
 
 export interface LedgerActivities {
   matureCommission(commissionId: string): Promise<'matured' | 'unchanged'>;

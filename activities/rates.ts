@@ -6,7 +6,6 @@ import type { Sql } from '../src/db/sql.ts';
 import { fetchRatesFile, RatesAddressWrong, RatesUnavailable } from '../src/rates/fetch-rates.ts';
 import { readRatesFile } from '../src/rates/read-rates-file.ts';
 import type { EvaluationLimits } from '../src/domain/evaluation.ts';
-import type { ConvertPage, RatesResult } from '../src/domain/workflow-contracts.ts';
 import { evaluateEach } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 import type { WorkEvents } from './work-events.ts';
@@ -23,6 +22,28 @@ export interface RatesActivityDeps extends Pick<WorkEvents, 'onCommissions'> {
 const PAGE = 50;
 /** The position of a page of marked payments: until when they were marked, epoch ms. */
 const MARKED_PAGE = /^marked:(\d+)$/;
+
+/** What a fetch of exchange rates found, in rates; `off` when no address is configured. */
+export type RatesResult =
+  | { readonly status: 'off' }
+  | {
+      readonly status: 'imported';
+      readonly rates: number;
+      readonly added: number;
+      readonly changed: number;
+      readonly kept: number;
+    };
+
+/** Payments that waited for an exchange rate. A failed one stays unchanged and is logged. */
+export interface ConvertResult {
+  readonly evaluated: number;
+  readonly failed: number;
+}
+
+export interface ConvertPage extends ConvertResult {
+  /** Where the next page begins; null after the last, and before the first. */
+  readonly next: string | null;
+}
 
 export interface RatesActivities {
   fetchRates(): Promise<RatesResult>;

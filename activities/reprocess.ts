@@ -18,7 +18,6 @@ import type { ReprocessedDelivery } from '../src/db/reprocess-deliveries.ts';
 import { isEnvironmentFault } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { DeliveryId } from '../src/domain/ids.ts';
-import type { ReprocessProgress } from '../src/domain/workflow-contracts.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { DeliveryContext } from './delivery-context.ts';
 import { causeForFounder } from './failures.ts';
@@ -34,6 +33,19 @@ export interface ReprocessActivityDeps extends PlanDeps, Pick<WorkEvents, 'onCom
 }
 
 const PAGE = 20;
+
+/** Progress of a reprocess run, in deliveries. */
+export interface ReprocessProgress {
+  /** Deliveries processed so far. */
+  readonly seen: number;
+  /** Deliveries that the run covers. */
+  readonly deliveries: number;
+  /** Deliveries that today's code treats differently. */
+  readonly changed: number;
+  /** Deliveries to which something was appended. */
+  readonly applied: number;
+  readonly done: boolean;
+}
 
 export interface ReprocessActivities {
   reprocessPage(reprocessRunId: string): Promise<ReprocessProgress>;

@@ -4,7 +4,6 @@ import { databaseClock } from '../src/db/clock.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { DEFAULT_RETENTION } from '../src/domain/retention.ts';
 import type { RetentionKind, RetentionSettings } from '../src/domain/retention.ts';
-import type { RetentionPage } from '../src/domain/workflow-contracts.ts';
 import { throwIfCancelled } from './cancellation.ts';
 
 export interface RetentionActivityDeps {
@@ -12,6 +11,13 @@ export interface RetentionActivityDeps {
   readonly logger: Logger;
   /** After how many days data is removed; the defaults of the domain if absent. */
   readonly retention?: RetentionSettings | undefined;
+}
+
+/** What one page of the removal of expired data removed, in rows. */
+export interface RetentionPage {
+  readonly removed: number;
+  /** Where the next page begins. Null when nothing is left. */
+  readonly next: string | null;
 }
 
 export interface RetentionActivities {

@@ -15,7 +15,6 @@ import type { AccountId, WebhookEndpointId } from '../src/domain/ids.ts';
 import { RETRY_DELAYS_MS, retryDelayMs } from '../src/domain/outgoing-webhooks.ts';
 import type { AttemptResult, WebhookTargets } from '../src/domain/outgoing-webhooks.ts';
 import { HOUR_MS } from '../src/domain/time.ts';
-import type { WebhookProgress } from '../src/domain/workflow-contracts.ts';
 import { postWebhook } from '../src/webhooks-out/post.ts';
 import { messageBody, signedHeaders } from '../src/webhooks-out/signature.ts';
 import { throwIfCancelled } from './cancellation.ts';
@@ -30,6 +29,23 @@ export interface WebhookActivityDeps {
   /** The waits between attempts, ms; those of the domain by default. */
   readonly webhookRetryMs?: readonly number[] | undefined;
   readonly observeWebhook?: ((result: AttemptResult) => void) | undefined;
+}
+
+/** What an attempt at a message came to. */
+export interface WebhookProgress {
+  /**
+   * - `delivered`: the endpoint has accepted the message, now or before.
+   * - `failed`: no attempt follows.
+   * - `retry`: the attempt failed, and another one follows.
+   * - `later`: no attempt was made: it is too early, or the endpoint has enough to do.
+   */
+  readonly state: 'delivered' | 'failed' | 'retry' | 'later';
+  /** The attempts at the message so far. */
+  readonly attempts: number;
+  /** Why the last attempt failed, in one sentence without parts of the response. Null if it did not. */
+  readonly problem: string | null;
+  /** How long to wait before the next attempt, ms. */
+  readonly waitMs: number;
 }
 
 export interface WebhookActivities {

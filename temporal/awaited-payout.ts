@@ -3,7 +3,7 @@ import { WorkflowNotFoundError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { PayoutRequestKeys } from '../src/commands/deps.ts';
 import type { PayoutRequestId } from '../src/domain/ids.ts';
-import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
+import { PAYOUT_REQUESTED } from '../src/domain/signals.ts';
 import type { AwaitedDeps } from './awaited-delivery.ts';
 import type { Workflows } from './start.ts';
 

@@ -3,15 +3,15 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/evaluations.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
-import type { AppId, BindingId, ErasureId, ReprocessRunId } from '../src/domain/ids.ts';
+import type { AppId, BindingId, ReprocessRunId } from '../src/domain/ids.ts';
 import type { WebhookMessageKeys } from '../src/domain/outgoing-webhooks.ts';
 import { MINUTE_MS } from '../src/domain/time.ts';
-import { SEND_NOW } from '../src/domain/workflow-contracts.ts';
+import { SEND_NOW } from '../src/domain/signals.ts';
 import { RELAY_WAIT_MS } from './awaited-delivery.ts';
 import type { RelayedStart } from './awaited-delivery.ts';
 import { HoldQueue } from './hold-queue.ts';
 import { CALL_DEADLINE_MS } from './start.ts';
-import type { Starter } from './start.ts';
+import type { Input, StartedWorkflow, Starter } from './start.ts';
 
 /** How long a shutdown starts waiting hold timers, ms. */
 const DRAIN_MS = 2_000;
@@ -141,9 +141,9 @@ export function backgroundWork({ starter, shortestHoldMs = SHORTEST_HOLD_MS, log
       return result;
     },
 
-    /** Evaluates the payments whose missing exchange rate has arrived. */
-    startConvert(): void {
-      inBackground(starter.start('convert', undefined));
+    /** Starts a workflow, or finds the one that runs already. Its failure is logged: the relay starts it again. */
+    startInBackground<Name extends StartedWorkflow>(name: Name, input: Input<Name>, appId?: AppId): void {
+      inBackground(starter.start(name, input, appId === undefined ? {} : { labels: { AppId: appId } }));
     },
 
     /**
@@ -152,11 +152,6 @@ export function backgroundWork({ starter, shortestHoldMs = SHORTEST_HOLD_MS, log
      */
     startReprocess(run: ClaimedRun): void {
       inBackground(continueReprocess(run));
-    },
-
-    /** Starts or continues the erasure of a person. */
-    startErasure({ id, appId }: { readonly id: ErasureId; readonly appId: AppId }): void {
-      inBackground(starter.start('erase', { erasureId: id }, { labels: { AppId: appId } }));
     },
 
     /**

@@ -102,13 +102,7 @@ export interface RelaySettings {
   readonly sql: Sql;
   readonly workflows: Pick<
     TemporalWorkflowStarter,
-    | 'isReachable'
-    | 'runDelivery'
-    | 'runHeal'
-    | 'runWebhook'
-    | 'startConvert'
-    | 'startReprocess'
-    | 'startErasure'
+    'isReachable' | 'runDelivery' | 'runHeal' | 'runWebhook' | 'startInBackground' | 'startReprocess'
   >;
   readonly logger: Logger;
   readonly overdueMs?: number;
@@ -186,7 +180,7 @@ export function startRelay({
       return 0;
     nextConvertAt = Date.now() + overdueMs;
     recheckAfterMs = overdueMs;
-    workflows.startConvert();
+    workflows.startInBackground('convert', undefined);
     return 1;
   }
 
@@ -200,7 +194,7 @@ export function startRelay({
     const reprocessRuns = await claimReprocessRuns(sql, overdueMs, PAGE);
     for (const run of reprocessRuns) workflows.startReprocess(run);
     const erasures = await claimErasures(sql, overdueMs, PAGE);
-    for (const erasure of erasures) workflows.startErasure(erasure);
+    for (const { id, appId } of erasures) workflows.startInBackground('erase', { erasureId: id }, appId);
     if (deliveries.count + heals.count + conversions + reprocessRuns.length + erasures.length > 0) {
       logger.info({
         deliveries: deliveries.count,

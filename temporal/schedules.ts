@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { ScheduleAlreadyRunning, ScheduleNotFoundError, ScheduleOverlapPolicy } from '@temporalio/client';
 import type { Client, ScheduleDescription, ScheduleOptions } from '@temporalio/client';
 import { decodeScheduleSpec, encodeScheduleSpec } from '@temporalio/client/lib/schedule-helpers.js';
-import { workflowIds } from '../src/domain/workflow-ids.ts';
+import { workflowIdOf } from '../src/domain/workflow-id.ts';
 import { backgroundQueue } from './names.ts';
 
 /** The workflows that Schedules start. */
@@ -20,7 +20,8 @@ interface ScheduleDefinition {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-const DEFINITIONS: Readonly<Record<ScheduledWorkflow, ScheduleDefinition>> = {
+/** The Schedules of an installation by their workflows. The id of each is that of its workflow, with the task queue as its key. */
+export const SCHEDULES: Readonly<Record<ScheduledWorkflow, ScheduleDefinition>> = {
   sweep: {
     spec: { intervals: [{ every: MINUTE_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: MINUTE_MS },
@@ -51,7 +52,7 @@ type Schedule = Pick<ScheduleDefinition, 'spec' | 'policies'> & {
 };
 
 function scheduleOf(workflow: ScheduledWorkflow, taskQueue: string): Schedule {
-  const { spec, policies, executionTimeout } = DEFINITIONS[workflow];
+  const { spec, policies, executionTimeout } = SCHEDULES[workflow];
   return {
     spec,
     policies,
@@ -95,11 +96,11 @@ export async function ensureSchedules(
 ): Promise<string | null> {
   const problems: string[] = [];
   for (const workflow of workflows) {
-    const scheduleId = workflowIds.schedule(workflow, taskQueue);
+    const scheduleId = workflowIdOf(workflow, taskQueue);
     const wanted = scheduleOf(workflow, taskQueue);
     const found = await describe(client, scheduleId);
     if (found === null) {
-      const { runsAtOnce } = DEFINITIONS[workflow];
+      const { runsAtOnce } = SCHEDULES[workflow];
       await create(client, { scheduleId, ...wanted, state: { triggerImmediately: runsAtOnce } });
       continue;
     }

@@ -7,7 +7,7 @@ import type {
   WorkflowStartOptions,
 } from '@temporalio/client';
 import type { DeliveryKeys } from '../src/domain/delivery.ts';
-import { workflowIds } from '../src/domain/workflow-ids.ts';
+import { workflowIdOf } from '../src/domain/workflow-id.ts';
 import type * as workflows from '../workflows/index.ts';
 import { GRPC, grpcCode } from './grpc-errors.ts';
 import { backgroundQueue, webhookQueue } from './names.ts';
@@ -15,10 +15,13 @@ import { SEARCH_ATTRIBUTE_KEYS } from './search-attributes.ts';
 import type { SearchAttribute } from './search-attributes.ts';
 
 export type Workflows = typeof workflows;
-type Input<Name extends keyof Workflows> = Parameters<Workflows[Name]>[0];
+export type Input<Name extends keyof Workflows> = Parameters<Workflows[Name]>[0];
 
 interface WorkflowRow<Name extends keyof Workflows> {
-  readonly id: (input: Input<Name>, taskQueue: string) => string;
+  /** The field of its input that makes its id. Null: the task queue, because one works for the whole installation. */
+  readonly key: (keyof Input<Name> & string) | null;
+  /** Stands in its id instead of its name. */
+  readonly idName?: string;
   /** Whether the first task goes straight to the worker of this process, without the task queue. */
   readonly eager: boolean;
   /** The task queue: that of awaited work if someone waits for the result. */
@@ -32,24 +35,23 @@ const QUEUES = {
   webhooks: webhookQueue,
 } as const;
 
-/** Every workflow that the service starts by name. Schedules start the others (`schedules.ts`). */
-const WORKFLOWS = {
-  delivery: { id: ({ deliveryId }) => workflowIds.delivery(deliveryId), eager: true, queue: 'awaited' },
-  hold: { id: ({ commissionId }) => workflowIds.hold(commissionId), eager: false, queue: 'background' },
-  heal: { id: ({ bindingId }) => workflowIds.heal(bindingId), eager: true, queue: 'background' },
-  payout: { id: ({ affiliateId }) => workflowIds.payout(affiliateId), eager: false, queue: 'awaited' },
-  reprocess: {
-    id: ({ reprocessRunId }) => workflowIds.reprocess(reprocessRunId),
-    eager: true,
-    queue: 'background',
-  },
-  erase: { id: ({ erasureId }) => workflowIds.erase(erasureId), eager: true, queue: 'background' },
-  convert: { id: (_, taskQueue) => workflowIds.convert(taskQueue), eager: true, queue: 'background' },
-  sweep: { id: (_, taskQueue) => workflowIds.sweepNow(taskQueue), eager: false, queue: 'background' },
-  webhook: { id: ({ messageId }) => workflowIds.webhook(messageId), eager: true, queue: 'webhooks' },
+/**
+ * Every workflow that the service starts by name, with its id, `NAME:KEY`. Schedules start the others (`schedules.ts`); a sweep
+ * between those of its Schedule has a name of its own in its id.
+ */
+export const WORKFLOWS = {
+  delivery: { key: 'deliveryId', eager: true, queue: 'awaited' },
+  hold: { key: 'commissionId', eager: false, queue: 'background' },
+  heal: { key: 'bindingId', eager: true, queue: 'background' },
+  payout: { key: 'affiliateId', eager: false, queue: 'awaited' },
+  reprocess: { key: 'reprocessRunId', eager: true, queue: 'background' },
+  erase: { key: 'erasureId', eager: true, queue: 'background' },
+  convert: { key: null, eager: true, queue: 'background' },
+  sweep: { idName: 'sweep-now', key: null, eager: false, queue: 'background' },
+  webhook: { key: 'messageId', eager: true, queue: 'webhooks' },
 } as const satisfies { readonly [Name in keyof Workflows]?: WorkflowRow<Name> };
 
-type StartedWorkflow = keyof typeof WORKFLOWS;
+export type StartedWorkflow = keyof typeof WORKFLOWS;
 
 /** A workflow that was started, or that runs already. */
 interface Started<Name extends StartedWorkflow> {
@@ -216,10 +218,11 @@ export class Starter {
 
   #optionsOf<Name extends StartedWorkflow>(name: Name, input: Input<Name>) {
     const { taskQueue } = this.#deps;
-    const { id, queue } = WORKFLOWS[name] as WorkflowRow<Name>;
+    const { key, queue, idName = name } = WORKFLOWS[name] as WorkflowRow<StartedWorkflow>;
+    const fields = (input ?? {}) as Readonly<Record<string, unknown>>;
     return {
       taskQueue: QUEUES[queue](taskQueue),
-      workflowId: id(input, taskQueue),
+      workflowId: workflowIdOf(idName, key === null ? taskQueue : String(fields[key])),
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
       args: (input === undefined ? [] : [input]) as Parameters<Workflows[Name]>,
     };

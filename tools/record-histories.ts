@@ -12,7 +12,7 @@ import { SWEEP_PAGE } from '../activities/ledger.ts';
 import { projectRoot } from '../src/config/project-root.ts';
 import { newId } from '../src/db/new-id.ts';
 import { DAY_MS } from '../src/domain/time.ts';
-import { workflowIds } from '../src/domain/workflow-ids.ts';
+import { workflowIdOf } from '../src/domain/workflow-id.ts';
 import { backgroundQueue } from '../temporal/names.ts';
 import { installSdkRuntime } from '../temporal/sdk-runtime.ts';
 import globalSetup from '../test/support/global-setup.ts';
@@ -136,11 +136,11 @@ try {
 
   const reprocessRunId = await requestRun(service.sql, founder.app.id);
   await service.temporal.workflow.execute('reprocess', {
-    workflowId: workflowIds.reprocess(reprocessRunId),
+    workflowId: workflowIdOf('reprocess', reprocessRunId),
     taskQueue: background,
     args: [{ reprocessRunId }],
   });
-  await record('reprocess', workflowIds.reprocess(reprocessRunId));
+  await record('reprocess', workflowIdOf('reprocess', reprocessRunId));
 
   await runOn(
     service.database.url,
@@ -189,10 +189,10 @@ try {
   await fetchRates().catch(() => {});
   await record('rates-failed', rates);
   await service.temporal.workflow.execute('convert', {
-    workflowId: workflowIds.convert(service.taskQueue),
+    workflowId: workflowIdOf('convert', service.taskQueue),
     taskQueue: background,
   });
-  await record('convert', workflowIds.convert(service.taskQueue));
+  await record('convert', workflowIdOf('convert', service.taskQueue));
 } finally {
   await service.close();
   await globalTeardown();

@@ -1,17 +1,20 @@
 import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
-import type { RatesActivities } from '../activities/rates.ts';
+import type { ConvertPage, ConvertResult, RatesActivities } from '../activities/rates.ts';
 import { Fallback } from './fallback.ts';
 import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
-import type { ConvertPage, ConvertResult } from '../src/domain/workflow-contracts.ts';
 
 const briefly = proxyActivities<RatesActivities>(THREE_ATTEMPTS);
 const untilDone = proxyActivities<RatesActivities>(UNTIL_DONE);
+
+const CONVERT_PAGE = { name: 'convertPage', does: 'evaluate payments that waited' };
 
 const FIRST_PAGE: ConvertPage = { next: null, evaluated: 0, failed: 0 };
 
 /**
  * Evaluates, page by page, the payments that are marked for another evaluation, and those whose missing exchange rate has
- * arrived. The relay starts it. `before` has the counts of the pages before, and where the next one begins.
+ * arrived. `before` has the counts of the pages before, and where the next one begins.
+ *
+ * @startedBy the relay
  */
 export async function convert(before: ConvertPage = FIRST_PAGE): Promise<ConvertResult> {
   const fallback = new Fallback();
@@ -19,7 +22,7 @@ export async function convert(before: ConvertPage = FIRST_PAGE): Promise<Convert
   for (;;) {
     const after = next;
     const page: ConvertPage = await fallback.run(
-      'convertPage',
+      CONVERT_PAGE,
       () => briefly.convertPage(after),
       () => untilDone.convertPage(after),
     );

@@ -4,7 +4,10 @@ import { outcomeDetails } from './details.ts';
 import { Fallback } from './fallback.ts';
 import { FAST_PATH, UNTIL_DONE } from './options.ts';
 import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
-import type { DeliveryInput } from '../src/domain/workflow-contracts.ts';
+
+export interface DeliveryInput {
+  readonly deliveryId: string;
+}
 
 const fast = proxyLocalActivities<Pick<DeliveryActivities, 'processDelivery'>>(FAST_PATH);
 const steps = proxyActivities<DeliveryActivities>(UNTIL_DONE);
@@ -13,6 +16,8 @@ const steps = proxyActivities<DeliveryActivities>(UNTIL_DONE);
  * Processes one webhook delivery. The fast path runs the six steps in one local activity. When it fails, the same six
  * functions run one by one as activities that retry without limit, until one has the outcome. The UI then lists the delivery under
  * `DeliveryState STARTS_WITH "stuck:"` with its step, attempt and last failure; it continues automatically.
+ *
+ * @startedBy the receipt of a webhook; the relay
  */
 export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryOutcome> {
   const fallback = new Fallback();
@@ -25,9 +30,11 @@ export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryO
     failure = error;
   }
   const untilDone = async <T extends DeliveryOutcome | null>(
-    step: DeliveryStep,
+    name: DeliveryStep,
+    does: string,
     run: (id: string) => Promise<T>,
   ): Promise<T> => {
+    const step = { name, does };
     await fallback.markStuck(step, failure);
     const outcome = await run(deliveryId);
     if (outcome !== null) {
@@ -37,11 +44,11 @@ export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryO
     return outcome;
   };
   return (
-    (await untilDone('verify', steps.verify)) ??
-    (await untilDone('storeRaw', steps.storeRaw)) ??
-    (await untilDone('normalize', steps.normalize)) ??
-    (await untilDone('dedupe', steps.dedupe)) ??
-    (await untilDone('attribute', steps.attribute)) ??
-    (await untilDone('writeCommission', steps.writeCommission))
+    (await untilDone('verify', 'check the signature of the webhook again', steps.verify)) ??
+    (await untilDone('storeRaw', 'read the stored body of the webhook', steps.storeRaw)) ??
+    (await untilDone('normalize', 'store what the webhook reports', steps.normalize)) ??
+    (await untilDone('dedupe', 'compare the event with earlier deliveries', steps.dedupe)) ??
+    (await untilDone('attribute', 'find the affiliate of the purchase', steps.attribute)) ??
+    (await untilDone('writeCommission', 'book the commission', steps.writeCommission))
   );
 }

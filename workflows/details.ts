@@ -1,31 +1,13 @@
-import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
-import type { WebhookProgress } from '../src/domain/workflow-contracts.ts';
+import type { DeliveryOutcome } from '../src/domain/delivery.ts';
+import type { WebhookProgress } from '../activities/webhooks.ts';
 
-/** The steps of all workflows that can be stuck. */
-export type Step =
-  | DeliveryStep
-  | 'settlePayoutRequest'
-  | 'healPage'
-  | 'convertPage'
-  | 'reprocessPage'
-  | 'erasePage'
-  | 'sendMessage';
-
-/** What each step does, as the end of a sentence. */
-const STEP_WORDS: Readonly<Record<Step, string>> = {
-  verify: 'check the signature of the webhook again',
-  storeRaw: 'read the stored body of the webhook',
-  normalize: 'store what the webhook reports',
-  dedupe: 'compare the event with earlier deliveries',
-  attribute: 'find the affiliate of the purchase',
-  writeCommission: 'book the commission',
-  settlePayoutRequest: 'settle a request for an export',
-  healPage: "evaluate the user's earlier payments",
-  convertPage: 'evaluate payments that waited',
-  reprocessPage: 'reprocess stored deliveries',
-  erasePage: 'search the stored webhooks for an erased person',
-  sendMessage: 'make an attempt at a message to an endpoint',
-};
+/** A step of a workflow that can be stuck. */
+export interface Step {
+  /** The activity's name, which the search attribute shows. */
+  readonly name: string;
+  /** What it does, as the end of a sentence. */
+  readonly does: string;
+}
 
 /*
  * The current details of workflows, in plain words and Markdown. The UI asks the workflow for them, so they add nothing to
@@ -33,17 +15,17 @@ const STEP_WORDS: Readonly<Record<Step, string>> = {
  */
 
 /** Describes a workflow whose step fails, and what its reader has to do. The UI shows about six lines. */
-export function stuckDetails(step: Step, cause: string): string {
+export function stuckDetails({ name, does }: Step, cause: string): string {
   return [
-    `**Stuck: the service can't ${STEP_WORDS[step]}** (step \`${step}\`): ${cause}.`,
+    `**Stuck: the service can't ${does}** (step \`${name}\`): ${cause}.`,
     'It tries again until it succeeds. Remove the cause: nothing else has to be done, and nothing is lost. ' +
       '*Pending Activities* has the attempts and the last failure.',
   ].join('\n\n');
 }
 
 /** Describes a workflow whose step failed and then succeeded. */
-export function healedDetails(step: Step, cause: string): string {
-  return `**Healed.** At first the service could not ${STEP_WORDS[step]} (step \`${step}\`): ${cause}. A later attempt succeeded.`;
+export function healedDetails({ name, does }: Step, cause: string): string {
+  return `**Healed.** At first the service could not ${does} (step \`${name}\`): ${cause}. A later attempt succeeded.`;
 }
 
 /** Describes how a delivery ended. */

@@ -2,21 +2,28 @@ import { continueAsNew, proxyActivities, sleep, workflowInfo } from '@temporalio
 import type { ErasureActivities } from '../activities/erasure.ts';
 import { Fallback } from './fallback.ts';
 import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
-import type { EraseInput } from '../src/domain/workflow-contracts.ts';
+
+export interface EraseInput {
+  readonly erasureId: string;
+}
 
 const briefly = proxyActivities<ErasureActivities>(THREE_ATTEMPTS);
 const untilDone = proxyActivities<ErasureActivities>(UNTIL_DONE);
 
+const ERASE_PAGE = { name: 'erasePage', does: 'search the stored webhooks for an erased person' };
+
 /**
  * Completes the erasure of a person, whose rows were erased by the request: searches all deliveries of the app page by page,
  * and once more when everything that was being written meanwhile has ended. The database holds the progress.
+ *
+ * @startedBy the relay, on the request of a founder or operator
  */
 export async function erase(input: EraseInput): Promise<{ pages: number }> {
   const fallback = new Fallback();
   let pages = 0;
   for (;;) {
     const { done, waitMs } = await fallback.run(
-      'erasePage',
+      ERASE_PAGE,
       () => briefly.erasePage(input.erasureId),
       () => untilDone.erasePage(input.erasureId),
     );

@@ -48,7 +48,7 @@ export class Fallback {
   async markStuck(step: Step, error: unknown): Promise<void> {
     setCurrentDetails(stuckDetails(step, causeOf(error)));
     this.#canMark ??= await canMark().catch(() => false);
-    if (this.#canMark) upsertSearchAttributes({ DeliveryState: [`stuck:${step}`] });
+    if (this.#canMark) upsertSearchAttributes({ DeliveryState: [`stuck:${step.name}`] });
   }
 
   /** Marks the workflow as healed, after `markStuck`. */

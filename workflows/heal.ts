@@ -2,12 +2,24 @@ import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workfl
 import type { HealingActivities } from '../activities/healing.ts';
 import { Fallback } from './fallback.ts';
 import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
-import type { HealInput } from '../src/domain/workflow-contracts.ts';
+
+export interface HealInput {
+  readonly bindingId: string;
+  /** Where the next page begins, and how many pages were done: only in a run that continues another. */
+  readonly after?: string;
+  readonly pages?: number;
+}
 
 const briefly = proxyActivities<HealingActivities>(THREE_ATTEMPTS);
 const untilDone = proxyActivities<HealingActivities>(UNTIL_DONE);
 
-/** Re-evaluates, page by page, the payments that a user made before the service knew the user's affiliate. */
+const HEAL_PAGE = { name: 'healPage', does: "evaluate the user's earlier payments" };
+
+/**
+ * Re-evaluates, page by page, the payments that a user made before the service knew the user's affiliate.
+ *
+ * @startedBy identify, install, a transfer; the relay
+ */
 export async function heal({ bindingId, after, pages = 0 }: HealInput): Promise<{ pages: number }> {
   const fallback = new Fallback();
   let from: string | null = after ?? null;
@@ -15,7 +27,7 @@ export async function heal({ bindingId, after, pages = 0 }: HealInput): Promise<
   for (;;) {
     const page: string | null = from;
     from = await fallback.run(
-      'healPage',
+      HEAL_PAGE,
       () => briefly.healPage(bindingId, page),
       () => untilDone.healPage(bindingId, page),
     );

@@ -1,15 +1,20 @@
 import { proxyActivities, proxyLocalActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
 import { FAST_PATH, UNTIL_DONE } from './options.ts';
-import type { HoldInput } from '../src/domain/workflow-contracts.ts';
+
+export interface HoldInput {
+  readonly commissionId: string;
+}
 
 const fast = proxyLocalActivities<LedgerActivities>(FAST_PATH);
 const reliable = proxyActivities<LedgerActivities>(UNTIL_DONE);
 
 /**
- * The hold timer of one commission. Temporal holds its first workflow task back until the commission is due (`startDelay` in
- * temporal/background.ts), which the UI shows as a delayed start; a timer in here would cost a second task. Then it matures the
- * commission, if its `due_at` (src/domain/hold.ts) says so. The sweep matures the commissions of lost timers.
+ * Matures one commission when it is due: its hold timer. Temporal holds its first workflow task back until then (`startDelay` in
+ * temporal/background.ts), which the UI shows as a delayed start; a timer in here would cost a second task. The commission's `due_at`
+ * (src/domain/hold.ts) decides. The sweep matures the commissions of lost timers.
+ *
+ * @startedBy the process that wrote the commission
  */
 export async function hold({ commissionId }: HoldInput): Promise<'matured' | 'unchanged'> {
   const result = await fast

@@ -10,8 +10,14 @@ import {
 import type { LedgerActivities } from '../activities/ledger.ts';
 import { Fallback } from './fallback.ts';
 import { UNTIL_DONE_SOON } from './options.ts';
-import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
-import type { PayoutInput } from '../src/domain/workflow-contracts.ts';
+import { PAYOUT_REQUESTED } from '../src/domain/signals.ts';
+
+export interface PayoutInput {
+  readonly affiliateId: string;
+  /** The requests that wait, and how many were settled: only in a run that continues another. */
+  readonly waiting?: readonly string[];
+  readonly settled?: number;
+}
 
 const fast = proxyLocalActivities<LedgerActivities>({
   startToCloseTimeout: '20s',
@@ -20,11 +26,15 @@ const fast = proxyLocalActivities<LedgerActivities>({
 });
 const reliable = proxyActivities<LedgerActivities>(UNTIL_DONE_SOON);
 
+const SETTLE_PAYOUT_REQUEST = { name: 'settlePayoutRequest', does: 'settle a request for an export' };
+
 export const payoutRequested = defineSignal<[string]>(PAYOUT_REQUESTED);
 
 /**
  * Settles the payout requests of one affiliate, one after the other. It receives only the ids of requests that an
  * authorised call has written. The row of the request decides whether something is paid.
+ *
+ * @startedBy an export, with a signal
  */
 export async function payout(input: PayoutInput): Promise<{ settled: number }> {
   const waiting: string[] = [...(input.waiting ?? [])];
@@ -37,7 +47,7 @@ export async function payout(input: PayoutInput): Promise<{ settled: number }> {
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     const requestId = next;
     await fallback.run(
-      'settlePayoutRequest',
+      SETTLE_PAYOUT_REQUEST,
       () => fast.settlePayoutRequest(requestId),
       () => reliable.settlePayoutRequest(requestId),
     );

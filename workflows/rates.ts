@@ -1,14 +1,15 @@
 import { ApplicationFailure, isCancellation, proxyActivities } from '@temporalio/workflow';
 import type { ActivityFailure } from '@temporalio/workflow';
-import type { RatesActivities } from '../activities/rates.ts';
+import type { RatesActivities, RatesResult } from '../activities/rates.ts';
 import { FIVE_ATTEMPTS } from './options.ts';
-import type { RatesResult } from '../src/domain/workflow-contracts.ts';
 
 const { fetchRates } = proxyActivities<RatesActivities>(FIVE_ATTEMPTS);
 
 /**
- * Fetches the latest reference rates. A Schedule runs it daily. After five failed attempts it fails with one line that
+ * Fetches the latest reference rates. After five failed attempts it fails with one line that
  * states the reason; the next day's run tries again, and the service uses rates that are up to seven days old meanwhile.
+ *
+ * @startedBy its Schedule, daily, and once when the Schedule is created
  */
 export async function rates(): Promise<RatesResult> {
   try {

@@ -5,17 +5,24 @@ import {
   proxyActivities,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { ReprocessActivities } from '../activities/reprocess.ts';
+import type { ReprocessActivities, ReprocessProgress } from '../activities/reprocess.ts';
 import { Fallback } from './fallback.ts';
 import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
-import type { ReprocessInput, ReprocessProgress } from '../src/domain/workflow-contracts.ts';
+
+export interface ReprocessInput {
+  readonly reprocessRunId: string;
+}
 
 const briefly = proxyActivities<ReprocessActivities>(THREE_ATTEMPTS);
 const untilDone = proxyActivities<ReprocessActivities>(UNTIL_DONE);
 
+const REPROCESS_PAGE = { name: 'reprocessPage', does: 'reprocess stored deliveries' };
+
 /**
  * Reprocesses stored deliveries, page by page. The database holds the progress, so that a new workflow continues where
  * the last one ended. When the workflow is cancelled, so is the run: it applies the plans of its current page and ends.
+ *
+ * @startedBy the relay, on the operator's request
  */
 export async function reprocess(input: ReprocessInput): Promise<ReprocessProgress> {
   try {
@@ -34,7 +41,7 @@ async function reprocessPages(input: ReprocessInput): Promise<ReprocessProgress>
   const fallback = new Fallback();
   for (;;) {
     const progress = await fallback.run(
-      'reprocessPage',
+      REPROCESS_PAGE,
       () => briefly.reprocessPage(input.reprocessRunId),
       () => untilDone.reprocessPage(input.reprocessRunId),
     );

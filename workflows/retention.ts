@@ -1,7 +1,6 @@
 import { isCancellation, patched, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
-import type { RetentionActivities } from '../activities/retention.ts';
+import type { RetentionActivities, RetentionPage } from '../activities/retention.ts';
 import { RETENTION_KINDS } from '../src/domain/retention.ts';
-import type { RetentionPage } from '../src/domain/workflow-contracts.ts';
 import { FIVE_ATTEMPTS } from './options.ts';
 
 const { removeExpired } = proxyActivities<RetentionActivities>(FIVE_ATTEMPTS);
@@ -9,7 +8,11 @@ const { removeExpired } = proxyActivities<RetentionActivities>(FIVE_ATTEMPTS);
 /** Pages of one kind in one run. The next run continues with the rest. */
 const PAGES = 50;
 
-/** Removes data whose time is over. A Schedule runs it every hour. A kind that fails does not stop the others. */
+/**
+ * Removes data whose time is over. A kind that fails does not stop the others.
+ *
+ * @startedBy its Schedule, every hour
+ */
 export async function retention(): Promise<{ removed: number }> {
   let removed = 0;
   let failure: unknown = null;

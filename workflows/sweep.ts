@@ -10,7 +10,9 @@ const { sweepPage } = proxyActivities<LedgerActivities>({
 
 /**
  * Matures overdue commissions page by page until none is left: those that are due soon after they are written, and
- * those whose hold timer was lost. A Schedule runs it every minute.
+ * those whose hold timer was lost.
+ *
+ * @startedBy its Schedule, every minute; a second after commissions were written that are due already
  */
 export async function sweep(sweptBefore = 0): Promise<{ matured: number }> {
   let swept = sweptBefore;

@@ -6,21 +6,28 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { WebhookActivities } from '../activities/webhooks.ts';
+import type { WebhookActivities, WebhookProgress } from '../activities/webhooks.ts';
 import { messageDetails } from './details.ts';
 import { Fallback } from './fallback.ts';
 import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
-import { SEND_NOW } from '../src/domain/workflow-contracts.ts';
-import type { WebhookInput, WebhookProgress } from '../src/domain/workflow-contracts.ts';
+import { SEND_NOW } from '../src/domain/signals.ts';
+
+export interface WebhookInput {
+  readonly messageId: string;
+}
 
 const briefly = proxyActivities<WebhookActivities>(THREE_ATTEMPTS);
 const untilDone = proxyActivities<WebhookActivities>(UNTIL_DONE);
+
+const SEND_MESSAGE = { name: 'sendMessage', does: 'make an attempt at a message to an endpoint' };
 
 const sendNow = defineSignal(SEND_NOW);
 
 /**
  * Delivers one message to its endpoint: makes attempts until one succeeds or none follows. The database holds the attempts and
  * when the next one is due, so a workflow that was lost starts again where it was. The signal ends the wait for the next attempt.
+ *
+ * @startedBy the relay; *send again*, with a signal
  */
 export async function webhook(input: WebhookInput): Promise<Pick<WebhookProgress, 'state' | 'attempts'>> {
   const fallback = new Fallback();
@@ -31,7 +38,7 @@ export async function webhook(input: WebhookInput): Promise<Pick<WebhookProgress
   for (;;) {
     isHurried = false;
     const progress = await fallback.run(
-      'sendMessage',
+      SEND_MESSAGE,
       () => briefly.sendMessage(input.messageId),
       () => untilDone.sendMessage(input.messageId),
     );

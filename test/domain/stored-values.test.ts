@@ -7,8 +7,8 @@ import { TIMESERIES_INTERVALS } from '../../src/domain/timeseries.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
 import { webhookUrl } from '../../src/domain/webhook-url.ts';
-import { PAYOUT_REQUESTED, SEND_NOW } from '../../src/domain/workflow-contracts.ts';
-import { workflowIds } from '../../src/domain/workflow-ids.ts';
+import { PAYOUT_REQUESTED, SEND_NOW } from '../../src/domain/signals.ts';
+import { workflowIdOf } from '../../src/domain/workflow-id.ts';
 
 describe('values that callers and rows store', () => {
   test.each<[string, readonly string[], string]>([
@@ -56,17 +56,8 @@ describe('values that callers and rows store', () => {
     });
   });
 
-  test('the ids of workflows do not change', () => {
-    expect(workflowIds.delivery('del_1')).toBe('delivery:del_1');
-    expect(workflowIds.hold('com_1')).toBe('hold:com_1');
-    expect(workflowIds.payout('aff_1')).toBe('payout:aff_1');
-    expect(workflowIds.heal('bnd_1')).toBe('heal:bnd_1');
-    expect(workflowIds.reprocess('rpr_1')).toBe('reprocess:rpr_1');
-    expect(workflowIds.erase('ers_1')).toBe('erase:ers_1');
-    expect(workflowIds.webhook('msg_1')).toBe('webhook:msg_1');
-    expect(workflowIds.schedule('sweep', 'tributary-ins_1')).toBe('sweep:tributary-ins_1');
-    expect(workflowIds.convert('tributary')).toBe('convert:tributary');
-    expect(workflowIds.sweepNow('tributary')).toBe('sweep-now:tributary');
+  test('the id of a workflow is its name and its key', () => {
+    expect(workflowIdOf('delivery', 'del_1')).toBe('delivery:del_1');
   });
 });
 

@@ -7,7 +7,7 @@ import { findReprocessRun, requestReprocessing } from '../../src/db/reprocess.ts
 import type { AppId, DeliveryId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { createIdGenerator } from '../../src/http/id-generator.ts';
-import { workflowIds } from '../../src/domain/workflow-ids.ts';
+import { workflowIdOf } from '../../src/domain/workflow-id.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -205,7 +205,7 @@ test('a delivery whose body was removed is left out by reprocessing', async () =
   expect(await requestReprocessing(service.sql, request)).toBeUndefined();
   const run = await requestRun(service.sql, founder.app.id, { from: at, to: at + 1 });
   await service.temporal.workflow.execute('reprocess', {
-    workflowId: workflowIds.reprocess(run),
+    workflowId: workflowIdOf('reprocess', run),
     taskQueue: service.taskQueue,
     args: [{ reprocessRunId: run }],
   });

@@ -10,7 +10,7 @@ import { runAdmin } from '../../src/cli/admin.ts';
 import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { importRates as writeRates } from '../../src/db/rates.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { workflowIds } from '../../src/domain/workflow-ids.ts';
+import { workflowIdOf } from '../../src/domain/workflow-id.ts';
 import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
 import { backgroundQueue } from '../../temporal/names.ts';
@@ -271,12 +271,12 @@ test('the Schedule of the sweep runs every minute and is recreated when it is de
   try {
     await other.whenReady(20_000);
     const { schedule } = new Client({ connection });
-    const found = await schedule.getHandle(workflowIds.schedule('sweep', other.taskQueue)).describe();
+    const found = await schedule.getHandle(workflowIdOf('sweep', other.taskQueue)).describe();
     expect(found.spec.intervals).toMatchObject([{ every: 60_000 }]);
-    await schedule.getHandle(workflowIds.schedule('sweep', other.taskQueue)).delete();
+    await schedule.getHandle(workflowIdOf('sweep', other.taskQueue)).delete();
     await eventually('the Schedule exists again', async () => {
       const next = await schedule
-        .getHandle(workflowIds.schedule('sweep', other.taskQueue))
+        .getHandle(workflowIdOf('sweep', other.taskQueue))
         .describe()
         .catch(() => undefined);
       return next !== undefined && next.info.createdAt > found.info.createdAt;
@@ -323,7 +323,7 @@ describe('fetching rates', () => {
       });
       const connection = await Connection.connect({ address: temporal.address });
       const { info } = await new Client({ connection }).schedule
-        .getHandle(workflowIds.schedule('rates', other.taskQueue))
+        .getHandle(workflowIdOf('rates', other.taskQueue))
         .describe();
       await connection.close();
       expect(info.nextActionTimes.length).toBeGreaterThan(2);

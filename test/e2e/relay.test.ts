@@ -25,8 +25,7 @@ const NO_WORKFLOWS = {
   isReachable: () => true,
   runHeal: async () => 'running' as const,
   runWebhook: async () => 'running' as const,
-  startConvert: () => {},
-  startErasure: () => {},
+  startInBackground: () => {},
   startReprocess: () => {},
 };
 

@@ -6,7 +6,7 @@ import pino from 'pino';
 import { newId } from '../../src/db/new-id.ts';
 import { WEBHOOK_TYPES } from '../../src/domain/outgoing-webhooks.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { SEND_NOW } from '../../src/domain/workflow-contracts.ts';
+import { SEND_NOW } from '../../src/domain/signals.ts';
 import { createWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { createAuthority, createCertificate } from '../support/certificates.ts';
 import { startChildService } from '../support/child-service.ts';

@@ -5,7 +5,7 @@ import { listReprocessChanges } from '../../src/db/reprocess-changes.ts';
 import type { ReprocessRequest } from '../../src/db/reprocess.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, ReprocessRunId } from '../../src/domain/ids.ts';
-import type { ReprocessProgress } from '../../src/domain/workflow-contracts.ts';
+import type { ReprocessProgress } from '../../activities/reprocess.ts';
 
 export interface ReprocessResult extends ReprocessProgress {
   readonly found: Awaited<ReturnType<typeof listReprocessChanges>>;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
-import { workflowIds } from '../../src/domain/workflow-ids.ts';
+import { workflowIdOf } from '../../src/domain/workflow-id.ts';
 import { backgroundQueue } from '../../temporal/names.ts';
 import { ensureSchedules } from '../../temporal/schedules.ts';
 import { temporalAddress } from '../support/service.ts';
@@ -9,14 +9,14 @@ import { temporalAddress } from '../support/service.ts';
 let connection: Connection;
 let client: Client;
 const taskQueue = `test-${randomUUID()}`;
-const sweep = () => client.schedule.getHandle(workflowIds.schedule('sweep', taskQueue));
+const sweep = () => client.schedule.getHandle(workflowIdOf('sweep', taskQueue));
 
 beforeAll(async () => {
   connection = await Connection.connect({ address: temporalAddress() });
   client = new Client({ connection });
   // The Schedule of an earlier version: another interval, another queue, no limit on a run.
   await client.schedule.create({
-    scheduleId: workflowIds.schedule('sweep', taskQueue),
+    scheduleId: workflowIdOf('sweep', taskQueue),
     spec: { intervals: [{ every: '5m' }] },
     action: { type: 'startWorkflow', workflowType: 'sweep', taskQueue: 'earlier', args: [] },
     state: { paused: true, note: 'maintenance' },

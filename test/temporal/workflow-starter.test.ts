@@ -124,7 +124,7 @@ test('a signal for an export has more time than other calls, so that a busy serv
   const { starter, deadlines } = recordingStarter();
   const now = Date.now();
   await starter.settlePayout(newRequest(), 20_000);
-  starter.startConvert();
+  starter.startInBackground('convert', undefined);
   await starter.drain();
   const [signal = 0, , start = 0] = deadlines.map((deadline) => deadline - now);
   expect(signal).toBeGreaterThan(5_000);
@@ -137,7 +137,7 @@ test('deliveries and payouts start on the task queue of awaited work, and everyt
   await starter.processDelivery(newDelivery(), 1_000);
   await starter.settlePayout(newRequest(), 1_000);
   starter.healBinding(newId('binding'), APP);
-  starter.startConvert();
+  starter.startInBackground('convert', undefined);
   starter.startReprocess({ id: newId('reprocessRun'), appId: APP, isCancelled: false });
   starter.startHolds([dueIn(60 * MINUTE_MS)]);
   await starter.drain();
@@ -161,7 +161,7 @@ test('a delivery starts with its app and provider as search attributes; a payout
   await starter.processDelivery(newDelivery(), 1_000);
   await starter.settlePayout(newRequest(), 1_000);
   starter.healBinding(newId('binding'), APP);
-  starter.startConvert();
+  starter.startInBackground('convert', undefined);
   starter.startHolds([dueIn(60 * MINUTE_MS)]);
   await starter.drain();
   await starter.runHeal(newId('binding'), APP);
@@ -185,9 +185,9 @@ test('all work of an app has the app as its fairness key, with and without searc
     await starter.processDelivery(newDelivery(), 1_000);
     await starter.settlePayout(newRequest(), 1_000);
     starter.healBinding(newId('binding'), APP);
-    starter.startConvert();
+    starter.startInBackground('convert', undefined);
     starter.startReprocess({ id: newId('reprocessRun'), appId: APP, isCancelled: false });
-    starter.startErasure({ id: newId('erasure'), appId: APP });
+    starter.startInBackground('erase', { erasureId: newId('erasure') }, APP);
     starter.sendWebhookNow({ messageId: newId('webhookMessage'), appId: APP });
     await starter.runWebhook({ messageId: newId('webhookMessage'), appId: APP, due: 'later' });
     starter.startHolds([dueIn(60 * MINUTE_MS)]);

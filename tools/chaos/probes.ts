@@ -1,8 +1,8 @@
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
-import { PAYOUT_REQUESTED } from '../../src/domain/workflow-contracts.ts';
-import { workflowIds } from '../../src/domain/workflow-ids.ts';
+import { PAYOUT_REQUESTED } from '../../src/domain/signals.ts';
+import { workflowIdOf } from '../../src/domain/workflow-id.ts';
 import { awaitedQueue } from '../../temporal/names.ts';
 import type { payout } from '../../workflows/payout.ts';
 import { send } from './answers.ts';
@@ -176,7 +176,7 @@ export class Probes {
    */
   async #askTemporal(): Promise<boolean> {
     const affiliateId = this.#load.affiliateOf(PROBED_APP, 0);
-    const workflowId = workflowIds.payout(affiliateId);
+    const workflowId = workflowIdOf('payout', affiliateId);
     const connection = await Connection.connect({ address: `127.0.0.1:${this.#stack.temporal.port}` });
     try {
       const { workflow } = new Client({ connection });

@@ -8,7 +8,7 @@ import type {
 } from '../../db/diagnostics.ts';
 import type { IdentityOverlap, IdentitySources, SdkVersion, TestUser } from '../../db/sdk-diagnostics.ts';
 import { CAUSE_EXPLANATIONS, CAUSE_HEALING, HEALING } from '../../domain/likely-causes.ts';
-import { workflowIds } from '../../domain/workflow-ids.ts';
+import { workflowIdOf } from '../../domain/workflow-id.ts';
 import { providers } from '../../providers/index.ts';
 import type { HttpDeps } from '../deps.ts';
 import * as enums from '../enum-fields.ts';
@@ -311,7 +311,7 @@ export function presentUnattributed(row: UnattributedEvent) {
 }
 
 export function presentDelivery(row: WebhookDelivery, temporalUi: HttpDeps['temporalUi']) {
-  const workflowId = row.signatureValid ? workflowIds.delivery(row.id) : null;
+  const workflowId = row.signatureValid ? workflowIdOf('delivery', row.id) : null;
   return {
     id: row.id,
     source: row.source,

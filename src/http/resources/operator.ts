@@ -16,7 +16,7 @@ import { listReprocessRuns } from '../../db/reprocess-runs.ts';
 import type { ListedRun } from '../../db/reprocess-runs.ts';
 import { createSignInLink } from '../../db/sessions.ts';
 import { SIGN_IN_LINK_MS, signInUrl } from '../../domain/sessions.ts';
-import { workflowIds } from '../../domain/workflow-ids.ts';
+import { workflowIdOf } from '../../domain/workflow-id.ts';
 import type { HttpDeps } from '../deps.ts';
 import * as enums from '../enum-fields.ts';
 import { notFound } from '../errors.ts';
@@ -229,7 +229,7 @@ function presentOperatorRun(row: ListedRun, temporalUi: HttpDeps['temporalUi']):
 }
 
 async function presentStuck(row: StuckDelivery, { pendingStep, temporalUi }: HttpDeps) {
-  const workflowId = workflowIds.delivery(row.id);
+  const workflowId = workflowIdOf('delivery', row.id);
   const pending = (await pendingStep?.(workflowId)) ?? null;
   return {
     id: row.id,

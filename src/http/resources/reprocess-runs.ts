@@ -10,7 +10,7 @@ import {
 import type { FoundRun, ListedPlan, ListedRun, Requested, RunRequest } from '../../db/reprocess-runs.ts';
 import { isId } from '../../domain/ids.ts';
 import { MAX_REQUESTED_DELIVERIES } from '../../domain/reprocess.ts';
-import { workflowIds } from '../../domain/workflow-ids.ts';
+import { workflowIdOf } from '../../domain/workflow-id.ts';
 import type { HttpDeps } from '../deps.ts';
 import * as enums from '../enum-fields.ts';
 import { ApiError, foundOrThrow, invalidField, notFound } from '../errors.ts';
@@ -179,7 +179,7 @@ export function presentRun(row: ListedRun, temporalUi: HttpDeps['temporalUi']): 
     keyId: row.keyId,
     createdAt: row.createdAt,
     finishedAt: row.finishedAt,
-    workflowUrl: workflowUrl(temporalUi, workflowIds.reprocess(row.id)),
+    workflowUrl: workflowUrl(temporalUi, workflowIdOf('reprocess', row.id)),
   };
 }
 
