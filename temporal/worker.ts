@@ -83,6 +83,13 @@ const WEBHOOKS: Partial<WorkerOptions> = {
   maxConcurrentActivityTaskExecutions: 40,
 };
 
+/**
+ * How long the code of a workflow may run without a pause, ms. The SDK's five seconds interrupt a task that got no processor time,
+ * and the interruption can end the whole process ("async hook stack has become corrupted", temporalio/sdk-typescript issue 939). Our
+ * workflows have no loop without an end. The SDK reads this option, and its types do not name it.
+ */
+const ISOLATE = { isolateExecutionTimeout: 60_000 };
+
 const FAILURE_POLL_MS = 500;
 const forever = new Promise<never>(() => {});
 
@@ -147,6 +154,7 @@ export async function createWorkers({
       maxHeartbeatThrottleInterval: HEARTBEAT_SENT_MS,
       shutdownGraceTime: shutdownGraceMs,
       shutdownForceTime: shutdownGraceMs + SHUTDOWN_FORCE_MS,
+      ...ISOLATE,
       ...limits,
     });
   const workers = await Promise.all([

@@ -622,6 +622,8 @@ const OPERATION: readonly PromiseSection[] = [
       'cancelled-within-seconds':
         'a cancelled reprocess run, heal, conversion, sweep, rates or retention workflow ends within seconds',
       'continue-as-new': 'heals, conversions, payouts and reprocess runs of any length run',
+      'starved-workflows':
+        'a workflow whose process gets no processor time for seconds goes on, and does not end the process',
       'stuck-work-found':
         'a heal, conversion, payout or reprocess run that fails is found with the query that finds stuck deliveries',
       'plans-at-any-size':

@@ -51,6 +51,37 @@ test('workers that are shut down end soon after their grace time, also when an a
   await connection.close();
 });
 
+// @promise starved-workflows
+test('a workflow whose code gets no processor time for six seconds goes on, and its process too', async () => {
+  installSdkRuntime(pino({ level: 'silent' }));
+  const connection = await NativeConnection.connect({ address: temporalAddress() });
+  const taskQueue = `test-${randomBytes(6).toString('hex')}`;
+  const bundle = await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8');
+  const begin = 'async function hold({ commissionId }) {';
+  const blocked = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6_000);';
+  expect(bundle.split(begin)).toHaveLength(2);
+  const workers = await createWorkers({
+    connection,
+    namespace: 'default',
+    taskQueue,
+    workflowBundle: { code: bundle.replace(begin, begin + blocked) },
+    activities: { matureCommission: async () => 'matured' } as unknown as Activities,
+    shutdownGraceMs: 100,
+  });
+  const end = workers.run();
+  const handle = await new Client({ connection }).workflow.start('hold', {
+    workflowId: `hold:${taskQueue}`,
+    taskQueue: backgroundQueue(taskQueue),
+    args: [{ commissionId: newId('commission') }],
+  });
+  expect(await handle.result()).toBe('matured');
+  const { events } = await handle.fetchHistory();
+  expect(events?.filter(({ workflowTaskFailedEventAttributes: failed }) => failed != null)).toEqual([]);
+  workers.shutdown();
+  await end;
+  await connection.close();
+});
+
 /** Each workflow of the background, with the activity that it is cancelled in. */
 const CANCELLED = [
   { workflow: 'heal', activity: 'healPage', args: [{ bindingId: 'bnd_test' }] },

@@ -53,6 +53,49 @@ export function byStatement(
   };
 }
 
+/** Rows that one page of a check reads. */
+const PAGE = 1_000;
+
+/**
+ * Creates a check from a statement that reads `page`, rows of the table `from` in the order of their ids, and returns the ids of those that
+ * break the rule. For rules whose search costs much per row: a large app takes longer, and no statement is too long.
+ */
+export function byPages(
+  name: string,
+  description: string,
+  from: (sql: Sql) => Fragment,
+  broken: (sql: Sql) => Fragment,
+): LedgerCheck {
+  return {
+    name,
+    description,
+    find: async (sql, appId, isOver) => {
+      let found: Violations = { violations: 0, examples: [] };
+      for (let after: string | null = ''; after !== null;) {
+        if (isOver()) throw new LedgerCheckTooLong(`there was no time left for ${name}`);
+        const rows: Violations & { readonly last: string | null } = await sql.one`
+          with page as materialized (
+            select * from ${from(sql)} where app_id = ${appId} and id > ${after} order by id limit ${PAGE}
+          ), broken (id) as materialized (${broken(sql)})
+          select (select count(*) from broken) as violations,
+                 coalesce((select jsonb_agg(id) from (select id from broken order by id limit ${MOST_EXAMPLES}) x), '[]') as examples,
+                 (select id from page order by id offset ${PAGE - 1}) as last`;
+        found = merge(found, rows);
+        after = rows.last;
+      }
+      return found;
+    },
+  };
+}
+
+/** Adds violations to those before. */
+export function merge(one: Violations, other: Violations): Violations {
+  return {
+    violations: one.violations + other.violations,
+    examples: [...one.examples, ...other.examples].slice(0, MOST_EXAMPLES),
+  };
+}
+
 /** `numerator / denominator`, both positive, rounded like every amount. `div` is exact, `/` is not. */
 export const rounded = (sql: Sql, numerator: Fragment, denominator: Fragment): Fragment =>
   sql.fragment`div(2 * (${numerator}) + (${denominator}), 2 * (${denominator}))`;

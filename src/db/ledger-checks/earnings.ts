@@ -1,7 +1,7 @@
 import { CURRENCY_DECIMALS } from '../../domain/money.ts';
 import { compareRollups } from '../rollups.ts';
 import type { Sql } from '../sql.ts';
-import { byStatement, keptRow, MOST_EXAMPLES, rounded } from './check.ts';
+import { byPages, byStatement, keptRow, MOST_EXAMPLES, rounded } from './check.ts';
 import type { Fragment, LedgerCheck } from './check.ts';
 
 /** Whether a payment `p` has another reference. Few have one, and the search for their rows costs more than this look-up. */
@@ -81,13 +81,14 @@ export const EARNING_CHECKS: readonly LedgerCheck[] = [
        where app_id = ${appId} and (duplicate_of is not null or corrected_cents > 0)
          and (duplicate_of is null or earned_cents <> reversed_cents + corrected_cents)`,
   ),
-  byStatement(
+  byPages(
     'payments_earn_on_the_whole',
     'A payment that was reported in parts, such as an invoice with two payment intents, earns on what was paid in all, and not on a part.',
-    (sql, appId) => sql.fragment`
+    (sql) => sql.fragment`payments`,
+    (sql) => sql.fragment`
       select p.id::text
-        from payments p
-       where p.app_id = ${appId} and p.binding_id is not null and p.duplicate_of is null and p.recheck_since is null
+        from page p
+       where p.binding_id is not null and p.duplicate_of is null and p.recheck_since is null
          and ${hasAlias(sql)} and exists (
            select from same_payment(p.app_id, p.environment, p.store, array[p.ref]) w
             where is_root(w) and is_part_of(p, w) and w.recheck_since is null and w.evaluated_at is not null

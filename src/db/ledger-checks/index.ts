@@ -1,7 +1,7 @@
 import type { AppId } from '../../domain/ids.ts';
 import { isStatementTooLarge } from '../errors.ts';
 import type { Sql } from '../sql.ts';
-import { LedgerCheckTooLong, MOST_EXAMPLES } from './check.ts';
+import { LedgerCheckTooLong, merge } from './check.ts';
 import type { LedgerCheck, LedgerCheckResult, Violations } from './check.ts';
 import { EARNING_CHECKS } from './earnings.ts';
 import { PAYOUT_CHECKS } from './payouts.ts';
@@ -21,14 +21,6 @@ export const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ...PAYOUT_CHECKS,
   ...REFERENCE_CHECKS,
 ];
-
-/** Adds the violations of two apps. */
-function merge(one: Violations, other: Violations): Violations {
-  return {
-    violations: one.violations + other.violations,
-    examples: [...one.examples, ...other.examples].slice(0, MOST_EXAMPLES),
-  };
-}
 
 /**
  * Runs one check over the rows of an app. Throws `LedgerCheckTooLong` if `isOver` returns true before a statement, or if a

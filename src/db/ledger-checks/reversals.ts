@@ -1,7 +1,7 @@
 import type { AppId } from '../../domain/ids.ts';
 import { givenBackSince, isInRunningTotal } from '../running-totals.ts';
 import type { Sql } from '../sql.ts';
-import { byStatement, keptRow, rounded } from './check.ts';
+import { byPages, byStatement, keptRow, rounded } from './check.ts';
 import type { Fragment, LedgerCheck } from './check.ts';
 
 /** The share of `amount` that was refunded, from the booked refunds and disputes of a payment. */
@@ -51,17 +51,18 @@ export const REVERSAL_CHECKS: readonly LedgerCheck[] = [
        where p.app_id = ${appId} and p.environment = 'production' and p.duplicate_of is null
          and p.reversed_cents <> ${refundedShare(sql, sql.fragment`p.earned_cents`)}`,
   ),
-  byStatement(
+  byPages(
     'adjustments_are_booked',
     'A refund or dispute of an attributed payment is booked with its amount, whichever reference of the payment it names.',
-    (sql, appId) => sql.fragment`
+    (sql) => sql.fragment`adjustments`,
+    (sql) => sql.fragment`
       select a.id::text
-        from adjustments a
+        from page a
        cross join lateral (${keptRow(sql, sql.fragment`a`, sql.fragment`a.payment_ref`)}) kept
         join payments p on p.id = kept.id
         join events e on e.id = a.event_id
         join deliveries d on d.id = e.delivery_id
-       where a.app_id = ${appId} and a.environment = 'production' and not a.reverses_all and d.completed_at is not null
+       where a.environment = 'production' and not a.reverses_all and d.completed_at is not null
          and (a.currency = p.currency or a.usd_cents::numeric * p.amount_minor >= p.usd_cents)
          and case when a.state = 'applied' and a.amount_minor > ${givenBackSince(sql, sql.fragment`a`)}
                    and not ${isInRunningTotal(sql, sql.fragment`a`)} and not exists (
