@@ -38,6 +38,8 @@ const { values } = parseArgs({
 });
 const SETTLE_LIMIT_MS = 180_000;
 const PROGRESS_MS = 5_000;
+/** The first wrong answers are said while the run goes on. */
+const TOLD_PROBLEMS = 20;
 
 const startedAt = Date.now();
 const say = (line: string) =>
@@ -74,6 +76,7 @@ async function main(folder: string): Promise<string[]> {
     say,
   });
   let progress: NodeJS.Timeout | undefined;
+  let toldProblems = 0;
   let probes: Probes | undefined;
   const endLoad = startBusyProcesses(values.load ? availableParallelism() : 0);
   try {
@@ -82,6 +85,9 @@ async function main(folder: string): Promise<string[]> {
     const epoch = Math.floor(Date.now() / 1_000) * 1_000;
     const load = new Load(stack, tenant, epoch);
     progress = setInterval(() => {
+      for (; toldProblems < Math.min(load.answers.bad.length, TOLD_PROBLEMS); toldProblems += 1) {
+        say(load.answers.bad[toldProblems] ?? '');
+      }
       const unavailable = [...load.answers.counts]
         .filter(([name]) => name.endsWith(' 503'))
         .reduce((sum, [, n]) => sum + n, 0);
@@ -106,7 +112,6 @@ async function main(folder: string): Promise<string[]> {
     const stories = [...plan.stories, ...plan.closing, ...noise, probes.story];
     const one = { plan, stories, epoch, stack, tenant, load, folder };
     const first = await settle(one, SETTLE_LIMIT_MS);
-    for (const problem of load.answers.bad.slice(0, 5)) say(problem);
     say(`every fact was accepted; nothing was left to do after ${(first.tookMs / 1_000).toFixed(1)} s`);
     phase = 'closes';
     await load.play({ stories: plan.closing, exports: [] });
