@@ -134,9 +134,11 @@ export async function receiveWebhook(
     const row = { ...ids, bodySha256: await hashing };
     if (verifying !== undefined) {
       const known = secrets;
+      const proof = proofOf(providers[providerName], request, open(verifying), deps.secretBox);
       // Refused webhooks take no place from others.
       const result = await admit(
-        async (keepPlace) => await storeAndProcess(deps, request, row, verifying, known, keepPlace),
+        async (keepPlace) =>
+          await storeAndProcess(deps, request, { ...row, proof }, verifying, known, keepPlace),
       );
       if (result !== 'secrets_changed') return result;
     } else if (areRead) {
@@ -222,10 +224,7 @@ async function storeAndProcess(
     webhookCache,
   }: Pick<WebhookDeps, 'sql' | 'secretBox' | 'workflows' | 'webhookCache'>,
   request: SignedRequest,
-  row: Omit<
-    AcceptedDelivery,
-    'secretId' | 'proof' | 'body' | 'bodyKeyId' | 'bodyHashes' | 'currentSecretId'
-  > & {
+  row: Omit<AcceptedDelivery, 'secretId' | 'body' | 'bodyKeyId' | 'bodyHashes' | 'currentSecretId'> & {
     readonly provider: ProviderName;
   },
   verifying: WebhookSecretRow,
@@ -233,13 +232,11 @@ async function storeAndProcess(
   keepPlace: KeepPlace,
 ): Promise<WebhookResult | 'secrets_changed'> {
   const { body, receivedAt } = request;
-  const proof = proofOf(providers[row.provider], request, secretBox);
   const accept = async (stored: Pick<AcceptedDelivery, 'body' | 'bodyKeyId' | 'bodyHashes'>) =>
     await acceptDelivery(sql, {
       ...row,
       ...stored,
       secretId: verifying.id,
-      proof,
       currentSecretId: secrets.find(({ isCurrent }) => isCurrent)?.id ?? null,
     });
   const hashes = async () => {
@@ -276,7 +273,6 @@ async function storeAndProcess(
           processingStatus: 'received',
           lastError: null,
           commissionId: null,
-          proof,
           body,
           hasBody: true,
           namesErased,

@@ -1371,6 +1371,7 @@ create table webhook_secrets (
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
   live_slot smallint,
+  is_signed boolean not null default false,
   constraint webhook_secrets_pkey PRIMARY KEY (id),
   constraint webhook_secrets_app_id_id_key UNIQUE (app_id, id),
   constraint webhook_secrets_live_slot UNIQUE (app_id, provider, live_slot),

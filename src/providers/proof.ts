@@ -1,9 +1,16 @@
 import type { Provider, SignedRequest } from './provider.ts';
+import { splitSignedToken } from './shared/signed-token.ts';
+import { TOKEN_HEADER } from './shared/static-token.ts';
 
-/** What proves a stored webhook: its signature headers, or the keyed hash of its static token, never the token itself. */
+/** What proves a stored webhook: its signature headers, or the keyed hash of its static token, never the token itself, or both. */
 export type WebhookProof =
   | { readonly kind: 'headers'; readonly headers: Readonly<Record<string, string>> }
-  | { readonly kind: 'token_hash'; readonly hash: string };
+  | { readonly kind: 'token_hash'; readonly hash: string }
+  | {
+      readonly kind: 'signed_token';
+      readonly hash: string;
+      readonly headers: Readonly<Record<string, string>>;
+    };
 
 /** Proves that the operator made a body from the provider's export: a keyed hash over the app, the provider and the body. */
 export interface ReconciliationProof {
@@ -23,15 +30,30 @@ export interface TokenHasher {
   matchesTokenHash(token: string, hash: string): boolean;
 }
 
-/** Returns what to store of a request that `verify` accepted, so that it can be verified again at any later time. */
-export function proofOf(provider: Provider, request: SignedRequest, hasher: TokenHasher): WebhookProof {
-  const headers: Record<string, string> = {};
-  for (const name of provider.proofHeaders) {
-    const value = request.headers[name];
-    if (typeof value === 'string') headers[name] = value;
-  }
+/** Returns those of the named headers that a request has once. */
+function pickHeaders(request: SignedRequest, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = request.headers[name];
+      return typeof value === 'string' ? [[name, value]] : [];
+    }),
+  );
+}
+
+/** Returns what to store of a request that `verify` accepted under `secret`, so that it can be verified again at any later time. */
+export function proofOf(
+  provider: Provider,
+  request: SignedRequest,
+  secret: string,
+  hasher: TokenHasher,
+): WebhookProof {
+  const headers = pickHeaders(request, provider.proofHeaders);
   if (provider.scheme !== 'static_token') return { kind: 'headers', headers };
-  return { kind: 'token_hash', hash: hasher.tokenHash(Object.values(headers).join('\n')) };
+  const hash = hasher.tokenHash(Object.values(headers).join('\n'));
+  if (provider.bodySignature === undefined || splitSignedToken(secret).signingSecret === null) {
+    return { kind: 'token_hash', hash };
+  }
+  return { kind: 'signed_token', hash, headers: pickHeaders(request, provider.bodySignature.headers) };
 }
 
 /** The body that the proof of a reconciliation covers, and whose it is. */
@@ -72,5 +94,13 @@ export async function checkProof(
       return hasher.matchesTokenHash(secret, proof.hash);
     case 'headers':
       return await provider.verify({ ...request, headers: proof.headers }, secret);
+    case 'signed_token': {
+      const { token } = splitSignedToken(secret);
+      if (!hasher.matchesTokenHash(token, proof.hash)) return false;
+      return await provider.verify(
+        { ...request, headers: { ...proof.headers, [TOKEN_HEADER]: token } },
+        secret,
+      );
+    }
   }
 }

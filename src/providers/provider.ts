@@ -50,6 +50,8 @@ export interface Provider {
   readonly proofHeaders: readonly string[];
   /** Where in the provider's dashboard the founder enters the URL and the secret, and where the app sets its user id. */
   readonly setupHint: string;
+  /** A signature that the provider makes beside its static token, where the founder sets a signing secret. Absent: it makes none. */
+  readonly bodySignature?: BodySignature;
   /** Returns what is wrong with the form or the strength of a secret, or null. */
   readonly secretProblem: (secret: string) => string | null;
   /** Returns whether `secret` proves `request`. Never rejects: invalid input is false. */
@@ -71,6 +73,14 @@ export interface Provider {
   readonly sample: ProviderSample;
   /** The provider's own exports that can be compared with the ledger. */
   readonly exports: ProviderExports;
+}
+
+/** A signature beside a static token. The stored secret has both texts (`shared/signed-token.ts`). */
+interface BodySignature {
+  /** The headers that may carry it, in lower case. */
+  readonly headers: readonly string[];
+  /** Returns what is wrong with a signing secret, or null. */
+  readonly secretProblem: (signingSecret: string) => string | null;
 }
 
 /** What a provider expects in the response to its test request. */

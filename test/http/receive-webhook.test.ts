@@ -6,6 +6,8 @@ import { MINUTE_MS } from '../../src/domain/time.ts';
 import { HashThread } from '../../src/providers/hashing.ts';
 import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
 import type { ProviderName } from '../../src/providers/index.ts';
+import { checkProof } from '../../src/providers/proof.ts';
+import type { WebhookProof } from '../../src/providers/proof.ts';
 import { newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { fakeSecret, PROOFS } from '../support/provider-fixtures.ts';
@@ -84,7 +86,7 @@ const refusedFor = (difference: string) => ({
   reasons: [`the signature is correct, but was made ${difference} this server's time: synchronize its clock`],
 });
 
-const SIGNING = PROVIDER_NAMES.filter((name) => providers[name].signedAt !== undefined);
+const SIGNING = PROVIDER_NAMES.filter((name) => providers[name].scheme === 'hmac');
 
 describe.each(SIGNING)('%s: a correct signature with another time', (name) => {
   // @promise signature-time
@@ -222,4 +224,121 @@ test('a body with more values than an event has is not compared with erased user
   expect(erased.status).toBeLessThan(300);
   expect(await isEncrypted(20_000)).toBe(true);
   expect(await isEncrypted(10)).toBe(false);
+});
+
+describe('a RevenueCat webhook under a signing secret', () => {
+  const SIGNING_SECRET = 'rc_signing_only_for_tests_8d21';
+  const put = async (body: object) =>
+    await api.call<{ secret?: string; signed?: true }>(
+      'PUT',
+      `/apps/${app.appId}/webhooks/revenuecat/secret`,
+      {
+        key: app.key,
+        body,
+      },
+    );
+  const sign = (secret: string, at: number) =>
+    providers.revenuecat.sample.sign(Buffer.from(BODY), secret, at);
+  const HEADER = 'x-revenuecat-webhook-signature';
+
+  async function setUpSigned(): Promise<{ token: string; both: string }> {
+    const token = (await put({})).body.secret ?? '';
+    const response = await put({ signingSecret: SIGNING_SECRET, graceSeconds: 0 });
+    // The token stays, so it is not shown again.
+    expect(response).toMatchObject({ status: 200, body: { signed: true } });
+    expect(response.body).not.toHaveProperty('secret');
+    return { token, both: `${token}\n${SIGNING_SECRET}` };
+  }
+
+  // @promise revenuecat-signature
+  test('it needs both the token and a signature of this time and body', async () => {
+    const now = Math.floor(Date.now() / 1000) * 1000;
+    api.clock.now = now;
+    const { token, both } = await setUpSigned();
+    const signed = sign(both, now);
+    const { authorization = '', [HEADER]: signature = '' } = signed;
+    expect((await post('revenuecat', signed)).status).toBe(200);
+    const refused: readonly Record<string, string>[] = [
+      { authorization },
+      { [HEADER]: signature },
+      { ...signed, authorization: `${token}x` },
+      sign(`${token}\nanother_signing_secret_5c2`, now),
+      { ...signed, [HEADER]: signature.replace('v1=', 'v0=') },
+      sign(both, now - 301_000),
+    ];
+    for (const headers of refused) expect((await post('revenuecat', headers)).status).toBe(401);
+    expect((await post('revenuecat', signed, '{"no": "other"}')).status).toBe(401);
+    expect(await reasonsOfRefusals()).toContainEqual(refusedFor('301 s before').reasons[0]);
+  });
+
+  // @promise revenuecat-signature
+  test('one of several signatures is enough, and its header has either of two names', async () => {
+    const now = Math.floor(Date.now() / 1000) * 1000;
+    api.clock.now = now;
+    const { both } = await setUpSigned();
+    const { authorization = '', [HEADER]: signature = '' } = sign(both, now);
+    const rotating = signature.replace(',', `,v1=${'0'.repeat(64)},`);
+    expect((await post('revenuecat', { authorization, [HEADER]: rotating })).status).toBe(200);
+    expect((await post('revenuecat', { authorization, 'x-revenuecat-signature': signature })).status).toBe(
+      200,
+    );
+  });
+
+  // @promise revenuecat-signature
+  test('the stored delivery is proved again by the hash of its token and its signature, and never has the token', async () => {
+    const now = Math.floor(Date.now() / 1000) * 1000;
+    api.clock.now = now;
+    const { token, both } = await setUpSigned();
+    expect((await post('revenuecat', sign(both, now))).status).toBe(200);
+    const { proof } = await api.sql.one<{ proof: WebhookProof }>`
+      select proof from deliveries where app_id = ${app.appId} and signature_valid`;
+    expect(proof).toMatchObject({ kind: 'signed_token', headers: { [HEADER]: expect.any(String) } });
+    expect(JSON.stringify(proof)).not.toContain(token);
+    const box = createSecretBox([TEST_KEY]);
+    const check = async (body: string, secret: string) =>
+      await checkProof(
+        providers.revenuecat,
+        proof,
+        { body: Buffer.from(body), receivedAt: now },
+        secret,
+        box,
+      );
+    expect(await check(BODY, both)).toBe(true);
+    expect(await check('{"no": "other"}', both)).toBe(false);
+    expect(await check(BODY, `${token}x\n${SIGNING_SECRET}`)).toBe(false);
+    expect(await check(BODY, `${token}\nanother_signing_secret_5c2`)).toBe(false);
+  });
+
+  test('a new token keeps the signing secret, and null removes it', async () => {
+    await setUpSigned();
+    const rotated = await put({});
+    expect(rotated.body).toMatchObject({ secret: expect.stringMatching(/^[\w-]{43}$/), signed: true });
+    const settings = async () =>
+      (
+        await api.call<{ items: { provider: string; signed?: true }[] }>(
+          'GET',
+          `/apps/${app.appId}/webhooks`,
+          {
+            key: app.key,
+          },
+        )
+      ).body.items.find(({ provider }) => provider === 'revenuecat');
+    expect(await settings()).toMatchObject({ signed: true });
+    const removed = await put({ signingSecret: null, graceSeconds: 0 });
+    expect(removed.body).not.toHaveProperty('signed');
+    expect(removed.body).not.toHaveProperty('secret');
+    expect(await settings()).not.toHaveProperty('signed');
+    expect((await post('revenuecat', { authorization: rotated.body.secret ?? '' })).status).toBe(200);
+  });
+
+  test('a weak signing secret is refused, and one for a provider that has none', async () => {
+    const other = await api.call('PUT', `/apps/${app.appId}/webhooks/adapty/secret`, {
+      key: app.key,
+      body: { signingSecret: SIGNING_SECRET },
+    });
+    for (const { status, body } of [await put({ signingSecret: 'short' }), other]) {
+      expect(status).toBe(400);
+      expect(body).toMatchObject({ errors: [{ path: 'signingSecret' }] });
+    }
+  });
 });

@@ -213,6 +213,8 @@ const MONEY: readonly PromiseSection[] = [
       'verified-by-accepting-secret':
         'a delivery is verified against the secret that accepted it, however late',
       'verified-by-body-hash': 'a delivery is verified against the SHA-256 of its body',
+      'revenuecat-signature':
+        'with a signing secret, a webhook of RevenueCat needs its token and a signature of its time and body, now and when it is verified again',
       'token-keyed-hash': 'of a static token only a keyed hash is stored',
       'token-hash-keyed': 'the hash of a token is keyed',
       'retried-step-no-duplicate': 'a retried step is not a duplicate of itself',

@@ -191,7 +191,7 @@ describe('the stored proof', () => {
       const provider = providers[name];
       const request = { headers: { ...headers, host: 'example.com' }, body, receivedAt: at * 1000 };
       expect(await provider.verify(request, secret)).toBe(true);
-      const proof = proofOf(provider, request, hasher);
+      const proof = proofOf(provider, request, secret, hasher);
       expect(JSON.stringify(proof)).not.toContain('example.com');
       // Only the keyed hash of a token is stored, and a signing secret is never sent.
       expect(JSON.stringify(proof)).not.toContain(`"${secret}"`);
@@ -205,8 +205,11 @@ test('a repeated header is not part of the stored proof', () => {
   const headers = { authorization: ['token', 'token'], 'stripe-signature': ['t=1,v1=x'] };
   const hasher = { tokenHash: (token: string) => `hashed ${token.length}`, matchesTokenHash: () => false };
   const request = { headers, body: bodyOf({}), receivedAt: 0 };
-  expect(proofOf(providers.stripe, request, hasher)).toEqual({ kind: 'headers', headers: {} });
-  expect(proofOf(providers.adapty, request, hasher)).toEqual({ kind: 'token_hash', hash: 'hashed 0' });
+  expect(proofOf(providers.stripe, request, 'secret', hasher)).toEqual({ kind: 'headers', headers: {} });
+  expect(proofOf(providers.adapty, request, 'token', hasher)).toEqual({
+    kind: 'token_hash',
+    hash: 'hashed 0',
+  });
 });
 
 // @promise payment-by-store-reference
@@ -243,9 +246,10 @@ describe('the time of a signature', () => {
   );
 
   test.each(PROVIDER_NAMES.filter((name) => providers[name].scheme === 'static_token'))(
-    '%s states no time of a signature',
+    '%s states no time with a token alone',
     (name) => {
-      expect(providers[name].signedAt).toBeUndefined();
+      const headers = PROOFS[name](body, fakeSecret(name) ?? '', at);
+      expect(providers[name].signedAt?.({ headers, body, receivedAt: 0 }) ?? null).toBeNull();
     },
   );
 

@@ -2724,6 +2724,8 @@ export interface components {
              * @example whsec_Zm9yIGRvY3VtZW50YXRpb24gb25seSA3
              */
             secret?: string;
+            /** @description The signing secret of RevenueCat's webhooks. From then on a webhook needs the token and a signature. Without `secret`, the token stays. If absent, the signing secret stays. Null to need the token only. */
+            signingSecret?: string | null;
             /**
              * @description The provider's environment. Nothing from `sandbox` earns a commission.
              * @enum {string}
@@ -4181,6 +4183,11 @@ export interface components {
                 /** @description The provider's environment. Nothing from `sandbox` earns a commission. Null if it has no secret. */
                 environment: ("production" | "sandbox") | null;
                 /**
+                 * @description Present if its webhooks need a signature of the body beside the token.
+                 * @constant
+                 */
+                signed?: true;
+                /**
                  * @description Where to enter the URL and the secret in the provider's dashboard.
                  * @example Integrations, Webhooks: paste the URL and the secret.
                  */
@@ -4225,6 +4232,11 @@ export interface components {
              * @example Integrations, Webhooks: paste the URL and the secret.
              */
             setupHint: string;
+            /**
+             * @description Present if its webhooks need a signature of the body beside the token.
+             * @constant
+             */
+            signed?: true;
             /** @description Until when the previous secret is valid. Epoch milliseconds. Null if there is none. */
             previousSecretExpiresAt: number | null;
         };
@@ -4249,6 +4261,11 @@ export interface components {
                 configured: boolean;
                 /** @description The provider's environment. Nothing from `sandbox` earns a commission. Null if it has no secret. */
                 environment: ("production" | "sandbox") | null;
+                /**
+                 * @description Present if its webhooks need a signature of the body beside the token.
+                 * @constant
+                 */
+                signed?: true;
                 /**
                  * @description Where to enter the URL and the secret in the provider's dashboard.
                  * @example Integrations, Webhooks: paste the URL and the secret.

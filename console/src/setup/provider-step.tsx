@@ -114,6 +114,7 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
           </Group>
         </Stack>
       </form>
+      {name === 'revenuecat' && configured && <SigningSecret appId={appId} provider={provider} />}
       {store.data?.secret !== undefined && (
         <Secret text={store.data.secret} what="the secret">
           {isPublic || !hasTestPurchase
@@ -123,6 +124,57 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
         </Secret>
       )}
     </Stack>
+  );
+}
+
+/** The second secret of a provider that signs its webhooks beside the token. It is optional. */
+function SigningSecret({ appId, provider }: { readonly appId: string; readonly provider: Provider }) {
+  const { provider: name, title, signed = false } = provider;
+  const [signingSecret, setSigningSecret] = useState('');
+  const store = useChange(
+    async (given: string | null) =>
+      await read(
+        api.PUT('/apps/{appId}/webhooks/{provider}/secret', {
+          params: { path: { appId, provider: name } },
+          body: { signingSecret: given },
+        }),
+      ),
+    KEYS.setup(appId),
+  );
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        store.mutate(signingSecret.trim(), { onSuccess: () => setSigningSecret('') });
+      }}
+    >
+      <Stack gap="sm" maw={460}>
+        <PasswordInput
+          label={`Signing secret of ${title}`}
+          description={
+            signed
+              ? 'Webhooks need the token and a signature. The signing secret is stored encrypted, and never shown again.'
+              : `Optional. If ${title} signs your webhooks, paste its signing secret: from tomorrow on a stolen token alone is refused.`
+          }
+          autoComplete="off"
+          required
+          withAsterisk={false}
+          value={signingSecret}
+          onChange={(event) => setSigningSecret(event.currentTarget.value)}
+        />
+        {store.error !== null && <ErrorBox error={store.error} />}
+        <Group gap="sm">
+          <Button type="submit" variant="default" loading={store.isPending}>
+            {signed ? 'Store another signing secret' : 'Require a signature'}
+          </Button>
+          {signed && (
+            <Button variant="subtle" disabled={store.isPending} onClick={() => store.mutate(null)}>
+              Accept the token alone
+            </Button>
+          )}
+        </Group>
+      </Stack>
+    </form>
   );
 }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
+import { findActiveWebhookSecrets } from '../../db/deliveries.ts';
 import {
   listWebhookStates,
   MAX_LIVE_SECRETS,
@@ -7,11 +8,15 @@ import {
   secretContext,
 } from '../../db/webhook-secrets.ts';
 import type { WebhookState } from '../../db/webhook-secrets.ts';
+import type { Environment } from '../../domain/events.ts';
 import type { AppId } from '../../domain/ids.ts';
 import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import { webhookUrl } from '../../domain/webhook-url.ts';
 import { isProviderName, PROVIDER_NAMES, providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/index.ts';
+import { joinSignedToken, splitSignedToken } from '../../providers/shared/signed-token.ts';
+import type { SignedToken } from '../../providers/shared/signed-token.ts';
+import type { HttpDeps } from '../deps.ts';
 import { invalidField, notFound } from '../errors.ts';
 import * as enums from '../enum-fields.ts';
 import { epochMs, graceSeconds, orNull, isSignatureValid, textField } from '../fields.ts';
@@ -37,9 +42,21 @@ const secret = z
     examples: ['whsec_Zm9yIGRvY3VtZW50YXRpb24gb25seSA3'],
   });
 
+const isSigned = z
+  .literal(true)
+  .describe('Present if its webhooks need a signature of the body beside the token.');
+
 const secretInput = z
   .strictObject({
     secret: secret.optional(),
+    signingSecret: orNull(
+      secret.meta({
+        description:
+          "The signing secret of RevenueCat's webhooks. From then on a webhook needs the token and a signature. Without `secret`, the token stays. If absent, the signing secret stays.",
+        examples: ['rc_signing_only_for_documentation_4f1'],
+      }),
+      'Null to need the token only.',
+    ).optional(),
     environment: enums.environment.optional(),
     graceSeconds: graceSeconds.optional(),
   })
@@ -54,6 +71,7 @@ const storedSecret = z
       'The new secret. Returned only once, and only if the service generated it.',
     ).optional(),
     setupHint,
+    signed: isSigned.optional(),
     previousSecretExpiresAt: orNull(
       epochMs('Until when the previous secret is valid.'),
       'Null if there is none.',
@@ -67,6 +85,7 @@ export const webhookState = z.object({
   url,
   configured: z.boolean().describe('Whether it has a secret.'),
   environment: orNull(enums.environment, 'Null if it has no secret.'),
+  signed: isSigned.optional(),
   setupHint,
   lastDelivery: orNull(
     z
@@ -97,6 +116,7 @@ export function presentState(
     url: webhookUrl(publicUrl, name, appId),
     configured: (state?.environment ?? null) !== null,
     environment: state?.environment ?? null,
+    ...(state?.isSigned === true ? { signed: true as const } : {}),
     setupHint: providers[name].setupHint,
     lastDelivery:
       receivedAt === null || signatureValid === null || processingStatus === null
@@ -110,15 +130,62 @@ const GENERATED_FOR = PROVIDER_NAMES.filter((name) => providers[name].scheme ===
   .map((name) => providers[name].title)
   .join(' and ');
 
-/** Returns the secret to store, and the part of the response that shows it. A given secret is never shown. */
-function secretOf(name: ProviderName, given: string | undefined) {
-  if (given !== undefined) return { stored: given, shown: {} };
-  if (providers[name].scheme !== 'static_token') {
-    const { title } = providers[name];
+interface GivenSecret {
+  readonly secret?: string | undefined;
+  readonly signingSecret?: string | null | undefined;
+}
+
+/** The secret to store, and the part of the response that shows it. A given secret is never shown. */
+interface ChosenSecret {
+  readonly stored: string;
+  readonly isSigned: boolean;
+  readonly shown: { readonly secret?: string; readonly signed?: true };
+}
+
+/** Returns what a given secret, or a generated one, is stored as. `current` is what is stored until now. */
+function chooseSecret(name: ProviderName, given: GivenSecret, current: SignedToken | null): ChosenSecret {
+  const { title, scheme, bodySignature, secretProblem } = providers[name];
+  if (given.signingSecret != null && bodySignature === undefined) {
+    throw invalidField('signingSecret', `${title} has no second secret. Send \`secret\` only.`);
+  }
+  if (given.secret === undefined && scheme !== 'static_token') {
     throw invalidField('secret', `Required for ${title}, which generates the secret. Copy it from there.`);
   }
-  const generated = randomBytes(32).toString('base64url');
-  return { stored: generated, shown: { secret: generated } };
+  const kept = given.signingSecret === undefined ? undefined : current?.token;
+  const token = given.secret ?? kept ?? randomBytes(32).toString('base64url');
+  const problem = given.secret === undefined ? null : secretProblem(token);
+  if (problem !== null) throw invalidField('secret', problem);
+  const signingSecret =
+    given.signingSecret === undefined ? (current?.signingSecret ?? null) : given.signingSecret;
+  const signingProblem =
+    given.signingSecret == null ? null : (bodySignature?.secretProblem(given.signingSecret) ?? null);
+  if (signingProblem !== null) throw invalidField('signingSecret', signingProblem);
+  return {
+    stored: joinSignedToken({ token, signingSecret }),
+    isSigned: signingSecret !== null,
+    shown: {
+      ...(given.secret === undefined && kept === undefined ? { secret: token } : {}),
+      ...(signingSecret === null ? {} : { signed: true }),
+    },
+  };
+}
+
+type CurrentSecret = SignedToken & { readonly environment: Environment };
+
+/** Returns the current secret of a provider that may sign. Null without one, or if its key is missing: its token can't be kept. */
+async function readSignedToken(
+  { sql, secretBox }: Pick<HttpDeps, 'sql' | 'secretBox'>,
+  appId: AppId,
+  name: ProviderName,
+  at: number,
+): Promise<CurrentSecret | null> {
+  if (providers[name].bodySignature === undefined) return null;
+  const secrets = (await findActiveWebhookSecrets(sql, appId, name, at)) ?? [];
+  const current = secrets.find(({ isCurrent }) => isCurrent);
+  if (current === undefined || !secretBox.keyIds.includes(current.encryptionKeyId)) return null;
+  const { ciphertext, encryptionKeyId, environment } = current;
+  const text = secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, secretContext(appId, name));
+  return { ...splitSignedToken(text), environment };
 }
 
 export const webhookSettingsRoutes = [
@@ -158,13 +225,16 @@ export const webhookSettingsRoutes = [
       if (environmentFrom === 'secret' && body.environment === undefined) {
         throw invalidField('environment', `Required for ${title}, whose webhooks do not state it.`);
       }
-      const { stored, shown } = secretOf(name, body.secret);
-      const problem = providers[name].secretProblem(stored);
-      if (problem !== null) throw invalidField('secret', problem);
+      const current = await readSignedToken(deps, app.id, name, now);
+      const { stored, isSigned: signs, shown } = chooseSecret(name, body, current);
       const previousSecretExpiresAt = await putWebhookSecret(deps.sql, {
         appId: app.id,
         provider: name,
-        environment: body.environment ?? 'production',
+        environment:
+          body.environment ??
+          (body.signingSecret === undefined ? undefined : current?.environment) ??
+          'production',
+        isSigned: signs,
         ...deps.secretBox.encrypt(stored, secretContext(app.id, name)),
         keyIds: deps.secretBox.keyIds,
         at: now,

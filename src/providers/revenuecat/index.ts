@@ -1,11 +1,14 @@
 import type { Provider } from '../provider.ts';
-import { weakTokenProblem } from '../shared/secret-strength.ts';
-import { TOKEN_HEADER, verifyStaticToken } from '../shared/static-token.ts';
+import { weakKeyProblem, weakTokenProblem } from '../shared/secret-strength.ts';
+import { schemeOf, verifySignedToken } from '../shared/signed-token.ts';
+import { TOKEN_HEADER } from '../shared/static-token.ts';
+import { isTimestampedHmacOnTime, timestampedHmacTime } from '../shared/timestamped-hmac.ts';
 import { revenuecatExports } from './export.ts';
 import { parse } from './parse.ts';
 import { revenuecatSample } from './sample.ts';
+import { SIGNATURES } from './signatures.ts';
 
-/** RevenueCat: a static `Authorization` value, USD prices as decimal numbers, one event per body. */
+/** RevenueCat: a static `Authorization` value and, if the founder wants it, a signature of time and body; USD prices as decimal numbers, one event per body. */
 export const revenuecat: Provider = {
   name: 'revenuecat',
   title: 'RevenueCat',
@@ -15,7 +18,13 @@ export const revenuecat: Provider = {
   setupHint:
     'In RevenueCat, open Integrations > Webhooks and add a webhook with this URL. Enter the secret, exactly as shown, as the Authorization header value. Have the app pass its own user id to logIn() before the first purchase; it arrives as app_user_id.',
   secretProblem: weakTokenProblem,
-  verify: verifyStaticToken,
+  bodySignature: {
+    headers: SIGNATURES.map(({ header }) => header),
+    secretProblem: (secret) => weakKeyProblem(secret, 'RevenueCat'),
+  },
+  verify: (request, secret) => verifySignedToken(request, secret, SIGNATURES),
+  signedAt: (request) => timestampedHmacTime(request, schemeOf(request, SIGNATURES)),
+  isOnTime: (request) => isTimestampedHmacOnTime(request, schemeOf(request, SIGNATURES)),
   amounts: 'decimal',
   parse,
   sample: revenuecatSample,

@@ -1,8 +1,10 @@
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../domain/time.ts';
-import { approximateLocalPrice, SAMPLE_TIME, storeTransactionId } from '../shared/sample.ts';
+import { approximateLocalPrice, SAMPLE_TIME, storeTransactionId, toSeconds } from '../shared/sample.ts';
 import type { Payload, ProviderSample } from '../shared/sample.ts';
+import { splitSignedToken } from '../shared/signed-token.ts';
 import { tokenHeaders } from '../shared/static-token.ts';
+import { SIGNATURES } from './signatures.ts';
 
 export interface RevenuecatOverrides {
   readonly type?: string;
@@ -88,5 +90,13 @@ export const revenuecatSample: ProviderSample = {
       environment: 'SANDBOX',
     }),
   }),
-  sign: tokenHeaders,
+  sign: (body, secret, at) => {
+    const { token, signingSecret } = splitSignedToken(secret);
+    const headers = tokenHeaders(body, token);
+    if (signingSecret === null) return headers;
+    const [{ header }] = SIGNATURES;
+    const time = String(toSeconds(at));
+    const signature = createHmac('sha256', signingSecret).update(`${time}.`).update(body).digest('hex');
+    return { ...headers, [header]: `t=${time},v1=${signature}` };
+  },
 };
