@@ -1,24 +1,28 @@
 import type { Sql } from '../src/db/sql.ts';
+import { createConvertActivities } from './convert.ts';
 import { createDeliveryActivities } from './delivery.ts';
 import type { DeliveryActivityDeps } from './delivery.ts';
-import { createErasureActivities } from './erasure.ts';
+import { createEraseActivities } from './erase.ts';
 import { withSafeFailures } from './failures.ts';
-import { createHealingActivities } from './healing.ts';
-import { createLedgerActivities } from './ledger.ts';
+import { createHealActivities } from './heal.ts';
 import { createMarkingActivities } from './marking.ts';
+import { createMatureActivities } from './mature.ts';
+import { createPayoutActivities } from './payout.ts';
 import { createRatesActivities } from './rates.ts';
 import { createReprocessActivities } from './reprocess.ts';
 import { createRetentionActivities } from './retention.ts';
-import { createWebhookActivities } from './webhooks.ts';
+import { createWebhookActivities } from './webhook.ts';
 
-/** The factories of all activities. */
+/** The factories of all activities, each in the file of its workflow; `mature.ts` is that of `hold` and `sweep`. */
 const FACTORIES = [
+  createConvertActivities,
   createDeliveryActivities,
-  createLedgerActivities,
-  createHealingActivities,
+  createEraseActivities,
+  createHealActivities,
   createMarkingActivities,
+  createMatureActivities,
+  createPayoutActivities,
   createRatesActivities,
-  createErasureActivities,
   createReprocessActivities,
   createRetentionActivities,
   createWebhookActivities,

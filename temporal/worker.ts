@@ -74,7 +74,7 @@ const BACKGROUND: Partial<WorkerOptions> = {
 
 /**
  * Limits of messages to endpoints. An attempt waits for somebody else's server and costs little else. Each endpoint has a few of
- * them at once (`activities/webhooks.ts`), so that a slow one does not take all.
+ * them at once (`activities/webhook.ts`), so that a slow one does not take all.
  */
 const WEBHOOKS: Partial<WorkerOptions> = {
   maxCachedWorkflows: 100,

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { pino } from 'pino';
-import { SWEEP_PAGE } from '../activities/ledger.ts';
+import { SWEEP_PAGE } from '../activities/mature.ts';
 import { projectRoot } from '../src/config/project-root.ts';
 import { newId } from '../src/db/new-id.ts';
 import { DAY_MS } from '../src/domain/time.ts';

@@ -1,10 +1,10 @@
 import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
-import type { ConvertPage, ConvertResult, RatesActivities } from '../activities/rates.ts';
+import type { ConvertActivities, ConvertPage, ConvertResult } from '../activities/convert.ts';
 import { Fallback } from './fallback.ts';
-import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
+import { FIRST_ATTEMPTS, UNTIL_DONE } from './options.ts';
 
-const briefly = proxyActivities<RatesActivities>(THREE_ATTEMPTS);
-const untilDone = proxyActivities<RatesActivities>(UNTIL_DONE);
+const briefly = proxyActivities<ConvertActivities>(FIRST_ATTEMPTS);
+const untilDone = proxyActivities<ConvertActivities>(UNTIL_DONE);
 
 const CONVERT_PAGE = { name: 'convertPage', does: 'evaluate payments that waited' };
 

@@ -1,5 +1,5 @@
 import type { DeliveryOutcome } from '../src/domain/delivery.ts';
-import type { WebhookProgress } from '../activities/webhooks.ts';
+import type { WebhookProgress } from '../activities/webhook.ts';
 
 /** A step of a workflow that can be stuck. */
 export interface Step {

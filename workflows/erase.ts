@@ -1,14 +1,14 @@
 import { continueAsNew, proxyActivities, sleep, workflowInfo } from '@temporalio/workflow';
-import type { ErasureActivities } from '../activities/erasure.ts';
+import type { EraseActivities } from '../activities/erase.ts';
 import { Fallback } from './fallback.ts';
-import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
+import { FIRST_ATTEMPTS, UNTIL_DONE } from './options.ts';
 
 export interface EraseInput {
   readonly erasureId: string;
 }
 
-const briefly = proxyActivities<ErasureActivities>(THREE_ATTEMPTS);
-const untilDone = proxyActivities<ErasureActivities>(UNTIL_DONE);
+const briefly = proxyActivities<EraseActivities>(FIRST_ATTEMPTS);
+const untilDone = proxyActivities<EraseActivities>(UNTIL_DONE);
 
 const ERASE_PAGE = { name: 'erasePage', does: 'search the stored webhooks for an erased person' };
 

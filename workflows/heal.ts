@@ -1,7 +1,7 @@
 import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
-import type { HealingActivities } from '../activities/healing.ts';
+import type { HealActivities } from '../activities/heal.ts';
 import { Fallback } from './fallback.ts';
-import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
+import { FIRST_ATTEMPTS, UNTIL_DONE } from './options.ts';
 
 export interface HealInput {
   readonly bindingId: string;
@@ -10,8 +10,8 @@ export interface HealInput {
   readonly pages?: number;
 }
 
-const briefly = proxyActivities<HealingActivities>(THREE_ATTEMPTS);
-const untilDone = proxyActivities<HealingActivities>(UNTIL_DONE);
+const briefly = proxyActivities<HealActivities>(FIRST_ATTEMPTS);
+const untilDone = proxyActivities<HealActivities>(UNTIL_DONE);
 
 const HEAL_PAGE = { name: 'healPage', does: "evaluate the user's earlier payments" };
 

@@ -1,13 +1,13 @@
 import { proxyActivities, proxyLocalActivities, setCurrentDetails } from '@temporalio/workflow';
-import type { LedgerActivities } from '../activities/ledger.ts';
+import type { MatureActivities } from '../activities/mature.ts';
 import { FAST_PATH, UNTIL_DONE } from './options.ts';
 
 export interface HoldInput {
   readonly commissionId: string;
 }
 
-const fast = proxyLocalActivities<LedgerActivities>(FAST_PATH);
-const reliable = proxyActivities<LedgerActivities>(UNTIL_DONE);
+const fast = proxyLocalActivities<MatureActivities>(FAST_PATH);
+const reliable = proxyActivities<MatureActivities>(UNTIL_DONE);
 
 /**
  * Matures one commission when it is due: its hold timer. Temporal holds its first workflow task back until then (`startDelay` in

@@ -7,9 +7,9 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { LedgerActivities } from '../activities/ledger.ts';
+import type { PayoutActivities } from '../activities/payout.ts';
 import { Fallback } from './fallback.ts';
-import { UNTIL_DONE_SOON } from './options.ts';
+import { SETTLED_FAST, UNTIL_DONE_SOON } from './options.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/signals.ts';
 
 export interface PayoutInput {
@@ -19,12 +19,8 @@ export interface PayoutInput {
   readonly settled?: number;
 }
 
-const fast = proxyLocalActivities<LedgerActivities>({
-  startToCloseTimeout: '20s',
-  scheduleToCloseTimeout: '25s',
-  retry: { maximumAttempts: 2, initialInterval: '50ms' },
-});
-const reliable = proxyActivities<LedgerActivities>(UNTIL_DONE_SOON);
+const fast = proxyLocalActivities<PayoutActivities>(SETTLED_FAST);
+const reliable = proxyActivities<PayoutActivities>(UNTIL_DONE_SOON);
 
 const SETTLE_PAYOUT_REQUEST = { name: 'settlePayoutRequest', does: 'settle a request for an export' };
 

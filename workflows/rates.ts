@@ -1,9 +1,9 @@
 import { ApplicationFailure, isCancellation, proxyActivities } from '@temporalio/workflow';
 import type { ActivityFailure } from '@temporalio/workflow';
 import type { RatesActivities, RatesResult } from '../activities/rates.ts';
-import { FIVE_ATTEMPTS } from './options.ts';
+import { UNTIL_NEXT_RUN } from './options.ts';
 
-const { fetchRates } = proxyActivities<RatesActivities>(FIVE_ATTEMPTS);
+const { fetchRates } = proxyActivities<RatesActivities>(UNTIL_NEXT_RUN);
 
 /**
  * Fetches the latest reference rates. After five failed attempts it fails with one line that

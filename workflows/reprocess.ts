@@ -7,13 +7,13 @@ import {
 } from '@temporalio/workflow';
 import type { ReprocessActivities, ReprocessProgress } from '../activities/reprocess.ts';
 import { Fallback } from './fallback.ts';
-import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
+import { FIRST_ATTEMPTS, UNTIL_DONE } from './options.ts';
 
 export interface ReprocessInput {
   readonly reprocessRunId: string;
 }
 
-const briefly = proxyActivities<ReprocessActivities>(THREE_ATTEMPTS);
+const briefly = proxyActivities<ReprocessActivities>(FIRST_ATTEMPTS);
 const untilDone = proxyActivities<ReprocessActivities>(UNTIL_DONE);
 
 const REPROCESS_PAGE = { name: 'reprocessPage', does: 'reprocess stored deliveries' };

@@ -1,9 +1,9 @@
 import { isCancellation, patched, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { RetentionActivities, RetentionPage } from '../activities/retention.ts';
 import { RETENTION_KINDS } from '../src/domain/retention.ts';
-import { FIVE_ATTEMPTS } from './options.ts';
+import { UNTIL_NEXT_RUN } from './options.ts';
 
-const { removeExpired } = proxyActivities<RetentionActivities>(FIVE_ATTEMPTS);
+const { removeExpired } = proxyActivities<RetentionActivities>(UNTIL_NEXT_RUN);
 
 /** Pages of one kind in one run. The next run continues with the rest. */
 const PAGES = 50;

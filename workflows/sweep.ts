@@ -1,12 +1,8 @@
 import { continueAsNew, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow';
-import type { LedgerActivities } from '../activities/ledger.ts';
-import { CANCELLED_IN_SECONDS } from './options.ts';
+import type { MatureActivities } from '../activities/mature.ts';
+import { UNTIL_NEXT_MINUTE } from './options.ts';
 
-const { sweepPage } = proxyActivities<LedgerActivities>({
-  ...CANCELLED_IN_SECONDS,
-  startToCloseTimeout: '1m',
-  retry: { maximumAttempts: 3, initialInterval: '1s' },
-});
+const { sweepPage } = proxyActivities<MatureActivities>(UNTIL_NEXT_MINUTE);
 
 /**
  * Matures overdue commissions page by page until none is left: those that are due soon after they are written, and

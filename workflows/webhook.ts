@@ -6,17 +6,17 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { WebhookActivities, WebhookProgress } from '../activities/webhooks.ts';
+import type { WebhookActivities, WebhookProgress } from '../activities/webhook.ts';
 import { messageDetails } from './details.ts';
 import { Fallback } from './fallback.ts';
-import { THREE_ATTEMPTS, UNTIL_DONE } from './options.ts';
+import { FIRST_ATTEMPTS, UNTIL_DONE } from './options.ts';
 import { SEND_NOW } from '../src/domain/signals.ts';
 
 export interface WebhookInput {
   readonly messageId: string;
 }
 
-const briefly = proxyActivities<WebhookActivities>(THREE_ATTEMPTS);
+const briefly = proxyActivities<WebhookActivities>(FIRST_ATTEMPTS);
 const untilDone = proxyActivities<WebhookActivities>(UNTIL_DONE);
 
 const SEND_MESSAGE = { name: 'sendMessage', does: 'make an attempt at a message to an endpoint' };

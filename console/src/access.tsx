@@ -13,12 +13,13 @@ import { ConfirmEnd, SessionBrowser } from './session-browser.tsx';
 type AccountKey = Schemas['AccountKey'];
 type ListedSession = Schemas['ListedSession'];
 
-const PERMISSIONS: readonly (readonly [Permission, string])[] = [
-  ['read', 'See creators, links, commissions and payouts'],
-  ['write', 'Change settings, creators and links'],
-  ['setup', 'Connect providers, create apps and keys'],
-  ['payout', 'Pay creators'],
-];
+const PERMISSION_WORDS: Readonly<Record<Permission, string>> = {
+  read: 'See creators, links, commissions and payouts',
+  write: 'Change settings, creators and links',
+  setup: 'Connect providers, create apps and keys',
+  payout: 'Pay creators',
+};
+const PERMISSIONS = Object.entries(PERMISSION_WORDS) as readonly (readonly [Permission, string])[];
 
 const isEnded = ({ revokedAt, expiresAt }: AccountKey) =>
   revokedAt !== null || (expiresAt !== null && expiresAt <= Date.now());

@@ -1,10 +1,11 @@
 import type { SecretBox } from '../config/secret-box.ts';
-import { acceptDelivery, bodyContext, findActiveWebhookSecrets } from '../db/deliveries.ts';
-import type { AcceptedDelivery, StoredDelivery, WebhookSecretRow } from '../db/deliveries.ts';
+import { acceptDelivery, bodyContext } from '../db/deliveries.ts';
+import type { AcceptedDelivery, StoredDelivery } from '../db/deliveries.ts';
 import { identifierHasher } from '../db/erased-identifiers.ts';
 import { newId } from '../db/new-id.ts';
 import { DatabaseUnavailable } from '../db/errors.ts';
-import { secretContext } from '../db/webhook-secrets.ts';
+import { findActiveWebhookSecrets, secretContext } from '../db/webhook-secrets.ts';
+import type { WebhookSecretRow } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
 import { identifyingTexts, isLargeBody } from '../domain/erasure.ts';
 import type { AppId, CommissionId, EventId, SecretId } from '../domain/ids.ts';

@@ -1,4 +1,5 @@
-import type { StoredDelivery, WebhookSecretRow } from '../db/deliveries.ts';
+import type { StoredDelivery } from '../db/deliveries.ts';
+import type { WebhookSecretRow } from '../db/webhook-secrets.ts';
 import type { AppId, DeliveryId } from '../domain/ids.ts';
 
 /** The most apps whose erasures are remembered. Forgetting them costs another statement per webhook. */

@@ -3,7 +3,7 @@ import type { EventKind } from '../domain/events.ts';
 import type { AppId, DeliveryId, EventId } from '../domain/ids.ts';
 import { LIKELY_CAUSES } from '../domain/likely-causes.ts';
 import type { ProviderName } from '../providers/index.ts';
-import type { ProcessingStatus } from './deliveries.ts';
+import type { ProcessingStatus } from '../domain/delivery.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';

@@ -3,7 +3,7 @@ import type { Environment } from '../domain/events.ts';
 import { RECONCILED_EVENT_PREFIX } from '../domain/reconcile-findings.ts';
 import type { RecordedGroup, RecordedPayment } from '../domain/reconcile-findings.ts';
 import type { Proof } from '../providers/proof.ts';
-import type { ProcessingStatus } from './deliveries.ts';
+import type { ProcessingStatus } from '../domain/delivery.ts';
 import { givenBackSince, isInRunningTotal, isRunningTotal } from './running-totals.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';

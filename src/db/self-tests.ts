@@ -1,6 +1,6 @@
 import type { Environment, EventKind } from '../domain/events.ts';
 import type { AppId, EventId } from '../domain/ids.ts';
-import type { ProcessingStatus } from './deliveries.ts';
+import type { ProcessingStatus } from '../domain/delivery.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 

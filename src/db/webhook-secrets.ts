@@ -1,7 +1,7 @@
 import type { Environment } from '../domain/events.ts';
-import type { AppId } from '../domain/ids.ts';
+import type { AppId, SecretId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
-import type { ProcessingStatus } from './deliveries.ts';
+import type { ProcessingStatus } from '../domain/delivery.ts';
 import { newId } from './new-id.ts';
 import { retryAfterConflict } from './conflict-retries.ts';
 import { instant } from './sql.ts';
@@ -10,6 +10,37 @@ import type { Sql } from './sql.ts';
 /** Returns the encryption context of a secret, which binds the ciphertext to its app and provider. */
 export function secretContext(appId: AppId, provider: string): string {
   return `${appId}:${provider}`;
+}
+
+export interface WebhookSecretRow {
+  readonly id: SecretId;
+  readonly environment: Environment;
+  readonly ciphertext: Uint8Array;
+  readonly encryptionKeyId: string;
+  /** Whether it is the latest one, which does not expire. */
+  readonly isCurrent: boolean;
+}
+
+/**
+ * Returns the secrets that are valid for requests to this app at `at`, newest first. Empty when the app has no secret
+ * for the provider, null for an unknown app.
+ */
+export async function findActiveWebhookSecrets(
+  sql: Sql,
+  appId: AppId,
+  provider: string,
+  at: number,
+): Promise<readonly WebhookSecretRow[] | null> {
+  const rows = await sql<{ appId: string } & { [K in keyof WebhookSecretRow]: WebhookSecretRow[K] | null }>`
+    select a.id as app_id, s.id, s.environment, s.ciphertext, s.encryption_key_id, s.expires_at is null as is_current
+      from apps a
+      left join webhook_secrets s on s.app_id = a.id and s.provider = ${provider}
+                                 and s.live_slot is not null
+                                 and (s.expires_at is null or s.expires_at > ${instant(at)})
+     where a.id = ${appId}
+     order by s.created_at desc`;
+  if (rows.length === 0) return null;
+  return rows.filter((row): row is { appId: string } & WebhookSecretRow => row.id !== null);
 }
 
 export interface NewWebhookSecret {

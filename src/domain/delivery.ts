@@ -15,3 +15,15 @@ export interface DeliveryKeys {
 export type DeliveryOutcome =
   | { readonly status: 'done'; readonly eventId: EventId; readonly commissionId: CommissionId | null }
   | { readonly status: 'duplicate' };
+
+/** The states of a delivery, as they are stored. */
+export const PROCESSING_STATUSES = [
+  'received',
+  'processing',
+  'processed',
+  'duplicate',
+  'ignored',
+  'failed',
+  'rejected',
+] as const;
+export type ProcessingStatus = (typeof PROCESSING_STATUSES)[number];

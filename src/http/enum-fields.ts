@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { COMMISSION_STATUSES, CORRECTION_REASONS } from '../db/commissions.ts';
-import { PROCESSING_STATUSES } from '../db/deliveries.ts';
+import { PROCESSING_STATUSES } from '../domain/delivery.ts';
 import { AFFILIATE_STATUSES, MATCH_METHODS } from '../domain/attribution.ts';
 import { COMMISSION_KINDS } from '../domain/payment-snapshot.ts';
 import { EVENT_OUTCOMES } from '../domain/event-outcome.ts';

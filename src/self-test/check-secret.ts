@@ -1,5 +1,5 @@
 import { SecretUnreadable } from '../config/secret-box.ts';
-import type { WebhookSecretRow } from '../db/deliveries.ts';
+import type { WebhookSecretRow } from '../db/webhook-secrets.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
 import { providers } from '../providers/index.ts';
 import type { ProviderTest } from './provider-test.ts';

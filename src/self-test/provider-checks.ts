@@ -1,4 +1,4 @@
-import { findActiveWebhookSecrets } from '../db/deliveries.ts';
+import { findActiveWebhookSecrets } from '../db/webhook-secrets.ts';
 import { providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { checkPublicAddress, findOwnAddress } from './check-address.ts';

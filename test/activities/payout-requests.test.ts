@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
-import { createLedgerActivities } from '../../activities/ledger.ts';
+import { createPayoutActivities } from '../../activities/payout.ts';
 import type { PayoutRequestId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
@@ -28,7 +28,7 @@ test('an export does not wait behind the exports of its creator that were given 
   const other = await newAffiliate(api, app);
   const at = Date.now() - 40 * DAY_MS;
   await insertEarning(api, app, { affiliateId, amountCents: 500, occurredAt: at, dueAt: at });
-  const ledger = createLedgerActivities({
+  const ledger = createPayoutActivities({
     sql: api.sql,
     logger: pino({ level: 'silent' }),
     onSettled: (id) => void settled.push(id),

@@ -13,7 +13,6 @@ test('a failed fetch of exchange rates logs one line without a stack, and the SD
     }) as unknown as Sql,
     logger: pino({ level: 'info' }, { write: (line: string) => void lines.push(line) }),
     ratesUrl: `http://127.0.0.1:${port}/rates?token=private`,
-    onCommissions: () => {},
   });
   const sentence = `127.0.0.1:${port} cannot be reached (ECONNREFUSED).`;
   // The SDK does not log failures of this category, and retries them as usual.

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import pino from 'pino';
 import { TypeID } from 'typeid-js';
-import { createWebhookActivities } from '../../activities/webhooks.ts';
+import { createWebhookActivities } from '../../activities/webhook.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { matureCommission, matureOverdue } from '../../src/db/maturing.ts';
 import { COLUMNS } from '../../src/db/payout-csv.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { pino } from 'pino';
-import { createLedgerActivities } from '../../activities/ledger.ts';
+import { createMatureActivities } from '../../activities/mature.ts';
 import { listenTo } from '../../src/db/notifications.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { connect } from '../../src/db/sql.ts';
@@ -156,7 +156,7 @@ describe('a page of a sweep', () => {
   afterAll(() => quiet.close());
 
   const logger = pino({ level: 'silent' });
-  const pagesOfTwo = (sql: Sql) => createLedgerActivities({ sql, logger, onSettled: () => {}, sweepPage: 2 });
+  const pagesOfTwo = (sql: Sql) => createMatureActivities({ sql, logger, sweepPage: 2 });
 
   test('a page of a sweep matures at most its size, whatever plan it has, and says whether more may be overdue', async () => {
     const earning = { affiliateId, amountCents: 100, occurredAt: 0, dueAt: 0 };

@@ -349,13 +349,13 @@ describe('the hold period', () => {
     [
       'the sweep',
       async () => {
-        await api.ledger.sweepPage();
+        await api.maturing.sweepPage();
         return (await commissions()).map(({ status }) => status);
       },
       ['pending'],
       ['matured'],
     ],
-    ['the hold timer', (id) => api.ledger.matureCommission(id), 'unchanged', 'matured'],
+    ['the hold timer', (id) => api.maturing.matureCommission(id), 'unchanged', 'matured'],
   ];
   // @promise due-to-the-millisecond
   test.each(views)(

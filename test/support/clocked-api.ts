@@ -1,8 +1,9 @@
 import { pino } from 'pino';
 import { createDeliveryActivities } from '../../activities/delivery.ts';
-import { createHealingActivities } from '../../activities/healing.ts';
-import { createLedgerActivities } from '../../activities/ledger.ts';
-import type { LedgerActivities } from '../../activities/ledger.ts';
+import { createHealActivities } from '../../activities/heal.ts';
+import { createMatureActivities } from '../../activities/mature.ts';
+import type { MatureActivities } from '../../activities/mature.ts';
+import { createPayoutActivities } from '../../activities/payout.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import type { BindingId } from '../../src/domain/ids.ts';
 import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
@@ -13,7 +14,7 @@ import { runOn } from './postgres-admin.ts';
 
 /** The API with the activities that follow from a request, on one clock that the test sets, in Postgres, too. */
 export interface ClockedApi extends TestApi {
-  readonly ledger: LedgerActivities;
+  readonly maturing: MatureActivities;
   /** Sets the clock of the process and of the database. It stands still until the next call. */
   readonly setClock: (at: number) => Promise<void>;
   /** Waits until the payments of all new bindings are re-evaluated. */
@@ -58,7 +59,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
     workflows: {
       processDelivery: ({ deliveryId }) => delivery.processDelivery(deliveryId),
       healBinding: heal,
-      settlePayout: async ({ id }) => void (await ledger.settlePayoutRequest(id)),
+      settlePayout: async ({ id }) => void (await payouts.settlePayoutRequest(id)),
       sendWebhookNow: () => {},
     },
   });
@@ -67,8 +68,9 @@ export async function startClockedApi(): Promise<ClockedApi> {
   const onBindings = (bindings: readonly BindingId[]) => bindings.forEach(heal);
   const deps = { ...NO_CALLBACKS, sql, logger, onBindings };
   const delivery = createDeliveryActivities({ ...deps, secretBox: createSecretBox([TEST_KEY]) });
-  const healing = createHealingActivities(deps);
-  const ledger = createLedgerActivities(deps);
+  const healing = createHealActivities(deps);
+  const maturing = createMatureActivities(deps);
+  const payouts = createPayoutActivities(deps);
 
   const setClock = async (at: number) => {
     api.clock.now = at;
@@ -77,7 +79,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
   await setClock(api.clock.now);
   return {
     ...api,
-    ledger,
+    maturing,
     setClock,
     settled: async () => {
       while (running.size > 0) await Promise.all(running);

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from '@jest/globals';
 import { pino } from 'pino';
-import { createErasureActivities } from '../../activities/erasure.ts';
-import type { ErasureActivities } from '../../activities/erasure.ts';
+import { createEraseActivities } from '../../activities/erase.ts';
+import type { EraseActivities } from '../../activities/erase.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { eraseUser } from '../../src/db/erasures.ts';
@@ -123,8 +123,8 @@ export class Erasing {
     return await eraseUser(this.deps, this.request(customerUserId));
   }
 
-  activities(sql = this.sql, settleMs = 0): ErasureActivities {
-    return createErasureActivities({
+  activities(sql = this.sql, settleMs = 0): EraseActivities {
+    return createEraseActivities({
       sql,
       secretBox: this.secretBox,
       logger: pino({ level: 'silent' }),

@@ -10,7 +10,9 @@ import type { Activities } from '../../activities/index.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { backgroundQueue } from '../../temporal/names.ts';
+import { SCHEDULES } from '../../temporal/schedules.ts';
 import { installSdkRuntime } from '../../temporal/sdk-runtime.ts';
+import { WORKFLOWS } from '../../temporal/start.ts';
 import { BACKGROUND_CONCURRENCY, createWorkers } from '../../temporal/worker.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporalAddress } from '../support/service.ts';
@@ -82,9 +84,20 @@ test('a workflow whose code gets no processor time for six seconds goes on, and 
   await connection.close();
 });
 
+/** The workflows that nobody waits for. A hold has no activity that takes longer than a statement. */
+const BACKGROUND = new Set([
+  ...Object.entries(WORKFLOWS).flatMap(([name, { queue }]) => (queue === 'awaited' ? [] : [name])),
+  ...Object.keys(SCHEDULES),
+]);
+
+test('the test of cancellation has every workflow of the background', () => {
+  expect(new Set(['hold', ...CANCELLED.map(({ workflow }) => workflow)])).toEqual(BACKGROUND);
+});
+
 /** Each workflow of the background, with the activity that it is cancelled in. */
 const CANCELLED = [
   { workflow: 'heal', activity: 'healPage', args: [{ bindingId: 'bnd_test' }] },
+  { workflow: 'erase', activity: 'erasePage', args: [{ erasureId: 'ers_test' }] },
   { workflow: 'convert', activity: 'convertPage', args: [] },
   { workflow: 'reprocess', activity: 'reprocessPage', args: [{ reprocessRunId: 'rpr_test' }] },
   { workflow: 'webhook', activity: 'sendMessage', args: [{ messageId: 'msg_test' }] },

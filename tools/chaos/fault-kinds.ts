@@ -10,6 +10,8 @@ export type Sign =
       readonly withinMs: number;
       /** True if `/readyz` must be 503, so that a balancer leaves the process out. */
       readonly isNotReady: boolean;
+      /** True if the fault may miss a process, which then accepts webhooks as usual and says nothing. */
+      readonly mayMiss?: true;
     }
   /** A process does not answer its health check, so a balancer leaves it out. */
   | { readonly kind: 'away'; readonly at: 'each process' | 'one process' }
@@ -101,7 +103,7 @@ export const KINDS = {
   'clock ahead': { says: CLOCK_WRONG, lastsMs: [12_000, 15_000], isOnlyInLongRuns: true },
   'clock behind': { says: CLOCK_WRONG, lastsMs: [12_000, 15_000], isOnlyInLongRuns: true },
   'database read-only': { says: NO_DATABASE, lastsMs: [7_000, 10_000] },
-  'connections exhausted': { says: NO_DATABASE, lastsMs: [7_000, 10_000] },
+  'connections exhausted': { says: { ...NO_DATABASE, mayMiss: true }, lastsMs: [7_000, 10_000] },
   'primary demoted': { says: NO_DATABASE, lastsMs: [7_000, 12_000], isOnlyInLongRuns: true },
   'disk full': { says: STATEMENTS_REFUSED, lastsMs: [8_000, 15_000], isOnlyInLongRuns: true },
   'PgBouncer between': { says: SERVES, lastsMs: [6_000, 15_000], isOnlyInLongRuns: true },
@@ -135,7 +137,7 @@ export function kindsOfRun(lastsMs: number): readonly FaultKind[] {
 export function inWords(says: Sign): string {
   switch (says.kind) {
     case 'check':
-      return `${says.isNotReady ? 'not ready' : 'at least degraded'}: ${says.checks.map((check) => `\`${check}\``).join(' or ')}, at ${says.at}, within ${says.withinMs / 1_000} s`;
+      return `${says.isNotReady ? 'not ready' : 'at least degraded'}: ${says.checks.map((check) => `\`${check}\``).join(' or ')}, at ${says.at}, within ${says.withinMs / 1_000} s${says.mayMiss === true ? ', unless it has got a connection' : ''}`;
     case 'away':
       return `${says.at} does not answer its health check`;
     case 'fair refusals':

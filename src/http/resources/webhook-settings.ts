@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
-import { findActiveWebhookSecrets } from '../../db/deliveries.ts';
 import {
+  findActiveWebhookSecrets,
   listWebhookStates,
   MAX_LIVE_SECRETS,
   putWebhookSecret,

@@ -1,53 +1,27 @@
 import type { Logger } from 'pino';
-import {
-  closeAbandonedRequests,
-  findPayoutRequest,
-  findWaitingRequests,
-  settlePayoutRequest,
-} from '../src/db/payout-requests.ts';
-import { matureCommission, matureOverdue } from '../src/db/maturing.ts';
+import { findPayoutRequest, findWaitingRequests, settlePayoutRequest } from '../src/db/payout-requests.ts';
 import { storePayoutCsv } from '../src/db/payout-csv.ts';
 import { inSpan } from '../src/config/tracing.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { isId } from '../src/domain/ids.ts';
 import type { PayoutRequestId } from '../src/domain/ids.ts';
-import { parseId } from './parse-id.ts';
 import type { WorkEvents } from './work-events.ts';
 
-export interface LedgerActivityDeps extends Pick<WorkEvents, 'onSettled'> {
+export interface PayoutActivityDeps extends Pick<WorkEvents, 'onSettled'> {
   readonly sql: Sql;
   readonly logger: Logger;
-  /** Commissions that one page of a sweep matures; 1,000 by default. */
-  readonly sweepPage?: number;
 }
-
-/** Commissions that one page of a sweep matures, in one statement. */
-export const SWEEP_PAGE = 1_000;
 
 /** The most other requests that are settled with one, and the time after which no further one begins, ms. */
 const OTHER_REQUESTS = 50;
 const OTHER_REQUESTS_MS = 3_000;
 
-/** What one page of a sweep did. */
-export interface SweepPage {
-  readonly matured: number;
-  /** Whether overdue commissions or abandoned payout requests may remain. */
-  readonly more: boolean;
-}
-
-export interface LedgerActivities {
-  matureCommission(commissionId: string): Promise<'matured' | 'unchanged'>;
-  sweepPage(): Promise<SweepPage>;
+export interface PayoutActivities {
   settlePayoutRequest(requestId: string): Promise<string>;
 }
 
-/** The activities of the hold, sweep and payout workflows. */
-export function createLedgerActivities({
-  sql,
-  logger,
-  onSettled,
-  sweepPage = SWEEP_PAGE,
-}: LedgerActivityDeps): LedgerActivities {
+/** The activities of the payout workflow. */
+export function createPayoutActivities({ sql, logger, onSettled }: PayoutActivityDeps): PayoutActivities {
   const settle = async (requestId: PayoutRequestId) => {
     await inSpan('settlePayoutRequest', {}, async () => await settlePayoutRequest(sql, requestId));
     const request = await findPayoutRequest(sql, requestId);
@@ -62,17 +36,6 @@ export function createLedgerActivities({
     return request?.status ?? 'unknown';
   };
   return {
-    matureCommission: async (commissionId) =>
-      (await matureCommission(sql, parseId('commission', commissionId))) ? 'matured' : 'unchanged',
-
-    /** Matures one page of overdue commissions and closes one page of abandoned payout requests. */
-    sweepPage: async () => {
-      const matured = await matureOverdue(sql, sweepPage);
-      const closed = await closeAbandonedRequests(sql, sweepPage);
-      if (matured > 0) logger.info({ matured, msg: 'the sweep matured overdue commissions' });
-      return { matured, more: matured === sweepPage || closed === sweepPage };
-    },
-
     /**
      * Settles a request, and then those for the same affiliate that still wait. After an overload, a workflow may have more
      * signals of requests that were given up than it can work off while a caller waits: a caller must not wait behind them.

@@ -8,7 +8,7 @@ import { evaluateEach } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 import type { WorkEvents } from './work-events.ts';
 
-export interface HealingActivityDeps extends Pick<WorkEvents, 'onCommissions' | 'onBindings'> {
+export interface HealActivityDeps extends Pick<WorkEvents, 'onCommissions' | 'onBindings'> {
   /** The operator's limits; the defaults of the domain if absent. */
   readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
@@ -17,18 +17,18 @@ export interface HealingActivityDeps extends Pick<WorkEvents, 'onCommissions' | 
 
 const PAGE = 50;
 
-export interface HealingActivities {
+export interface HealActivities {
   healPage(bindingId: string, after: string | null): Promise<string | null>;
 }
 
 /** The activities of the heal workflow. */
-export function createHealingActivities({
+export function createHealActivities({
   sql,
   logger,
   limits,
   onCommissions,
   onBindings,
-}: HealingActivityDeps): HealingActivities {
+}: HealActivityDeps): HealActivities {
   return {
     /**
      * Re-evaluates one page of the user's waiting payments. The first page also binds the users to whom the user

@@ -31,7 +31,7 @@ import { eventIn } from '../src/providers/index.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { parseId } from './parse-id.ts';
 
-export interface ErasureActivityDeps {
+export interface EraseActivityDeps {
   readonly sql: Sql;
   readonly secretBox: SecretBox;
   readonly logger: Logger;
@@ -51,7 +51,7 @@ export interface ErasePage {
   readonly waitMs: number;
 }
 
-export interface ErasureActivities {
+export interface EraseActivities {
   erasePage(erasureId: string): Promise<ErasePage>;
 }
 
@@ -86,7 +86,7 @@ interface PageSearch {
 }
 
 /** The activity of the erase workflow. */
-export function createErasureActivities(deps: ErasureActivityDeps): ErasureActivities {
+export function createEraseActivities(deps: EraseActivityDeps): EraseActivities {
   const { sql, logger, deleteHistory, settleMs = MINUTE_MS } = deps;
 
   /** Removes the bodies and histories of the person's deliveries. Those without an outcome wait, and those that still run. */

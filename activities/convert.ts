@@ -1,0 +1,67 @@
+import type { Logger } from 'pino';
+import { findPaymentsToRecheck } from '../src/db/payments.ts';
+import { findConvertiblePayments } from '../src/db/rates.ts';
+import type { Sql } from '../src/db/sql.ts';
+import type { EvaluationLimits } from '../src/domain/evaluation.ts';
+import { evaluateEach } from './evaluate.ts';
+import { parseId } from './parse-id.ts';
+import type { WorkEvents } from './work-events.ts';
+
+export interface ConvertActivityDeps extends Pick<WorkEvents, 'onCommissions'> {
+  /** The operator's limits; the defaults of the domain if absent. */
+  readonly limits?: EvaluationLimits | undefined;
+  readonly sql: Sql;
+  readonly logger: Logger;
+}
+
+const PAGE = 50;
+/** The position of a page of marked payments: until when they were marked, epoch ms. */
+const MARKED_PAGE = /^marked:(\d+)$/;
+
+/** Payments that waited for an exchange rate. A failed one stays unchanged and is logged. */
+export interface ConvertResult {
+  readonly evaluated: number;
+  readonly failed: number;
+}
+
+export interface ConvertPage extends ConvertResult {
+  /** Where the next page begins; null after the last, and before the first. */
+  readonly next: string | null;
+}
+
+export interface ConvertActivities {
+  convertPage(after: string | null): Promise<ConvertPage>;
+}
+
+/** The activities of the convert workflow. */
+export function createConvertActivities({
+  sql,
+  logger,
+  limits,
+  onCommissions,
+}: ConvertActivityDeps): ConvertActivities {
+  return {
+    /**
+     * Evaluates one page: first the marked payments, until none is left that was marked before the first page was read,
+     * then those whose missing rate has arrived.
+     */
+    convertPage: async (after) => {
+      const [, until] = after?.match(MARKED_PAGE) ?? [];
+      const isMarkedPage = after === null || until !== undefined;
+      const markedUntil = until === undefined ? null : Number(until);
+      const marked = isMarkedPage ? await findPaymentsToRecheck(sql, { markedUntil, limit: PAGE }) : [];
+      const moreMarked = marked.length === PAGE;
+      const afterPayment = isMarkedPage ? null : parseId('payment', after);
+      const ids = moreMarked ? [] : await findConvertiblePayments(sql, afterPayment, PAGE);
+      const paymentIds = [...new Set([...marked.map(({ id }) => id), ...ids])];
+      const { evaluated, failed } = await evaluateEach({ sql, logger, limits, onCommissions }, paymentIds);
+      if (evaluated > 0)
+        logger.info({
+          evaluated,
+          msg: 'payments that waited for an exchange rate or another evaluation were evaluated',
+        });
+      const nextMarked = moreMarked ? `marked:${markedUntil ?? marked[0]?.readAt}` : null;
+      return { next: nextMarked ?? (ids.length === PAGE ? (ids.at(-1) ?? null) : null), evaluated, failed };
+    },
+  };
+}
