@@ -127,6 +127,29 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     expect(problems()).toEqual([]);
   });
 
+  test('a founder requires signatures of RevenueCat beside the token, and ends that', async () => {
+    const { page, problems } = await newPage();
+    await begin(page, 'Signing Ltd');
+    const label = 'Signing secret of RevenueCat';
+    expect(await page.getByLabel(label).count()).toBe(0);
+    await button(page, 'Create a secret').click();
+    await page.getByLabel(label).fill('short');
+    await button(page, 'Require a signature').click();
+    await page.getByRole('alert').filter({ hasText: 'too short' }).waitFor();
+    await page.getByLabel(label).fill('rc_signing_plainly_fake_1d7');
+    await checkPage(page, 'set-up, signing secret');
+    await button(page, 'Require a signature').click();
+    await page.getByText('Webhooks need the token and a signature.').waitFor();
+    expect(await page.getByLabel(label).inputValue()).toBe('');
+    // The token is the one that was created before.
+    expect(await page.getByRole('status').locator('code').count()).toBe(1);
+    await checkPage(page, 'set-up, signing secret stored');
+    await button(page, 'Accept the token alone').click();
+    await button(page, 'Require a signature').waitFor();
+    // The short one.
+    expect(problems()).toEqual([expect.stringContaining('400')]);
+  });
+
   test('the command for Stripe on the set-up page is a signed purchase that the service accepts', async () => {
     const { page, problems } = await newPage();
     const { appId } = await begin(page, 'Stripe Ltd');
