@@ -1371,17 +1371,18 @@ create table webhook_secrets (
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
   live_slot smallint,
-  is_signed boolean not null default false,
+  signed boolean,
   constraint webhook_secrets_pkey PRIMARY KEY (id),
   constraint webhook_secrets_app_id_id_key UNIQUE (app_id, id),
   constraint webhook_secrets_live_slot UNIQUE (app_id, provider, live_slot),
   constraint webhook_secrets_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint current_secret_has_slot CHECK (((expires_at IS NOT NULL) OR (live_slot IS NOT NULL))),
-  constraint webhook_secrets_live_slot_check CHECK (((live_slot >= 1) AND (live_slot <= 3)))
+  constraint webhook_secrets_live_slot_check CHECK (((live_slot >= 1) AND (live_slot <= 3))),
+  constraint webhook_secrets_signed_check CHECK (signed)
 );
 CREATE INDEX webhook_secrets_by_app ON webhook_secrets USING btree (app_id, provider, created_at);
 CREATE UNIQUE INDEX webhook_secrets_one_current ON webhook_secrets USING btree (app_id, provider) WHERE (expires_at IS NULL);
-CREATE TRIGGER webhook_secrets_audit AFTER INSERT OR UPDATE OF expires_at ON webhook_secrets FOR EACH ROW EXECUTE FUNCTION write_audit_row('webhook_secret', 'provider', 'provider environment expires_at');
+CREATE TRIGGER webhook_secrets_audit AFTER INSERT OR UPDATE OF expires_at ON webhook_secrets FOR EACH ROW EXECUTE FUNCTION write_audit_row('webhook_secret', 'provider', 'provider environment signed expires_at');
 
 -- Views
 

@@ -47,8 +47,8 @@ export interface NewWebhookSecret {
   readonly appId: AppId;
   readonly provider: string;
   readonly environment: Environment;
-  /** Whether it has a signing secret beside the token. */
-  readonly isSigned: boolean;
+  /** True if it has a signing secret beside the token. */
+  readonly signed: true | null;
   readonly ciphertext: Buffer;
   readonly encryptionKeyId: string;
   /** The current time, epoch ms. */
@@ -67,7 +67,7 @@ export const MAX_LIVE_SECRETS = 3;
  * `MAX_LIVE_SECRETS` expire at once. Returns when the previous one expires, or null if there is none.
  */
 export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Promise<number | null> {
-  const { appId, provider, environment, isSigned, ciphertext, encryptionKeyId, at, previousEndsAt, keyIds } =
+  const { appId, provider, environment, signed, ciphertext, encryptionKeyId, at, previousEndsAt, keyIds } =
     secret;
   const id = newId('secret');
   // The insert reads the result of the update, so it runs after it, when the previous secret is no longer current and the
@@ -92,8 +92,8 @@ export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Prom
            and not exists (select from webhook_secrets where id = ${id})
         returning s.id
       ), added as (
-        insert into webhook_secrets (id, app_id, provider, environment, is_signed, ciphertext, encryption_key_id, live_slot)
-        select ${id}::text, ${appId}::text, ${provider}::text, ${environment}::text, ${isSigned}::boolean, ${ciphertext}::bytea,
+        insert into webhook_secrets (id, app_id, provider, environment, signed, ciphertext, encryption_key_id, live_slot)
+        select ${id}::text, ${appId}::text, ${provider}::text, ${environment}::text, ${signed}::boolean, ${ciphertext}::bytea,
                ${encryptionKeyId}::text,
                (select min(slot) from generate_series(1, ${MAX_LIVE_SECRETS}::int) slot
                  where slot not in (select live_slot from kept))
@@ -111,8 +111,8 @@ export interface WebhookState {
   readonly provider: string;
   /** Null when no secret is set. */
   readonly environment: Environment | null;
-  /** Whether its webhooks need a signature beside the token. Null when no secret is set. */
-  readonly isSigned: boolean | null;
+  /** True if its webhooks need a signature beside the token. */
+  readonly signed: true | null;
   readonly receivedAt: number | null;
   readonly signatureValid: boolean | null;
   readonly processingStatus: ProcessingStatus | null;
@@ -125,7 +125,7 @@ export async function listWebhookStates(
   providers: readonly string[],
 ): Promise<WebhookState[]> {
   return await sql<WebhookState>`
-    select p.name as provider, s.environment, s.is_signed, d.received_at, d.signature_valid,
+    select p.name as provider, s.environment, s.signed, d.received_at, d.signature_valid,
            d.processing_status
       from unnest(${providers}::text[]) with ordinality p (name, position)
       left join webhook_secrets s on s.app_id = ${appId} and s.provider = p.name and s.expires_at is null

@@ -67,7 +67,7 @@ const { id: accountId } = await createAccount(sql, 'Bench');
 const appId = await insertApp(client, accountId);
 const secretId = newId('secret');
 await putWebhookSecret(sql, {
-  isSigned: false,
+  signed: null,
   appId,
   provider: PROVIDER,
   environment: 'production',

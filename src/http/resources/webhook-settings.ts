@@ -42,7 +42,7 @@ const secret = z
     examples: ['whsec_Zm9yIGRvY3VtZW50YXRpb24gb25seSA3'],
   });
 
-const isSigned = z
+const signed = z
   .literal(true)
   .describe('Present if its webhooks need a signature of the body beside the token.');
 
@@ -71,7 +71,7 @@ const storedSecret = z
       'The new secret. Returned only once, and only if the service generated it.',
     ).optional(),
     setupHint,
-    signed: isSigned.optional(),
+    signed: signed.optional(),
     previousSecretExpiresAt: orNull(
       epochMs('Until when the previous secret is valid.'),
       'Null if there is none.',
@@ -85,7 +85,7 @@ export const webhookState = z.object({
   url,
   configured: z.boolean().describe('Whether it has a secret.'),
   environment: orNull(enums.environment, 'Null if it has no secret.'),
-  signed: isSigned.optional(),
+  signed: signed.optional(),
   setupHint,
   lastDelivery: orNull(
     z
@@ -116,7 +116,7 @@ export function presentState(
     url: webhookUrl(publicUrl, name, appId),
     configured: (state?.environment ?? null) !== null,
     environment: state?.environment ?? null,
-    ...(state?.isSigned === true ? { signed: true as const } : {}),
+    ...(state?.signed == null ? {} : { signed: state.signed }),
     setupHint: providers[name].setupHint,
     lastDelivery:
       receivedAt === null || signatureValid === null || processingStatus === null
@@ -138,7 +138,7 @@ interface GivenSecret {
 /** The secret to store, and the part of the response that shows it. A given secret is never shown. */
 interface ChosenSecret {
   readonly stored: string;
-  readonly isSigned: boolean;
+  readonly signed: true | null;
   readonly shown: { readonly secret?: string; readonly signed?: true };
 }
 
@@ -162,7 +162,7 @@ function chooseSecret(name: ProviderName, given: GivenSecret, current: SignedTok
   if (signingProblem !== null) throw invalidField('signingSecret', signingProblem);
   return {
     stored: joinSignedToken({ token, signingSecret }),
-    isSigned: signingSecret !== null,
+    signed: signingSecret === null ? null : true,
     shown: {
       ...(given.secret === undefined && kept === undefined ? { secret: token } : {}),
       ...(signingSecret === null ? {} : { signed: true }),
@@ -226,7 +226,7 @@ export const webhookSettingsRoutes = [
         throw invalidField('environment', `Required for ${title}, whose webhooks do not state it.`);
       }
       const current = await readSignedToken(deps, app.id, name, now);
-      const { stored, isSigned: signs, shown } = chooseSecret(name, body, current);
+      const { stored, signed: signs, shown } = chooseSecret(name, body, current);
       const previousSecretExpiresAt = await putWebhookSecret(deps.sql, {
         appId: app.id,
         provider: name,
@@ -234,7 +234,7 @@ export const webhookSettingsRoutes = [
           body.environment ??
           (body.signingSecret === undefined ? undefined : current?.environment) ??
           'production',
-        isSigned: signs,
+        signed: signs,
         ...deps.secretBox.encrypt(stored, secretContext(app.id, name)),
         keyIds: deps.secretBox.keyIds,
         at: now,

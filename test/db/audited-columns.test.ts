@@ -1,0 +1,50 @@
+import { expect, test } from '@jest/globals';
+import { connect } from '../../src/db/sql.ts';
+import { createTestDatabase } from '../support/database.ts';
+
+/**
+ * Columns of audited tables that no audit row states: ids, hashes, ciphertexts, progress, and times that the service sets by itself.
+ * What a person sets belongs into the trigger of its table instead.
+ */
+const NOT_AUDITED: Readonly<Record<string, string>> = {
+  account_keys: 'account_id created_at display id is_console key_sha256 last_used_at',
+  accounts: 'created_at id',
+  affiliates: 'app_id created_at id',
+  apps: 'account_id created_at id',
+  creator_sessions: 'app_id created_at expires_at id last_used_at token_sha256 user_agent',
+  creator_sign_in_links: 'affiliate_id app_id created_at token_sha256 uses_left',
+  erasures:
+    'app_id by_hash counts finished_at followed_keys id key_id pseudonym relayed_at reopened_at requested_at revision scanned_at scanned_id search_again settles_at user_hash waiting',
+  identity_secrets:
+    'app_id ciphertext created_at encryption_key_id previous_ciphertext previous_encryption_key_id',
+  links: 'app_id created_at id',
+  payout_transfers: 'account_id app_id created_at id key_id position previous_position previous_state',
+  payouts: 'affiliate_name app_id created_at csv_gzip csv_sha256 id',
+  reprocess_runs:
+    'app_id applied changed commission_cents created_at finished_at from_at id key_id last_delivery_id last_error last_received_at processing_status provider relayed_at revenue_cents seen to_at',
+  sdk_keys: 'app_id created_at display id key_sha256',
+  sessions: 'account_id created_at expires_at id last_used_at token_sha256 user_agent',
+  sign_in_links: 'account_id created_at key_id session_id token_sha256',
+  webhook_endpoints:
+    'app_id ciphertext created_at encryption_key_id failing_since failures id next_probe_at previous_ciphertext previous_encryption_key_id secret_created_at slot',
+  webhook_secrets: 'app_id ciphertext created_at encryption_key_id id live_slot',
+};
+
+test('a column of an audited table is in its audit rows, or is known not to be', async () => {
+  const database = await createTestDatabase();
+  const sql = connect({ url: database.url });
+  try {
+    const rows = await sql<{ table: string; columns: string }>`
+      select c.relname::text as table, string_agg(a.attname, ' ' order by a.attname) as columns
+        from pg_trigger t
+        join pg_class c on c.oid = t.tgrelid
+        join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+       where t.tgname like '%\\_audit'
+         and a.attname not in (select rtrim(field, '!') from string_to_table(split_part(encode(t.tgargs, 'escape'), '\\000', 3), ' ') field)
+       group by 1`;
+    expect(Object.fromEntries(rows.map(({ table, columns }) => [table, columns]))).toEqual(NOT_AUDITED);
+  } finally {
+    await sql.close();
+    await database.drop();
+  }
+});
