@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import { DEFAULT_LIMITS } from '../domain/evaluation.ts';
+import { DEFAULT_RETENTION } from '../domain/retention.ts';
 import { hasKnownSslMode, hasReadableRootCertificate, withVerifiedHost } from './database-url.ts';
 
 /** The settings from the environment, read once at the start. */
@@ -206,13 +208,25 @@ const environment = z.object({
   WEBHOOK_TARGETS: oneOf('WEBHOOK_TARGETS', ['public', 'any']).default('public'),
   HOLD_TIMERS: oneOf('HOLD_TIMERS', ['workflow', 'sweep']).default('workflow'),
   LOST_KEYS: oneOf('LOST_KEYS', ['refuse', 'accept']).default('refuse'),
-  MAX_PAYMENT_USD: wholeNumber('MAX_PAYMENT_USD', 1, 100_000_000).default(1_000_000),
-  RETAIN_IDEMPOTENCY_DAYS: wholeNumber('RETAIN_IDEMPOTENCY_DAYS', 1, 3_650).default(1),
-  RETAIN_IDENTITIES_DAYS: wholeNumber('RETAIN_IDENTITIES_DAYS', 0, 36_500).default(90),
-  RETAIN_REFUSED_DAYS: wholeNumber('RETAIN_REFUSED_DAYS', 0, 36_500).default(90),
-  RETAIN_USER_AGENTS_DAYS: wholeNumber('RETAIN_USER_AGENTS_DAYS', 0, 36_500).default(90),
-  RETAIN_BODIES_DAYS: wholeNumber('RETAIN_BODIES_DAYS', 0, 36_500).default(400),
-  RETAIN_MESSAGES_DAYS: wholeNumber('RETAIN_MESSAGES_DAYS', 0, 36_500).default(90),
+  MAX_PAYMENT_USD: wholeNumber('MAX_PAYMENT_USD', 1, 100_000_000).default(
+    DEFAULT_LIMITS.maxPaymentCents / 100,
+  ),
+  RETAIN_IDEMPOTENCY_DAYS: wholeNumber('RETAIN_IDEMPOTENCY_DAYS', 1, 3_650).default(
+    DEFAULT_RETENTION.idempotency_keys,
+  ),
+  RETAIN_IDENTITIES_DAYS: wholeNumber('RETAIN_IDENTITIES_DAYS', 0, 36_500).default(
+    DEFAULT_RETENTION.identities,
+  ),
+  RETAIN_REFUSED_DAYS: wholeNumber('RETAIN_REFUSED_DAYS', 0, 36_500).default(
+    DEFAULT_RETENTION.refused_counters,
+  ),
+  RETAIN_USER_AGENTS_DAYS: wholeNumber('RETAIN_USER_AGENTS_DAYS', 0, 36_500).default(
+    DEFAULT_RETENTION.user_agents,
+  ),
+  RETAIN_BODIES_DAYS: wholeNumber('RETAIN_BODIES_DAYS', 0, 36_500).default(DEFAULT_RETENTION.bodies),
+  RETAIN_MESSAGES_DAYS: wholeNumber('RETAIN_MESSAGES_DAYS', 0, 36_500).default(
+    DEFAULT_RETENTION.webhook_messages,
+  ),
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .string()
     .refine(
