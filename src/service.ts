@@ -9,7 +9,7 @@ import type { Api } from './compose/api.ts';
 import { openDatabase, STATEMENT_TIMEOUT_MS } from './compose/database.ts';
 import { startLoops } from './compose/loops.ts';
 import type { ServiceSettings } from './compose/settings.ts';
-import { startTemporalWork } from './compose/worker.ts';
+import { startTemporalWork } from './compose/temporal.ts';
 import { SecretUnreadable } from './config/secret-box.ts';
 import { StartupError } from './config/startup-error.ts';
 import { settingsProblem } from './db/connection-settings.ts';

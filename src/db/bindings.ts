@@ -189,7 +189,7 @@ export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: stri
  * Marks the bindings among these that have nothing to heal. Returns whether each of them is healed. One that another statement has
  * locked is left to its heal, so that it delays none of the others.
  */
-async function markHealed(sql: Sql, bindingIds: readonly BindingId[]): Promise<boolean[]> {
+async function markBindingsHealed(sql: Sql, bindingIds: readonly BindingId[]): Promise<boolean[]> {
   const healed = await sql<{ id: BindingId }>`
     with locked as materialized (
       select b.id, b.app_id, b.customer_user_id, b.healed_at
@@ -232,7 +232,7 @@ async function markHealed(sql: Sql, bindingIds: readonly BindingId[]): Promise<b
  * transferred no purchases. Returns whether the binding is healed. Call it after the binding was committed, so that a
  * payment recorded meanwhile either has seen the binding or is seen here.
  */
-export const markHealedIfNothingToHeal = shareStatements(markHealed, {
+export const markHealedIfNothingToHeal = shareStatements(markBindingsHealed, {
   keyOf: (bindingId) => bindingId,
   repeated: 'share',
 });

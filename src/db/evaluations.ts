@@ -81,7 +81,7 @@ export async function applyEvaluation(
     ${
       delivery === null
         ? sql.fragment``
-        : sql.fragment`, done as (${finishDelivery(sql, application, delivery)}), forgotten as (${removeEncryptedBody(sql)})`
+        : sql.fragment`, done as (${completeDelivery(sql, application, delivery)}), forgotten as (${removeEncryptedBody(sql)})`
     }
     select exists (select from held) as applied,
            ${delivery === null ? sql.fragment`null::jsonb` : sql.fragment`(select jsonb_build_object('commissionId', commission_id) from done)`} as delivery,
@@ -259,7 +259,7 @@ function clearCause(sql: Sql, eventId: EventId): Fragment {
 }
 
 /** Stores the outcome of a delivery that has none. Its commission is the latest one of its event. */
-function finishDelivery(sql: Sql, { rows }: Application, delivery: EvaluatedDelivery): Fragment {
+function completeDelivery(sql: Sql, { rows }: Application, delivery: EvaluatedDelivery): Fragment {
   const own = rows.findLast((row) => row.eventId === delivery.eventId)?.id;
   const commissionId =
     own === undefined

@@ -41,7 +41,7 @@ export const pageQuery = {
 };
 
 /** The response of a list. Named after its items. */
-export function pageOf<T extends z.ZodType>(item: T) {
+export function pageSchema<T extends z.ZodType>(item: T) {
   const id = z.globalRegistry.get(item)?.id;
   const page = z.object({
     items: z.array(item).describe('The rows of the page.'),

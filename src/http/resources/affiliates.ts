@@ -26,7 +26,7 @@ import {
 } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { CSV_LIST } from '../list-csv.ts';
-import { decodeCursor, nameKey, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
+import { decodeCursor, nameKey, pageSchema, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
@@ -154,7 +154,7 @@ export const affiliateRoutes = [
       '`sort=earnings` returns one page with the top `limit` affiliates and takes no `cursor`.' +
       ` ${CSV_LIST}`,
     query: affiliatesQuery,
-    response: { status: 200, schema: pageOf(affiliateRow), asCsv: true },
+    response: { status: 200, schema: pageSchema(affiliateRow), asCsv: true },
     handler: async ({ deps, app, query }) => {
       const { limit, cursor, sort } = query;
       const filter = { status: query.status ?? null, externalId: query.externalId ?? null };

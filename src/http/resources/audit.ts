@@ -9,7 +9,7 @@ import {
   decodeCursor,
   EMPTY_PAGE,
   MAY_BE_SHORT,
-  pageOf,
+  pageSchema,
   pageQuery,
   presentPage,
   timeKey,
@@ -129,7 +129,7 @@ export const auditRoutes = [
         .optional(),
       ...fromTo('Earliest `changedAt`, inclusive.', 'Latest `changedAt`, exclusive.'),
     }),
-    response: { status: 200, schema: pageOf(auditRow), asCsv: true },
+    response: { status: 200, schema: pageSchema(auditRow), asCsv: true },
     handler: async ({ deps, ids, query }) => {
       const given = {
         appId: query.appId ?? null,

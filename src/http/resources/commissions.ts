@@ -22,7 +22,7 @@ import {
   EMPTY_PAGE,
   MAY_BE_SHORT,
   millisKey,
-  pageOf,
+  pageSchema,
   pageQuery,
   presentPage,
 } from '../pagination.ts';
@@ -121,7 +121,7 @@ export const commissionRoutes = [
     summary: 'Lists commissions, reversals and corrections, latest purchase first.',
     description: `${MAY_BE_SHORT} ${CSV_LIST}`,
     query: commissionsQuery,
-    response: { status: 200, schema: pageOf(commission), asCsv: true },
+    response: { status: 200, schema: pageSchema(commission), asCsv: true },
     handler: async ({ deps, app, query }) => {
       const filter = {
         status: query.status ?? null,

@@ -27,7 +27,7 @@ import {
   EMPTY_PAGE,
   MAY_BE_SHORT,
   millisKey,
-  pageOf,
+  pageSchema,
   pageQuery,
   presentPage,
   timeKey,
@@ -230,7 +230,7 @@ export const creatorRoutes = [
     operationId: 'listCreatorLinks',
     summary: "Lists the creator's links with their clicks, oldest first.",
     query: z.object(pageQuery),
-    response: { status: 200, schema: pageOf(link) },
+    response: { status: 200, schema: pageSchema(link) },
     handler: async ({ deps, creator: { appId, affiliateId }, app, query }) => {
       const key = { list: 'creator links', appId, filters: { affiliateId } };
       const after = decodeCursor(key, timeKey, query.cursor);
@@ -255,7 +255,7 @@ export const creatorRoutes = [
       payoutId: inputId('payout').optional(),
       ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
     }),
-    response: { status: 200, schema: pageOf(commission), asCsv: true },
+    response: { status: 200, schema: pageSchema(commission), asCsv: true },
     handler: async ({ deps, creator: { appId, affiliateId }, query }) => {
       const filter = { status: query.status ?? null, from: query.from ?? null, to: query.to ?? null };
       const filters = { ...filter, affiliateId, payoutId: query.payoutId ?? null };
@@ -296,7 +296,7 @@ export const creatorRoutes = [
     operationId: 'listCreatorPayouts',
     summary: "Lists the creator's payouts, latest first.",
     query: z.object(pageQuery),
-    response: { status: 200, schema: pageOf(payout) },
+    response: { status: 200, schema: pageSchema(payout) },
     handler: async ({ deps, creator: { appId, affiliateId }, query }) => {
       const key = { list: 'creator payouts', appId, filters: { affiliateId } };
       const after = decodeCursor(key, timeKey, query.cursor);

@@ -21,7 +21,7 @@ import {
   givenFilters,
   MAY_BE_SHORT,
   millisKey,
-  pageOf,
+  pageSchema,
   pageQuery,
   presentPage,
 } from '../pagination.ts';
@@ -94,7 +94,7 @@ export const diagnosticsRoutes = [
       customerUserId: customerUserId.optional(),
       ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
     }),
-    response: { status: 200, schema: pageOf(unattributedEvent) },
+    response: { status: 200, schema: pageSchema(unattributedEvent) },
     handler: async ({ deps, app, query }) => {
       const user = { customerUserId: query.customerUserId ?? null };
       const later = {
@@ -160,7 +160,7 @@ export const diagnosticsRoutes = [
       source: enums.provider.optional(),
       ...fromTo('Earliest `receivedAt`, inclusive.', 'Latest `receivedAt`, exclusive.'),
     }),
-    response: { status: 200, schema: pageOf(delivery) },
+    response: { status: 200, schema: pageSchema(delivery) },
     handler: async ({ deps, app, query }) => {
       const first = { processingStatus: query.processingStatus ?? null, source: query.source ?? null };
       const range = { from: query.from ?? null, to: query.to ?? null };

@@ -24,7 +24,7 @@ import {
   EMPTY_PAGE,
   MAY_BE_SHORT,
   millisKey,
-  pageOf,
+  pageSchema,
   pageQuery,
   presentPage,
 } from '../pagination.ts';
@@ -106,7 +106,7 @@ export const eventRoutes = [
       affiliateId: inputId('affiliate').optional(),
       ...fromTo('Earliest `receivedAt`, inclusive.', 'Latest `receivedAt`, exclusive.'),
     }),
-    response: { status: 200, schema: pageOf(event) },
+    response: { status: 200, schema: pageSchema(event) },
     handler: async ({ deps, app, query }) => {
       const filter = {
         kind: query.kind ?? null,

@@ -31,7 +31,7 @@ import {
 } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { CSV_LIST } from '../list-csv.ts';
-import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
+import { decodeCursor, EMPTY_PAGE, pageSchema, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
@@ -254,7 +254,7 @@ export const linkRoutes = [
     summary: 'Lists links with their clicks, installs and revenue, oldest first.',
     description: CSV_LIST,
     query: linksQuery,
-    response: { status: 200, schema: pageOf(linkRow), asCsv: true },
+    response: { status: 200, schema: pageSchema(linkRow), asCsv: true },
     handler: async ({ deps, app, query }) => {
       const active = query.active ?? null;
       const filters = { affiliateId: query.affiliateId ?? null, active };

@@ -21,7 +21,7 @@ import type { HttpDeps } from '../deps.ts';
 import * as enums from '../enum-fields.ts';
 import { notFound } from '../errors.ts';
 import { count, epochMs, idOf, orNull, textField } from '../fields.ts';
-import { decodeCursor, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
+import { decodeCursor, pageSchema, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { operatorSession } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import { sessionCookie } from '../session-cookie.ts';
@@ -308,7 +308,7 @@ export const operatorRoutes = [
     operationId: 'listAccounts',
     summary: 'Lists the accounts, latest first.',
     query: z.object(pageQuery),
-    response: { status: 200, schema: pageOf(account) },
+    response: { status: 200, schema: pageSchema(account) },
     handler: async ({ deps, query }) => {
       const key = listKey('operator-accounts');
       const after = decodeCursor(key, timeKey, query.cursor);
@@ -359,7 +359,7 @@ export const operatorRoutes = [
     operationId: 'listAllReprocessRuns',
     summary: 'Lists the reprocess runs of all apps, latest first.',
     query: z.object(pageQuery),
-    response: { status: 200, schema: pageOf(operatorRun) },
+    response: { status: 200, schema: pageSchema(operatorRun) },
     handler: async ({ deps, query }) => {
       const key = listKey('operator-reprocess-runs');
       const after = decodeCursor(key, timeKey, query.cursor);

@@ -16,7 +16,7 @@ import { filterId, inputId } from '../fields.ts';
 import { instantInQuery } from '../instants.ts';
 import { readIdempotencyKey } from '../idempotency.ts';
 import { CSV_LIST } from '../list-csv.ts';
-import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
+import { decodeCursor, EMPTY_PAGE, pageSchema, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import {
@@ -64,7 +64,7 @@ export const payoutRoutes = [
     summary: 'Lists payouts, latest first.',
     description: CSV_LIST,
     query: z.object({ ...pageQuery, affiliateId: inputId('affiliate').optional() }),
-    response: { status: 200, schema: pageOf(payout), asCsv: true },
+    response: { status: 200, schema: pageSchema(payout), asCsv: true },
     handler: async ({ deps, app, query }) => {
       const key = { list: 'payouts', appId: app.id, filters: { affiliateId: query.affiliateId ?? null } };
       const after = decodeCursor(key, timeKey, query.cursor);

@@ -16,7 +16,7 @@ import * as enums from '../enum-fields.ts';
 import { ApiError, foundOrThrow, invalidField, notFound } from '../errors.ts';
 import { cents, count, epochMs, idOf, inputId, orNull, textField } from '../fields.ts';
 import { instantInBody } from '../instants.ts';
-import { decodeCursor, millisKey, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
+import { decodeCursor, millisKey, pageSchema, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import { workflowUrl } from '../workflow-url.ts';
@@ -287,7 +287,7 @@ export const reprocessRunRoutes = [
     operationId: 'listReprocessRuns',
     summary: 'Lists reprocess runs, latest first.',
     query: z.object(pageQuery),
-    response: { status: 200, schema: pageOf(run) },
+    response: { status: 200, schema: pageSchema(run) },
     handler: async ({ deps, app, query }) => {
       const key = { list: 'reprocess-runs', appId: app.id, filters: {} };
       const after = decodeCursor(key, timeKey, query.cursor);
@@ -317,7 +317,7 @@ export const reprocessRunRoutes = [
     description: 'In the order in which the webhooks arrived. Deliveries without a difference have no row.',
     ids: runId,
     query: z.object(pageQuery),
-    response: { status: 200, schema: pageOf(plan) },
+    response: { status: 200, schema: pageSchema(plan) },
     handler: async ({ deps, app, ids, query }) => {
       const found = foundOrThrow(await findListedRun(deps.sql, app.id, ids.reprocessRunId));
       const key = { list: 'reprocess-changes', appId: app.id, filters: { run: found.id } };

@@ -17,7 +17,7 @@ import {
   decodeCursor,
   EMPTY_PAGE,
   MAY_BE_SHORT,
-  pageOf,
+  pageSchema,
   pageQuery,
   presentPage,
   timeKey,
@@ -122,7 +122,7 @@ export const webhookMessageRoutes = [
       status: status.optional(),
       type: type.optional(),
     }),
-    response: { status: 200, schema: pageOf(webhookMessage) },
+    response: { status: 200, schema: pageSchema(webhookMessage) },
     handler: async ({ deps, app, query }) => {
       const filters = {
         endpointId: query.endpointId ?? null,
@@ -164,7 +164,7 @@ export const webhookMessageRoutes = [
     ids: messageId,
     summary: 'Lists the attempts at a message, latest first.',
     query: z.object(pageQuery),
-    response: { status: 200, schema: pageOf(attempt) },
+    response: { status: 200, schema: pageSchema(attempt) },
     handler: async ({ deps, app, ids, query }) => {
       const key = { list: 'webhook-attempts', appId: app.id, filters: { messageId: ids.messageId } };
       const after = decodeCursor(key, z.int().min(0).max(MAX_INTEGER), query.cursor);
