@@ -4,6 +4,7 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { Client, Connection, isGrpcServiceError } from '@temporalio/client';
 import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from '@temporalio/worker';
 import type { WorkflowBundle } from '@temporalio/worker';
+import { ISOLATE } from './isolate.ts';
 import { bundleWorkflows } from './bundle.ts';
 
 /** There is no history to replay. The message is for the person at the command line. */
@@ -17,7 +18,7 @@ export async function replayHistory(
   history: unknown,
   workflowId?: string,
 ): Promise<void> {
-  await Worker.runReplayHistory({ workflowBundle }, history, workflowId);
+  await Worker.runReplayHistory({ workflowBundle, ...ISOLATE }, history, workflowId);
 }
 
 /** Where `npm run replay` looks for a history. */

@@ -3,6 +3,7 @@ import { Context } from '@temporalio/activity';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { ActivityInboundCallsInterceptor, WorkerOptions, WorkflowBundle } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
+import { ISOLATE } from './isolate.ts';
 import { backgroundQueue, webhookQueue } from './names.ts';
 import type { Tracing } from './tracing.ts';
 
@@ -82,13 +83,6 @@ const WEBHOOKS: Partial<WorkerOptions> = {
   maxConcurrentLocalActivityExecutions: 1,
   maxConcurrentActivityTaskExecutions: 40,
 };
-
-/**
- * How long the code of a workflow may run without a pause, ms. The SDK's five seconds interrupt a task that got no processor time,
- * and the interruption can end the whole process ("async hook stack has become corrupted", temporalio/sdk-typescript issue 939). Our
- * workflows have no loop without an end. The SDK reads this option, and its types do not name it.
- */
-const ISOLATE = { isolateExecutionTimeout: 60_000 };
 
 const FAILURE_POLL_MS = 500;
 const forever = new Promise<never>(() => {});

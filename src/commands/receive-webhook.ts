@@ -14,6 +14,8 @@ import { eventIn, providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { proofOf, SIGNED_AT_ANOTHER_TIME } from '../providers/proof.ts';
 import type { Provider, SignedRequest } from '../providers/provider.ts';
+import { secureCompare } from '../providers/shared/secure-compare.ts';
+import { splitSignedToken } from '../providers/shared/signed-token.ts';
 import type { CommandDeps, KeepPlace } from './deps.ts';
 
 /** A webhook whose body has not been read. */
@@ -78,6 +80,20 @@ async function bearerReason(
   return hasBearer
     ? 'the token was sent with "Bearer " in front of it: enter it in the provider\'s dashboard without "Bearer "'
     : 'the token was sent without "Bearer " in front of it: enter it in the provider\'s dashboard with "Bearer "';
+}
+
+/** Returns the reason for a right token without the signature that its secret needs, or null. */
+function signatureReason(
+  provider: Provider,
+  { headers }: SignedRequest,
+  secrets: readonly string[],
+): string | null {
+  const { authorization } = headers;
+  if (provider.bodySignature === undefined || typeof authorization !== 'string') return null;
+  if (!secrets.some((secret) => secureCompare(splitSignedToken(secret).token, authorization))) return null;
+  return provider.bodySignature.headers.some((name) => headers[name] !== undefined)
+    ? 'the token is right, and the signature is not made with the signing secret that is stored here'
+    : `the token is right, and the signature is missing: no header ${provider.bodySignature.headers.join(' or ')}`;
 }
 
 interface WebhookDeps extends Pick<
@@ -177,7 +193,7 @@ function opener(
 
 /**
  * Returns the newest secret that verifies the request, or undefined. Adds the secrets that do not to `mismatched`, and
- * compares none of those again. All are tried at once, because the hashes of a large body are then one message to the thread that
+ * compares none of those again. All are tried at once, because the signatures of a large body are then one message to the thread that
  * computes them. Throws `SecretUnreadable` for a secret that can't be opened, if no other one verifies the request.
  */
 async function findVerifying(
@@ -209,6 +225,7 @@ async function refusalReason(
   return (
     (await clockReason(provider, request, texts)) ??
     (await bearerReason(provider, request, texts)) ??
+    signatureReason(provider, request, texts) ??
     'the signature or token does not match'
   );
 }

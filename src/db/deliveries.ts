@@ -162,7 +162,7 @@ export interface StoredDelivery {
   readonly isSelfTest: boolean;
   /** The app's current setting: the connected accounts of Stripe whose events count as its own. */
   readonly stripeAccounts: readonly string[];
-  readonly secret: Omit<WebhookSecretRow, 'isCurrent'>;
+  readonly secret: Omit<WebhookSecretRow, 'isCurrent' | 'signed'>;
 }
 
 /** Returns the encryption context of a stored body, which binds it to its delivery. */

@@ -17,6 +17,8 @@ export interface WebhookSecretRow {
   readonly environment: Environment;
   readonly ciphertext: Uint8Array;
   readonly encryptionKeyId: string;
+  /** True if it has a signing secret beside the token. */
+  readonly signed: true | null;
   /** Whether it is the latest one, which does not expire. */
   readonly isCurrent: boolean;
 }
@@ -32,7 +34,7 @@ export async function findActiveWebhookSecrets(
   at: number,
 ): Promise<readonly WebhookSecretRow[] | null> {
   const rows = await sql<{ appId: string } & { [K in keyof WebhookSecretRow]: WebhookSecretRow[K] | null }>`
-    select a.id as app_id, s.id, s.environment, s.ciphertext, s.encryption_key_id, s.expires_at is null as is_current
+    select a.id as app_id, s.id, s.environment, s.ciphertext, s.encryption_key_id, s.signed, s.expires_at is null as is_current
       from apps a
       left join webhook_secrets s on s.app_id = a.id and s.provider = ${provider}
                                  and s.live_slot is not null
@@ -55,6 +57,8 @@ export interface NewWebhookSecret {
   readonly at: number;
   /** When earlier secrets of this app and provider expire, unless they expire earlier. */
   readonly previousEndsAt: number;
+  /** The current secret that this one was made from, null for none: if another one is current by now, nothing is stored. */
+  readonly basedOn?: SecretId | null;
   /** The configured keys. An earlier secret that none of them decrypts is useless and expires at once. */
   readonly keyIds: readonly string[];
 }
@@ -64,18 +68,37 @@ export const MAX_LIVE_SECRETS = 3;
 
 /**
  * Inserts a secret as the current one. The newest earlier ones stay valid until `previousEndsAt`; those beyond
- * `MAX_LIVE_SECRETS` expire at once. Returns when the previous one expires, or null if there is none.
+ * `MAX_LIVE_SECRETS` expire at once. Returns when the previous one expires, or null if there is none; `changed` if `basedOn` is
+ * not current any more.
  */
-export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Promise<number | null> {
-  const { appId, provider, environment, signed, ciphertext, encryptionKeyId, at, previousEndsAt, keyIds } =
-    secret;
+export async function putWebhookSecret(
+  sql: Sql,
+  secret: NewWebhookSecret,
+): Promise<number | null | 'changed'> {
+  const {
+    appId,
+    provider,
+    environment,
+    signed,
+    ciphertext,
+    encryptionKeyId,
+    at,
+    previousEndsAt,
+    keyIds,
+    basedOn,
+  } = secret;
   const id = newId('secret');
+  const isBase =
+    basedOn === undefined
+      ? sql.fragment`true`
+      : sql.fragment`(select c.id from webhook_secrets c where c.app_id = ${appId} and c.provider = ${provider} and c.expires_at is null)
+                     is not distinct from ${basedOn}::text`;
   // The insert reads the result of the update, so it runs after it, when the previous secret is no longer current and the
   // slots of ended ones are free. Two calls at once conflict on the current one or on a slot, so the second runs again and
   // finds the secret of the first.
   const row = await retryAfterConflict(
     ['webhook_secrets_one_current', 'webhook_secrets_live_slot'],
-    () => sql.one<{ hadPrevious: boolean }>`
+    () => sql.one<{ hadPrevious: boolean; isStored: boolean }>`
       with kept as (
         select id, live_slot from webhook_secrets
          where app_id = ${appId} and provider = ${provider} and live_slot is not null
@@ -89,7 +112,7 @@ export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Prom
                                  else least(s.expires_at, ${instant(at)}::timestamptz) end,
                live_slot = case when exists (select from kept where kept.id = s.id) then s.live_slot end
          where s.app_id = ${appId} and s.provider = ${provider} and s.live_slot is not null
-           and not exists (select from webhook_secrets where id = ${id})
+           and not exists (select from webhook_secrets where id = ${id}) and ${isBase}
         returning s.id
       ), added as (
         insert into webhook_secrets (id, app_id, provider, environment, signed, ciphertext, encryption_key_id, live_slot)
@@ -97,12 +120,15 @@ export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Prom
                ${encryptionKeyId}::text,
                (select min(slot) from generate_series(1, ${MAX_LIVE_SECRETS}::int) slot
                  where slot not in (select live_slot from kept))
-          from (select count(*) from ended) n where ${acting(sql)}
+          from (select count(*) from ended) n where ${acting(sql)} and ${isBase}
         on conflict (id) do nothing
+        returning id
       )
       select exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id})
-             as had_previous`,
+             as had_previous,
+             exists (select from added) or exists (select from webhook_secrets where id = ${id}) as is_stored`,
   );
+  if (!row.isStored) return 'changed';
   return row.hadPrevious ? previousEndsAt : null;
 }
 

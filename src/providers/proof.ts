@@ -2,14 +2,16 @@ import type { Provider, SignedRequest } from './provider.ts';
 import { splitSignedToken } from './shared/signed-token.ts';
 import { TOKEN_HEADER } from './shared/static-token.ts';
 
-/** What proves a stored webhook: its signature headers, or the keyed hash of its static token, never the token itself, or both. */
+/**
+ * What proves a stored webhook: its signature headers, or the keyed hash of its static token, never the token itself. A token with a
+ * signature beside it has the hash of both secrets, and the signature's headers.
+ */
 export type WebhookProof =
   | { readonly kind: 'headers'; readonly headers: Readonly<Record<string, string>> }
-  | { readonly kind: 'token_hash'; readonly hash: string }
   | {
-      readonly kind: 'signed_token';
+      readonly kind: 'token_hash';
       readonly hash: string;
-      readonly headers: Readonly<Record<string, string>>;
+      readonly headers?: Readonly<Record<string, string>>;
     };
 
 /** Proves that the operator made a body from the provider's export: a keyed hash over the app, the provider and the body. */
@@ -49,11 +51,11 @@ export function proofOf(
 ): WebhookProof {
   const headers = pickHeaders(request, provider.proofHeaders);
   if (provider.scheme !== 'static_token') return { kind: 'headers', headers };
-  const hash = hasher.tokenHash(Object.values(headers).join('\n'));
   if (provider.bodySignature === undefined || splitSignedToken(secret).signingSecret === null) {
-    return { kind: 'token_hash', hash };
+    return { kind: 'token_hash', hash: hasher.tokenHash(Object.values(headers).join('\n')) };
   }
-  return { kind: 'signed_token', hash, headers: pickHeaders(request, provider.bodySignature.headers) };
+  const signature = pickHeaders(request, provider.bodySignature.headers);
+  return { kind: 'token_hash', hash: hasher.tokenHash(secret), headers: signature };
 }
 
 /** The body that the proof of a reconciliation covers, and whose it is. */
@@ -90,17 +92,14 @@ export async function checkProof(
   hasher: TokenHasher,
 ): Promise<boolean> {
   switch (proof.kind) {
-    case 'token_hash':
-      return hasher.matchesTokenHash(secret, proof.hash);
+    case 'token_hash': {
+      if (!hasher.matchesTokenHash(secret, proof.hash)) return false;
+      const { token, signingSecret } = splitSignedToken(secret);
+      if (provider.bodySignature === undefined || signingSecret === null) return true;
+      const headers = { ...proof.headers, [TOKEN_HEADER]: token };
+      return await provider.verify({ ...request, headers }, secret);
+    }
     case 'headers':
       return await provider.verify({ ...request, headers: proof.headers }, secret);
-    case 'signed_token': {
-      const { token } = splitSignedToken(secret);
-      if (!hasher.matchesTokenHash(token, proof.hash)) return false;
-      return await provider.verify(
-        { ...request, headers: { ...proof.headers, [TOKEN_HEADER]: token } },
-        secret,
-      );
-    }
   }
 }

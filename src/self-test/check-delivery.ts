@@ -47,11 +47,12 @@ export async function checkAccepted(
     test.add(failed(step, detail, fixFor(test, sentDirectly)));
     return null;
   }
+  const { proofHeaders, bodySignature } = providers[test.provider];
   test.add(
     failed(
       step,
       `${detail} Sent directly to the service, it is accepted.`,
-      `Have the operator configure the proxy in front of the service to pass ${providers[test.provider].proofHeaders.join(', ')} and the body through unchanged, and to respond within 5 s.`,
+      `Have the operator configure the proxy in front of the service to pass ${[...proofHeaders, ...(bodySignature?.headers ?? [])].join(', ')} and the body through unchanged, and to respond within 5 s.`,
     ),
   );
   return { baseUrl: ownUrl, purchase: second, sent: sentDirectly };

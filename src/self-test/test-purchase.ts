@@ -1,5 +1,6 @@
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { providers } from '../providers/index.ts';
+import { joinSignedToken, splitSignedToken } from '../providers/shared/signed-token.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { bodyOf } from '../providers/shared/sample.ts';
 
@@ -51,7 +52,11 @@ export function tamperedRequest(
   at: number,
 ): { readonly body: Buffer; readonly headers: Readonly<Record<string, string>> } {
   const { scheme, sample } = providers[provider];
-  if (scheme === 'static_token') return { body, headers: sample.sign(body, withOtherEnd(secret), at) };
+  if (scheme === 'static_token') {
+    const { token, signingSecret } = splitSignedToken(secret);
+    const other = joinSignedToken({ token: withOtherEnd(token), signingSecret });
+    return { body, headers: sample.sign(body, other, at) };
+  }
   const tampered = Buffer.from(body.toString().replace(userId, withOtherEnd(userId)));
   return { body: tampered, headers: sample.sign(body, secret, at) };
 }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { createBodyBudget } from '../../src/http/body-budget.ts';
-import { MINUTE_MS } from '../../src/domain/time.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { HashThread } from '../../src/providers/hashing.ts';
 import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
 import type { ProviderName } from '../../src/providers/index.ts';
@@ -264,11 +264,23 @@ describe('a RevenueCat webhook under a signing secret', () => {
       { ...signed, authorization: `${token}x` },
       sign(`${token}\nanother_signing_secret_5c2`, now),
       { ...signed, [HEADER]: signature.replace('v1=', 'v0=') },
-      sign(both, now - 301_000),
+      sign(both, now - 3 * HOUR_MS - 1_000),
     ];
     for (const headers of refused) expect((await post('revenuecat', headers)).status).toBe(401);
     expect((await post('revenuecat', signed, '{"no": "other"}')).status).toBe(401);
-    expect(await reasonsOfRefusals()).toContainEqual(refusedFor('301 s before').reasons[0]);
+    expect(await reasonsOfRefusals()).toContainEqual(refusedFor('10801 s before').reasons[0]);
+  });
+
+  test.each([
+    ['no signature', undefined, 'the signature is missing: no header x-revenuecat-webhook-signature'],
+    ['another one', `v1=${'0'.repeat(64)}`, 'not made with the signing secret'],
+  ])('the reason of a refusal with the right token and %s says so', async (_, v1, reason) => {
+    const now = Math.floor(Date.now() / 1000) * 1000;
+    api.clock.now = now;
+    const { token } = await setUpSigned();
+    const signature: Record<string, string> = v1 === undefined ? {} : { [HEADER]: `t=${now / 1000},${v1}` };
+    expect((await post('revenuecat', { authorization: token, ...signature })).status).toBe(401);
+    expect(await reasonsOfRefusals()).toEqual([expect.stringContaining(reason)]);
   });
 
   // @promise revenuecat-signature
@@ -292,7 +304,7 @@ describe('a RevenueCat webhook under a signing secret', () => {
     expect((await post('revenuecat', sign(both, now))).status).toBe(200);
     const { proof } = await api.sql.one<{ proof: WebhookProof }>`
       select proof from deliveries where app_id = ${app.appId} and signature_valid`;
-    expect(proof).toMatchObject({ kind: 'signed_token', headers: { [HEADER]: expect.any(String) } });
+    expect(proof).toMatchObject({ kind: 'token_hash', headers: { [HEADER]: expect.any(String) } });
     expect(JSON.stringify(proof)).not.toContain(token);
     const box = createSecretBox([TEST_KEY]);
     const check = async (body: string, secret: string) =>
@@ -331,10 +343,32 @@ describe('a RevenueCat webhook under a signing secret', () => {
     expect((await post('revenuecat', { authorization: rotated.body.secret ?? '' })).status).toBe(200);
   });
 
+  test('of two calls at once, neither loses what the other has set', async () => {
+    await put({});
+    const calls = await Promise.all([put({}), put({ signingSecret: SIGNING_SECRET }), put({})]);
+    expect(calls.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const last = await put({});
+    expect(last.body).toMatchObject({ signed: true });
+    const tokens = calls.flatMap(({ body }) => body.secret ?? []);
+    expect(tokens).toHaveLength(2);
+  });
+
+  test('what cannot be decrypted cannot stay: both secrets must be sent', async () => {
+    await setUpSigned();
+    await api.sql`update webhook_secrets set ciphertext = '\\x00' where app_id = ${app.appId} and expires_at is null`;
+    const rotated = await put({});
+    expect(rotated).toMatchObject({ status: 400, body: { errors: [{ path: 'signingSecret' }] } });
+    const kept = await put({ signingSecret: SIGNING_SECRET });
+    expect(kept).toMatchObject({ status: 400, body: { errors: [{ path: 'secret' }] } });
+    expect((await put({ secret: 'a'.repeat(20) + 'bcdefgh12', signingSecret: SIGNING_SECRET })).status).toBe(
+      200,
+    );
+  });
+
   test('a weak signing secret is refused, and one for a provider that has none', async () => {
     const other = await api.call('PUT', `/apps/${app.appId}/webhooks/adapty/secret`, {
       key: app.key,
-      body: { signingSecret: SIGNING_SECRET },
+      body: { signingSecret: null },
     });
     for (const { status, body } of [await put({ signingSecret: 'short' }), other]) {
       expect(status).toBe(400);

@@ -131,6 +131,37 @@ test('a signal for an export has more time than other calls, so that a busy serv
   expect(start).toBeLessThan(5_000);
 });
 
+test('the ids of workflows do not change', async () => {
+  const { starter, starts } = recordingStarter();
+  const [id, request] = [newId('delivery'), newRequest()];
+  await starter.processDelivery({ ...newDelivery(), deliveryId: id }, 1_000);
+  await starter.settlePayout(request, 1_000);
+  const bindingId = newId('binding');
+  starter.healBinding(bindingId, APP);
+  const reprocessRunId = newId('reprocessRun');
+  starter.startReprocess({ id: reprocessRunId, appId: APP, isCancelled: false });
+  const erasureId = newId('erasure');
+  starter.startInBackground('erase', { erasureId }, APP);
+  starter.startInBackground('convert', undefined);
+  starter.startInBackground('sweep', undefined);
+  const messageId = newId('webhookMessage');
+  await starter.runWebhook({ messageId, appId: APP, due: 'later' });
+  const commission = dueIn(60 * MINUTE_MS);
+  starter.startHolds([commission]);
+  await starter.drain();
+  expect(Object.fromEntries(starts.map(({ name, workflowId }) => [name, workflowId]))).toEqual({
+    delivery: `delivery:${id}`,
+    payout: `payout:${request.affiliateId}`,
+    heal: `heal:${bindingId}`,
+    reprocess: `reprocess:${reprocessRunId}`,
+    erase: `erase:${erasureId}`,
+    convert: 'convert:q',
+    sweep: 'sweep-now:q',
+    webhook: `webhook:${messageId}`,
+    hold: `hold:${commission.commissionId}`,
+  });
+});
+
 // @promise separate-task-queues
 test('deliveries and payouts start on the task queue of awaited work, and everything else on the background queue', async () => {
   const { starter, starts } = recordingStarter();

@@ -2724,7 +2724,7 @@ export interface components {
              * @example whsec_Zm9yIGRvY3VtZW50YXRpb24gb25seSA3
              */
             secret?: string;
-            /** @description The signing secret of RevenueCat's webhooks. From then on a webhook needs the token and a signature. Without `secret`, the token stays. If absent, the signing secret stays. Null to need the token only. */
+            /** @description The signing secret of RevenueCat's webhooks. As soon as no previous secret is valid, a webhook needs the token and a signature. Without `secret`, the token stays. If absent, the signing secret stays. Null to need the token only. */
             signingSecret?: string | null;
             /**
              * @description The provider's environment. Nothing from `sandbox` earns a commission.
@@ -4183,7 +4183,7 @@ export interface components {
                 /** @description The provider's environment. Nothing from `sandbox` earns a commission. Null if it has no secret. */
                 environment: ("production" | "sandbox") | null;
                 /**
-                 * @description Present if its webhooks need a signature of the body beside the token.
+                 * @description Present if webhooks under the current secret need a signature of the body beside the token.
                  * @constant
                  */
                 signed?: true;
@@ -4233,7 +4233,7 @@ export interface components {
              */
             setupHint: string;
             /**
-             * @description Present if its webhooks need a signature of the body beside the token.
+             * @description Present if webhooks under the current secret need a signature of the body beside the token.
              * @constant
              */
             signed?: true;
@@ -4262,7 +4262,7 @@ export interface components {
                 /** @description The provider's environment. Nothing from `sandbox` earns a commission. Null if it has no secret. */
                 environment: ("production" | "sandbox") | null;
                 /**
-                 * @description Present if its webhooks need a signature of the body beside the token.
+                 * @description Present if webhooks under the current secret need a signature of the body beside the token.
                  * @constant
                  */
                 signed?: true;

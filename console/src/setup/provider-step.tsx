@@ -136,7 +136,7 @@ function SigningSecret({ appId, provider }: { readonly appId: string; readonly p
       await read(
         api.PUT('/apps/{appId}/webhooks/{provider}/secret', {
           params: { path: { appId, provider: name } },
-          body: { signingSecret: given },
+          body: { signingSecret: given, graceSeconds: 0 },
         }),
       ),
     KEYS.setup(appId),
@@ -153,8 +153,8 @@ function SigningSecret({ appId, provider }: { readonly appId: string; readonly p
           label={`Signing secret of ${title}`}
           description={
             signed
-              ? 'Webhooks need the token and a signature. The signing secret is stored encrypted, and never shown again.'
-              : `Optional. If ${title} signs your webhooks, paste its signing secret: from tomorrow on a stolen token alone is refused.`
+              ? 'Webhooks need the token and a signature. Send a test event: the line above says whether it was accepted. RevenueCat repeats what was refused.'
+              : `Optional. If ${title} signs your webhooks, paste its signing secret: from then on a stolen token alone is refused. Send a test event right after: the line above says whether it was accepted.`
           }
           autoComplete="off"
           required

@@ -7,8 +7,9 @@ import {
   putWebhookSecret,
   secretContext,
 } from '../../db/webhook-secrets.ts';
-import type { WebhookState } from '../../db/webhook-secrets.ts';
-import type { Environment } from '../../domain/events.ts';
+import type { WebhookSecretRow, WebhookState } from '../../db/webhook-secrets.ts';
+import { SecretUnreadable } from '../../config/secret-box.ts';
+import { DatabaseUnavailable } from '../../db/errors.ts';
 import type { AppId } from '../../domain/ids.ts';
 import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import { webhookUrl } from '../../domain/webhook-url.ts';
@@ -44,7 +45,7 @@ const secret = z
 
 const signed = z
   .literal(true)
-  .describe('Present if its webhooks need a signature of the body beside the token.');
+  .describe('Present if webhooks under the current secret need a signature of the body beside the token.');
 
 const secretInput = z
   .strictObject({
@@ -52,7 +53,7 @@ const secretInput = z
     signingSecret: orNull(
       secret.meta({
         description:
-          "The signing secret of RevenueCat's webhooks. From then on a webhook needs the token and a signature. Without `secret`, the token stays. If absent, the signing secret stays.",
+          "The signing secret of RevenueCat's webhooks. As soon as no previous secret is valid, a webhook needs the token and a signature. Without `secret`, the token stays. If absent, the signing secret stays.",
         examples: ['rc_signing_only_for_documentation_4f1'],
       }),
       'Null to need the token only.',
@@ -142,21 +143,40 @@ interface ChosenSecret {
   readonly shown: { readonly secret?: string; readonly signed?: true };
 }
 
-/** Returns what a given secret, or a generated one, is stored as. `current` is what is stored until now. */
-function chooseSecret(name: ProviderName, given: GivenSecret, current: SignedToken | null): ChosenSecret {
+/** What is stored until now of a provider that may sign its webhooks. */
+interface CurrentSecret {
+  readonly row: WebhookSecretRow;
+  /** Null if it can't be decrypted. */
+  readonly texts: SignedToken | null;
+}
+
+/** Returns what a given secret, or a generated one, is stored as. What the call does not name stays as it is. */
+function chooseSecret(name: ProviderName, given: GivenSecret, current: CurrentSecret | null): ChosenSecret {
   const { title, scheme, bodySignature, secretProblem } = providers[name];
-  if (given.signingSecret != null && bodySignature === undefined) {
+  if (given.signingSecret !== undefined && bodySignature === undefined) {
     throw invalidField('signingSecret', `${title} has no second secret. Send \`secret\` only.`);
   }
   if (given.secret === undefined && scheme !== 'static_token') {
     throw invalidField('secret', `Required for ${title}, which generates the secret. Copy it from there.`);
   }
-  const kept = given.signingSecret === undefined ? undefined : current?.token;
-  const token = given.secret ?? kept ?? randomBytes(32).toString('base64url');
+  const keepsToken = given.secret === undefined && given.signingSecret !== undefined && current !== null;
+  const keepsSignature = given.signingSecret === undefined && current?.row.signed === true;
+  if (keepsToken && current.texts === null) {
+    throw invalidField('secret', 'The stored token cannot be decrypted, so it cannot stay. Send it again.');
+  }
+  if (keepsSignature && current.texts === null) {
+    throw invalidField(
+      'signingSecret',
+      'The stored one cannot be decrypted, so it cannot stay. Send it again, or null.',
+    );
+  }
+  const token =
+    given.secret ?? (keepsToken ? current.texts?.token : null) ?? randomBytes(32).toString('base64url');
   const problem = given.secret === undefined ? null : secretProblem(token);
   if (problem !== null) throw invalidField('secret', problem);
-  const signingSecret =
-    given.signingSecret === undefined ? (current?.signingSecret ?? null) : given.signingSecret;
+  const signingSecret = keepsSignature
+    ? (current.texts?.signingSecret ?? null)
+    : (given.signingSecret ?? null);
   const signingProblem =
     given.signingSecret == null ? null : (bodySignature?.secretProblem(given.signingSecret) ?? null);
   if (signingProblem !== null) throw invalidField('signingSecret', signingProblem);
@@ -164,29 +184,34 @@ function chooseSecret(name: ProviderName, given: GivenSecret, current: SignedTok
     stored: joinSignedToken({ token, signingSecret }),
     signed: signingSecret === null ? null : true,
     shown: {
-      ...(given.secret === undefined && kept === undefined ? { secret: token } : {}),
+      ...(given.secret === undefined && !keepsToken ? { secret: token } : {}),
       ...(signingSecret === null ? {} : { signed: true }),
     },
   };
 }
 
-type CurrentSecret = SignedToken & { readonly environment: Environment };
-
-/** Returns the current secret of a provider that may sign. Null without one, or if its key is missing: its token can't be kept. */
-async function readSignedToken(
+/** Returns the current secret of a provider that may sign. Null without one. */
+async function readCurrentSecret(
   { sql, secretBox }: Pick<HttpDeps, 'sql' | 'secretBox'>,
   appId: AppId,
   name: ProviderName,
   at: number,
 ): Promise<CurrentSecret | null> {
-  if (providers[name].bodySignature === undefined) return null;
   const secrets = (await findActiveWebhookSecrets(sql, appId, name, at)) ?? [];
-  const current = secrets.find(({ isCurrent }) => isCurrent);
-  if (current === undefined || !secretBox.keyIds.includes(current.encryptionKeyId)) return null;
-  const { ciphertext, encryptionKeyId, environment } = current;
-  const text = secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, secretContext(appId, name));
-  return { ...splitSignedToken(text), environment };
+  const row = secrets.find(({ isCurrent }) => isCurrent);
+  if (row === undefined) return null;
+  try {
+    const context = secretContext(appId, name);
+    const text = secretBox.decrypt(Buffer.from(row.ciphertext), row.encryptionKeyId, context);
+    return { row, texts: splitSignedToken(text) };
+  } catch (error) {
+    if (error instanceof SecretUnreadable) return { row, texts: null };
+    throw error;
+  }
 }
+
+/** How often a secret is chosen again because another call has set one meanwhile. */
+const CHOICES = 5;
 
 export const webhookSettingsRoutes = [
   route({
@@ -225,28 +250,32 @@ export const webhookSettingsRoutes = [
       if (environmentFrom === 'secret' && body.environment === undefined) {
         throw invalidField('environment', `Required for ${title}, whose webhooks do not state it.`);
       }
-      const current = await readSignedToken(deps, app.id, name, now);
-      const { stored, signed: signs, shown } = chooseSecret(name, body, current);
-      const previousSecretExpiresAt = await putWebhookSecret(deps.sql, {
-        appId: app.id,
-        provider: name,
-        environment:
-          body.environment ??
-          (body.signingSecret === undefined ? undefined : current?.environment) ??
-          'production',
-        signed: signs,
-        ...deps.secretBox.encrypt(stored, secretContext(app.id, name)),
-        keyIds: deps.secretBox.keyIds,
-        at: now,
-        previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
-      });
-      return {
-        provider: name,
-        url: webhookUrl(deps.publicUrl, name, app.id),
-        ...shown,
-        setupHint: providers[name].setupHint,
-        previousSecretExpiresAt,
-      };
+      const maySign = providers[name].bodySignature !== undefined;
+      for (let choice = 1; choice <= CHOICES; choice += 1) {
+        const current = maySign ? await readCurrentSecret(deps, app.id, name, now) : null;
+        const { stored, signed: signs, shown } = chooseSecret(name, body, current);
+        const kept = body.signingSecret === undefined ? undefined : current?.row.environment;
+        const previousSecretExpiresAt = await putWebhookSecret(deps.sql, {
+          appId: app.id,
+          provider: name,
+          environment: body.environment ?? kept ?? 'production',
+          signed: signs,
+          ...deps.secretBox.encrypt(stored, secretContext(app.id, name)),
+          keyIds: deps.secretBox.keyIds,
+          ...(maySign ? { basedOn: current?.row.id ?? null } : {}),
+          at: now,
+          previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
+        });
+        if (previousSecretExpiresAt === 'changed') continue;
+        return {
+          provider: name,
+          url: webhookUrl(deps.publicUrl, name, app.id),
+          ...shown,
+          setupHint: providers[name].setupHint,
+          previousSecretExpiresAt,
+        };
+      }
+      throw new DatabaseUnavailable(`the webhook secret changed ${CHOICES} times during the call`);
     },
   }),
 ];
