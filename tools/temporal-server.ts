@@ -46,8 +46,11 @@ export async function buildTemporalServer(say: Say): Promise<void> {
   }
 }
 
-/** Returns a free port. The server stores its ports in columns that end at 32,767. */
-async function lowPort(): Promise<number> {
+/**
+ * Returns a free port that no outgoing connection takes before a server listens on it. The Temporal server stores its ports in
+ * columns that end at 32,767.
+ */
+export async function lowPort(): Promise<number> {
   return await tryListen(randomInt(10_000, 32_000)).catch(lowPort);
 }
 

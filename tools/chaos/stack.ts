@@ -7,10 +7,9 @@ import { findTemporalProgram } from '../../temporal/local-server/program.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import { tryListen } from '../../src/embedded/processes.ts';
 import { createDatabase } from '../../test/support/postgres-admin.ts';
 import { environmentOf } from '../compose.ts';
-import { buildTemporalServer, runScript, startTemporalServer } from '../temporal-server.ts';
+import { buildTemporalServer, runScript, startTemporalServer, lowPort } from '../temporal-server.ts';
 import type { TemporalServer } from '../temporal-server.ts';
 import { WITHOUT_LIMITS } from '../without-limits.ts';
 import { mountDisk } from './disk.ts';
@@ -147,7 +146,7 @@ export async function startStack(options: {
     for (let n = 0; n < options.processes; n += 1) {
       const logFile = path.join(folder, `service-${n}.log`);
       processes.push(
-        new ServiceProcess({ api: await tryListen(0), metrics: await tryListen(0) }, logFile, {
+        new ServiceProcess({ api: await lowPort(), metrics: await lowPort() }, logFile, {
           ...environment,
           ...options.environments?.[n],
         }),
