@@ -8,7 +8,7 @@ import { pseudonymize } from '../src/db/erased-identifiers.ts';
 import { findLinkedPayments, loadCommonPayment, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
-import { secretContext } from '../src/db/webhook-secrets.ts';
+import { openWebhookSecret } from '../src/db/webhook-secrets.ts';
 import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
 import type { DeliveryId, PaymentId } from '../src/domain/ids.ts';
 import { isProviderName, providers } from '../src/providers/index.ts';
@@ -88,11 +88,7 @@ export class DeliveryContext {
     if (proof.kind === 'reconciliation') {
       return checkReconciliation(proof, { appId, provider, bodySha256: await sha256(body) }, secretBox);
     }
-    const opened = secretBox.decrypt(
-      Buffer.from(secret.ciphertext),
-      secret.encryptionKeyId,
-      secretContext(appId, provider),
-    );
+    const opened = openWebhookSecret(secretBox, { appId, provider }, secret);
     const request = { body: Buffer.from(body), receivedAt };
     return await checkProof(await this.provider(), proof, request, opened, secretBox);
   }

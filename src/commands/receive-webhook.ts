@@ -4,7 +4,7 @@ import type { AcceptedDelivery, StoredDelivery } from '../db/deliveries.ts';
 import { identifierHasher } from '../db/erased-identifiers.ts';
 import { newId } from '../db/new-id.ts';
 import { DatabaseUnavailable } from '../db/errors.ts';
-import { findActiveWebhookSecrets, secretContext } from '../db/webhook-secrets.ts';
+import { findActiveWebhookSecrets, openWebhookSecret } from '../db/webhook-secrets.ts';
 import type { WebhookSecretRow } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
 import { identifyingTexts, isLargeBody } from '../domain/erasure.ts';
@@ -179,13 +179,7 @@ function opener(
 ): (secret: WebhookSecretRow) => string {
   const opened = new Map<SecretId, string>();
   return (secret) => {
-    const text =
-      opened.get(secret.id) ??
-      secretBox.decrypt(
-        Buffer.from(secret.ciphertext),
-        secret.encryptionKeyId,
-        secretContext(appId, provider),
-      );
+    const text = opened.get(secret.id) ?? openWebhookSecret(secretBox, { appId, provider }, secret);
     opened.set(secret.id, text);
     return text;
   };

@@ -1,3 +1,4 @@
+import type { SecretBox } from '../config/secret-box.ts';
 import type { Environment } from '../domain/events.ts';
 import type { AppId, SecretId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
@@ -10,6 +11,19 @@ import type { Sql } from './sql.ts';
 /** Returns the encryption context of a secret, which binds the ciphertext to its app and provider. */
 export function secretContext(appId: AppId, provider: string): string {
   return `${appId}:${provider}`;
+}
+
+/** Decrypts a secret of an app and provider. Throws `SecretUnreadable`. */
+export function openWebhookSecret(
+  secretBox: SecretBox,
+  owner: { readonly appId: AppId; readonly provider: string },
+  { ciphertext, encryptionKeyId }: Pick<WebhookSecretRow, 'ciphertext' | 'encryptionKeyId'>,
+): string {
+  return secretBox.decrypt(
+    Buffer.from(ciphertext),
+    encryptionKeyId,
+    secretContext(owner.appId, owner.provider),
+  );
 }
 
 export interface WebhookSecretRow {

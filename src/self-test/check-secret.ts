@@ -1,6 +1,6 @@
 import { SecretUnreadable } from '../config/secret-box.ts';
 import type { WebhookSecretRow } from '../db/webhook-secrets.ts';
-import { secretContext } from '../db/webhook-secrets.ts';
+import { openWebhookSecret } from '../db/webhook-secrets.ts';
 import { providers } from '../providers/index.ts';
 import type { ProviderTest } from './provider-test.ts';
 import { failed, passed } from './steps.ts';
@@ -11,11 +11,7 @@ export function checkSecret(test: ProviderTest, [newest]: readonly WebhookSecret
   const { session, provider } = test;
   let secret: string;
   try {
-    secret = session.deps.secretBox.decrypt(
-      Buffer.from(newest.ciphertext),
-      newest.encryptionKeyId,
-      secretContext(session.appId, provider),
-    );
+    secret = openWebhookSecret(session.deps.secretBox, { appId: session.appId, provider }, newest);
   } catch (error) {
     if (!(error instanceof SecretUnreadable)) throw error;
     test.add(

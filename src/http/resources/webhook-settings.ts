@@ -4,6 +4,7 @@ import {
   findActiveWebhookSecrets,
   listWebhookStates,
   MAX_LIVE_SECRETS,
+  openWebhookSecret,
   putWebhookSecret,
   secretContext,
 } from '../../db/webhook-secrets.ts';
@@ -201,9 +202,7 @@ async function readCurrentSecret(
   const row = secrets.find(({ isCurrent }) => isCurrent);
   if (row === undefined) return null;
   try {
-    const context = secretContext(appId, name);
-    const text = secretBox.decrypt(Buffer.from(row.ciphertext), row.encryptionKeyId, context);
-    return { row, texts: splitSignedToken(text) };
+    return { row, texts: splitSignedToken(openWebhookSecret(secretBox, { appId, provider: name }, row)) };
   } catch (error) {
     if (error instanceof SecretUnreadable) return { row, texts: null };
     throw error;
