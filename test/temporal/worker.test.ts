@@ -17,11 +17,43 @@ import { BACKGROUND_CONCURRENCY, createWorkers } from '../../temporal/worker.ts'
 import { eventually } from '../support/eventually.ts';
 import { temporalAddress } from '../support/service.ts';
 
-// @promise bounded-shutdown
-test('workers that are shut down end soon after their grace time, also when an activity never ends', async () => {
+const bundle = await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8');
+
+/** Starts workers of a task queue of their own. */
+async function startWorkers(activities: object, code = bundle) {
   installSdkRuntime(pino({ level: 'silent' }));
   const connection = await NativeConnection.connect({ address: temporalAddress() });
   const taskQueue = `test-${randomBytes(6).toString('hex')}`;
+  const workers = await createWorkers({
+    connection,
+    namespace: 'default',
+    taskQueue,
+    workflowBundle: { code },
+    activities: activities as Activities,
+    shutdownGraceMs: 100,
+  });
+  const end = workers.run();
+  const client = new Client({ connection });
+  return {
+    client,
+    /** Starts a workflow of the background. */
+    start: async (workflow: string, args: readonly unknown[]) =>
+      await client.workflow.start(workflow, {
+        workflowId: `${workflow}:${taskQueue}`,
+        taskQueue: backgroundQueue(taskQueue),
+        args: [...args],
+      }),
+    /** Resolves when the workers have ended. */
+    shutdown: async () => {
+      workers.shutdown();
+      await end;
+    },
+    close: async () => await connection.close(),
+  };
+}
+
+// @promise bounded-shutdown
+test('workers that are shut down end soon after their grace time, also when an activity never ends', async () => {
   let isRunning = (): void => {};
   const running = new Promise<void>((resolve) => {
     isRunning = resolve;
@@ -30,58 +62,31 @@ test('workers that are shut down end soon after their grace time, also when an a
     isRunning();
     return await new Promise<never>(() => {});
   };
-  const workers = await createWorkers({
-    connection,
-    namespace: 'default',
-    taskQueue,
-    workflowBundle: { code: await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8') },
-    activities: { matureCommission } as unknown as Activities,
-    shutdownGraceMs: 100,
-  });
-  const end = workers.run();
-  const handle = await new Client({ connection }).workflow.start('hold', {
-    workflowId: `hold:${taskQueue}`,
-    taskQueue: backgroundQueue(taskQueue),
-    args: [{ commissionId: newId('commission') }],
-  });
+  const workers = await startWorkers({ matureCommission });
+  const handle = await workers.start('hold', [{ commissionId: newId('commission') }]);
   await running;
   const before = Date.now();
-  workers.shutdown();
-  await end;
+  await workers.shutdown();
   expect(Date.now() - before).toBeLessThan(6_000);
   await handle.terminate();
-  await connection.close();
+  await workers.close();
 });
 
 // @promise starved-workflows
 test('a workflow whose code gets no processor time for six seconds goes on, and its process too', async () => {
-  installSdkRuntime(pino({ level: 'silent' }));
-  const connection = await NativeConnection.connect({ address: temporalAddress() });
-  const taskQueue = `test-${randomBytes(6).toString('hex')}`;
-  const bundle = await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8');
   const begin = 'async function hold({ commissionId }) {';
   const blocked = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6_000);';
   expect(bundle.split(begin)).toHaveLength(2);
-  const workers = await createWorkers({
-    connection,
-    namespace: 'default',
-    taskQueue,
-    workflowBundle: { code: bundle.replace(begin, begin + blocked) },
-    activities: { matureCommission: async () => 'matured' } as unknown as Activities,
-    shutdownGraceMs: 100,
-  });
-  const end = workers.run();
-  const handle = await new Client({ connection }).workflow.start('hold', {
-    workflowId: `hold:${taskQueue}`,
-    taskQueue: backgroundQueue(taskQueue),
-    args: [{ commissionId: newId('commission') }],
-  });
+  const workers = await startWorkers(
+    { matureCommission: async () => 'matured' },
+    bundle.replace(begin, begin + blocked),
+  );
+  const handle = await workers.start('hold', [{ commissionId: newId('commission') }]);
   expect(await handle.result()).toBe('matured');
   const { events } = await handle.fetchHistory();
   expect(events?.filter(({ workflowTaskFailedEventAttributes: failed }) => failed != null)).toEqual([]);
-  workers.shutdown();
-  await end;
-  await connection.close();
+  await workers.shutdown();
+  await workers.close();
 });
 
 /** The workflows that nobody waits for. A hold has no activity that takes longer than a statement. */
@@ -108,9 +113,6 @@ const CANCELLED = [
 
 // @promise cancelled-within-seconds
 test('each workflow of the background that is cancelled ends as cancelled within seconds', async () => {
-  installSdkRuntime(pino({ level: 'silent' }));
-  const connection = await NativeConnection.connect({ address: temporalAddress() });
-  const taskQueue = `test-${randomBytes(6).toString('hex')}`;
   const [begun, stopped, cancelledRuns]: [string[], string[], string[]] = [[], [], []];
   const runsUntilCancelled = async (name: string) => {
     if (name === 'reprocessPage' && cancelledRuns.length > 0) return { done: true };
@@ -124,30 +126,15 @@ test('each workflow of the background that is cancelled ends as cancelled within
     ...Object.fromEntries(CANCELLED.map(({ activity }) => [activity, () => runsUntilCancelled(activity)])),
     cancelReprocess: async (id: string) => void cancelledRuns.push(id),
   };
-  const workers = await createWorkers({
-    connection,
-    namespace: 'default',
-    taskQueue,
-    workflowBundle: { code: await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8') },
-    activities: activities as unknown as Activities,
-    shutdownGraceMs: 100,
-  });
-  const end = workers.run();
-  const client = new Client({ connection });
-  const handles = await Promise.all(
-    CANCELLED.map(({ workflow, args }) =>
-      client.workflow.start(workflow, {
-        workflowId: `${workflow}:${taskQueue}`,
-        taskQueue: backgroundQueue(taskQueue),
-        args: [...args],
-      }),
-    ),
-  );
+  const workers = await startWorkers(activities);
+  const handles = await Promise.all(CANCELLED.map(({ workflow, args }) => workers.start(workflow, args)));
   try {
     await eventually('the worker is full', async () => begun.length === BACKGROUND_CONCURRENCY);
     await Promise.all(handles.map((handle) => handle.cancel()));
     const ends = await Promise.all(
-      handles.map((handle) => client.withDeadline(Date.now() + 8_000, () => handle.result()).catch(String)),
+      handles.map((handle) =>
+        workers.client.withDeadline(Date.now() + 8_000, () => handle.result()).catch(String),
+      ),
     );
     expect(ends).toEqual(CANCELLED.map(() => expect.stringContaining('Workflow execution cancelled')));
     expect(stopped.toSorted()).toEqual(begun.toSorted());
@@ -155,8 +142,7 @@ test('each workflow of the background that is cancelled ends as cancelled within
     expect(cancelledRuns).toEqual(['rpr_test']);
   } finally {
     await Promise.all(handles.map((handle) => handle.terminate().catch(() => {})));
-    workers.shutdown();
-    await end;
-    await connection.close();
+    await workers.shutdown();
+    await workers.close();
   }
 });

@@ -38,8 +38,8 @@ const { values } = parseArgs({
 });
 const SETTLE_LIMIT_MS = 180_000;
 const PROGRESS_MS = 5_000;
-/** The first wrong answers are said while the run goes on. */
-const TOLD_PROBLEMS = 20;
+/** How many wrong answers are printed, when they arrive. */
+const PRINTED_PROBLEMS = 20;
 
 const startedAt = Date.now();
 const say = (line: string) =>
@@ -76,7 +76,7 @@ async function main(folder: string): Promise<string[]> {
     say,
   });
   let progress: NodeJS.Timeout | undefined;
-  let toldProblems = 0;
+  let printedProblems = 0;
   let probes: Probes | undefined;
   const endLoad = startBusyProcesses(values.load ? availableParallelism() : 0);
   try {
@@ -85,8 +85,8 @@ async function main(folder: string): Promise<string[]> {
     const epoch = Math.floor(Date.now() / 1_000) * 1_000;
     const load = new Load(stack, tenant, epoch);
     progress = setInterval(() => {
-      for (; toldProblems < Math.min(load.answers.bad.length, TOLD_PROBLEMS); toldProblems += 1) {
-        say(load.answers.bad[toldProblems] ?? '');
+      for (; printedProblems < Math.min(load.answers.bad.length, PRINTED_PROBLEMS); printedProblems += 1) {
+        say(load.answers.bad[printedProblems] ?? '');
       }
       const unavailable = [...load.answers.counts]
         .filter(([name]) => name.endsWith(' 503'))

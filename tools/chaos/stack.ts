@@ -9,7 +9,7 @@ import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { createDatabase } from '../../test/support/postgres-admin.ts';
 import { environmentOf } from '../compose.ts';
-import { buildTemporalServer, runScript, startTemporalServer, lowPort } from '../temporal-server.ts';
+import { buildTemporalServer, lowPort, runScript, startTemporalServer } from '../temporal-server.ts';
 import type { TemporalServer } from '../temporal-server.ts';
 import { WITHOUT_LIMITS } from '../without-limits.ts';
 import { mountDisk } from './disk.ts';

@@ -187,25 +187,32 @@ export class Watch {
     }
   }
 
-  /** Whether a process has accepted nearly all webhooks: all but one that met the start of the fault. */
-  #isServing(process: ServiceProcess, { beats }: Ended): boolean {
+  /** Returns how many webhooks were sent to a process, and how many of them it accepted. */
+  #countBeats(
+    process: ServiceProcess,
+    { beats }: Ended,
+  ): { readonly sent: number; readonly accepted: number } {
     const mine = beats.filter((beat) => beat.process === process);
-    return mine.filter(({ isAccepted }) => !isAccepted).length <= 1 && mine.length > 2;
+    return { sent: mine.length, accepted: mine.filter(({ isAccepted }) => isAccepted).length };
   }
 
-  #unfairShares({ beats }: Ended): string[] {
+  /** Whether a process has accepted nearly all webhooks: all but one that met the start of the fault. */
+  #isServing(process: ServiceProcess, one: Ended): boolean {
+    const { sent, accepted } = this.#countBeats(process, one);
+    return sent - accepted <= 1 && sent > 2;
+  }
+
+  #unfairShares(one: Ended): string[] {
     return this.#processes.flatMap((process) => {
-      const mine = beats.filter((beat) => beat.process === process);
-      const accepted = mine.filter(({ isAccepted }) => isAccepted).length;
-      if (accepted * 2 >= mine.length) return [];
-      return [`${process.base} accepted ${accepted} of ${mine.length} webhooks of another app`];
+      const { sent, accepted } = this.#countBeats(process, one);
+      if (accepted * 2 >= sent) return [];
+      return [`${process.base} accepted ${accepted} of ${sent} webhooks of another app`];
     });
   }
 
-  #notServing({ affected, beats }: Ended): string[] {
+  #notServing(one: Ended): string[] {
     return this.#processes
-      .filter((process) => process !== affected)
-      .filter((process) => !beats.some((beat) => beat.process === process && beat.isAccepted))
+      .filter((process) => process !== one.affected && this.#countBeats(process, one).accepted === 0)
       .map(({ base }) => `${base} accepted no webhook`);
   }
 }
