@@ -4,13 +4,13 @@ import type { AccountId, AffiliateId, AppId, Id, KeyId, SessionId } from '../dom
 import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
 
 /**
  * A condition that names who makes the changes of the statement, for the triggers that write audit rows. It is always true. A
  * statement that changes an audited table has it among the conditions of its rows (docs/audit.md).
  */
-export function acting(sql: Sql) {
+export function acting(sql: Statements) {
   return sql.fragment`acting_as(${sql.actor}::text)`;
 }
 

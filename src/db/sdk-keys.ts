@@ -3,7 +3,7 @@ import type { SdkKeyKind } from '../domain/keys.ts';
 import { acting } from './audit.ts';
 import { keySha256 } from './account-keys.ts';
 import type { KeyMaterial } from './account-keys.ts';
-import { retryAfterConflict } from './conflict-retries.ts';
+import { lockApp } from './app-lock.ts';
 import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -46,9 +46,8 @@ export interface NewSdkKey extends KeyMaterial {
 
 /**
  * Inserts a new SDK key of an app, and returns when the previous one of its kind expires, or null if there was none. All earlier
- * keys of the kind expire at `previousEndsAt`, or earlier if they already would; so a rotation without grace also ends keys in the grace period of
- * an earlier rotation. An app has one current key of each kind: of two concurrent rotations, the later one ends the key of the
- * earlier one. A key whose id exists changes nothing.
+ * keys of the kind expire at `previousEndsAt`, or earlier if they already would; so a rotation without grace also ends keys in
+ * the grace period of an earlier rotation. An app has one current key of each kind: rotations of one app run one after the other.
  */
 export async function rotateSdkKey(
   sql: Sql,
@@ -56,24 +55,22 @@ export async function rotateSdkKey(
   { id, kind, display, sha256 }: NewSdkKey,
   previousEndsAt: number,
 ): Promise<number | null> {
-  // The insert reads the result of the update, so it runs after it, when the previous key is no longer current.
-  await retryAfterConflict(
-    ['sdk_keys_one_current'],
-    () => sql`
-      with ended as (
+  return await sql.transaction(async (tx) => {
+    await lockApp(tx, appId);
+    // It exists if this runs again after a lost answer to the commit.
+    if ((await tx`select from sdk_keys where id = ${id}`).length === 0) {
+      await tx`
         update sdk_keys set expires_at = ${instant(previousEndsAt)}
-         where app_id = ${appId} and kind = ${kind} and id <> ${id} and (expires_at is null or expires_at > ${instant(previousEndsAt)})
-           and not exists (select from sdk_keys where id = ${id})
-        returning id
-      )
-      insert into sdk_keys (id, app_id, kind, key_sha256, display)
-      select ${id}::text, ${appId}::text, ${kind}::text, ${sha256}::bytea, ${display}::text from (select count(*) from ended) n where ${acting(sql)}
-      on conflict (id) do nothing`,
-  );
-  const { endsAt } = await sql.one<{ endsAt: number | null }>`
-    select max(before.expires_at) as ends_at
-      from sdk_keys made
-      join sdk_keys before on before.app_id = made.app_id and before.kind = made.kind and before.id <> made.id and before.created_at <= made.created_at
-     where made.id = ${id}`;
-  return endsAt;
+         where app_id = ${appId} and kind = ${kind} and (expires_at is null or expires_at > ${instant(previousEndsAt)}) and ${acting(tx)}`;
+      await tx`
+        insert into sdk_keys (id, app_id, kind, key_sha256, display, created_at)
+        select ${id}::text, ${appId}::text, ${kind}::text, ${sha256}::bytea, ${display}::text, clock_timestamp() where ${acting(tx)}`;
+    }
+    const { endsAt } = await tx.one<{ endsAt: number | null }>`
+      select max(before.expires_at) as ends_at
+        from sdk_keys made
+        join sdk_keys before on before.app_id = made.app_id and before.kind = made.kind and before.id <> made.id and before.created_at <= made.created_at
+       where made.id = ${id}`;
+    return endsAt;
+  });
 }

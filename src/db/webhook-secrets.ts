@@ -1,12 +1,12 @@
 import type { SecretBox } from '../config/secret-box.ts';
 import type { Environment } from '../domain/events.ts';
 import type { AppId, SecretId } from '../domain/ids.ts';
+import { lockApp } from './app-lock.ts';
 import { acting } from './audit.ts';
 import type { ProcessingStatus } from '../domain/delivery.ts';
 import { newId } from './new-id.ts';
-import { retryAfterConflict } from './conflict-retries.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
 
 /** Returns the encryption context of a secret, which binds the ciphertext to its app and provider. */
 export function secretContext(appId: AppId, provider: string): string {
@@ -59,20 +59,23 @@ export async function findActiveWebhookSecrets(
   return rows.filter((row): row is { appId: string } & WebhookSecretRow => row.id !== null);
 }
 
+/** A secret that is to become the current one. */
 export interface NewWebhookSecret {
-  readonly appId: AppId;
-  readonly provider: string;
   readonly environment: Environment;
   /** True if it has a signing secret beside the token. */
   readonly signed: true | null;
   readonly ciphertext: Buffer;
   readonly encryptionKeyId: string;
+}
+
+/** Where a secret is put, and how long earlier ones stay valid. */
+export interface SecretPlace {
+  readonly appId: AppId;
+  readonly provider: string;
   /** The current time, epoch ms. */
   readonly at: number;
   /** When earlier secrets of this app and provider expire, unless they expire earlier. */
   readonly previousEndsAt: number;
-  /** The current secret that this one was made from, null for none: if another one is current by now, nothing is stored. */
-  readonly basedOn?: SecretId | null;
   /** The configured keys. An earlier secret that none of them decrypts is useless and expires at once. */
   readonly keyIds: readonly string[];
 }
@@ -80,70 +83,75 @@ export interface NewWebhookSecret {
 /** The most secrets of an app and provider that are valid at once, one per slot. Each costs every request one check. */
 export const MAX_LIVE_SECRETS = 3;
 
+/** A secret that has a slot. */
+interface SlotRow extends WebhookSecretRow {
+  readonly liveSlot: number;
+  /** Epoch ms. Null for the current one. */
+  readonly expiresAt: number | null;
+}
+
 /**
- * Inserts a secret as the current one. The newest earlier ones stay valid until `previousEndsAt`; those beyond
- * `MAX_LIVE_SECRETS` expire at once. Returns when the previous one expires, or null if there is none; `changed` if `basedOn` is
- * not current any more.
+ * Stores the secret that `choose` makes from the current one (null for none) as the current one. The newest earlier ones stay
+ * valid until `previousEndsAt`; those beyond `MAX_LIVE_SECRETS` expire at once. Calls for one app run one after the other, so
+ * each chooses from the secret of the call before it. Returns what was chosen, and when the previous secret expires, or null if
+ * there is none. Throws what `choose` throws.
  */
-export async function putWebhookSecret(
-  sql: Sql,
-  secret: NewWebhookSecret,
-): Promise<number | null | 'changed'> {
-  const {
-    appId,
-    provider,
-    environment,
-    signed,
-    ciphertext,
-    encryptionKeyId,
-    at,
-    previousEndsAt,
-    keyIds,
-    basedOn,
-  } = secret;
+export async function putWebhookSecret<Secret extends NewWebhookSecret>(
+  sql: Pick<Sql, 'transaction'>,
+  place: SecretPlace,
+  choose: (current: WebhookSecretRow | null) => Secret,
+): Promise<{ readonly chosen: Secret; readonly previousExpiresAt: number | null }> {
+  const { appId, provider, at, previousEndsAt, keyIds } = place;
   const id = newId('secret');
-  const isBase =
-    basedOn === undefined
-      ? sql.fragment`true`
-      : sql.fragment`(select c.id from webhook_secrets c where c.app_id = ${appId} and c.provider = ${provider} and c.expires_at is null)
-                     is not distinct from ${basedOn}::text`;
-  // The insert reads the result of the update, so it runs after it, when the previous secret is no longer current and the
-  // slots of ended ones are free. Two calls at once conflict on the current one or on a slot, so the second runs again and
-  // finds the secret of the first.
-  const row = await retryAfterConflict(
-    ['webhook_secrets_one_current', 'webhook_secrets_live_slot'],
-    () => sql.one<{ hadPrevious: boolean; isStored: boolean }>`
-      with kept as (
-        select id, live_slot from webhook_secrets
+  /** What an earlier run of the transaction chose. It may have stored it without an answer to the commit. */
+  let chosen: Secret | undefined;
+  return await sql.transaction(async (tx) => {
+    await lockApp(tx, appId);
+    if (chosen === undefined || !(await isStored(tx, id))) {
+      const stored = await tx<SlotRow>`
+        select id, environment, ciphertext, encryption_key_id, signed, expires_at, expires_at is null as is_current, live_slot
+          from webhook_secrets
          where app_id = ${appId} and provider = ${provider} and live_slot is not null
-           and (expires_at is null or expires_at > ${instant(at)}) and encryption_key_id = any(${[...keyIds]}::text[])
-         order by expires_at is null desc, created_at desc, id desc
-         limit ${MAX_LIVE_SECRETS - 1}
-      ), ended as (
-        update webhook_secrets s
-           set expires_at = case when exists (select from kept where kept.id = s.id)
-                                 then least(s.expires_at, ${instant(previousEndsAt)}::timestamptz)
-                                 else least(s.expires_at, ${instant(at)}::timestamptz) end,
-               live_slot = case when exists (select from kept where kept.id = s.id) then s.live_slot end
-         where s.app_id = ${appId} and s.provider = ${provider} and s.live_slot is not null
-           and not exists (select from webhook_secrets where id = ${id}) and ${isBase}
-        returning s.id
-      ), added as (
-        insert into webhook_secrets (id, app_id, provider, environment, signed, ciphertext, encryption_key_id, live_slot)
-        select ${id}::text, ${appId}::text, ${provider}::text, ${environment}::text, ${signed}::boolean, ${ciphertext}::bytea,
-               ${encryptionKeyId}::text,
-               (select min(slot) from generate_series(1, ${MAX_LIVE_SECRETS}::int) slot
-                 where slot not in (select live_slot from kept))
-          from (select count(*) from ended) n where ${acting(sql)} and ${isBase}
-        on conflict (id) do nothing
-        returning id
-      )
-      select exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id})
-             as had_previous,
-             exists (select from added) or exists (select from webhook_secrets where id = ${id}) as is_stored`,
-  );
-  if (!row.isStored) return 'changed';
-  return row.hadPrevious ? previousEndsAt : null;
+         order by expires_at is null desc, created_at desc, id desc`;
+      chosen = choose(stored.find(({ isCurrent }) => isCurrent) ?? null);
+      const kept = stored
+        .filter(
+          ({ expiresAt, encryptionKeyId }) =>
+            (expiresAt ?? Infinity) > at && keyIds.includes(encryptionKeyId),
+        )
+        .slice(0, MAX_LIVE_SECRETS - 1);
+      const slot = SLOTS.find((free) => kept.every(({ liveSlot }) => liveSlot !== free));
+      await endSecrets(tx, place, new Set(kept.map((row) => row.id)));
+      await tx`
+        insert into webhook_secrets (id, app_id, provider, environment, signed, ciphertext, encryption_key_id, live_slot, created_at)
+        select ${id}::text, ${appId}::text, ${provider}::text, ${chosen.environment}::text, ${chosen.signed}::boolean,
+               ${chosen.ciphertext}::bytea, ${chosen.encryptionKeyId}::text, ${slot}::int, clock_timestamp()
+         where ${acting(tx)}`;
+    }
+    const { hadPrevious } = await tx.one<{ hadPrevious: boolean }>`
+      select exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id}) as had_previous`;
+    return { chosen, previousExpiresAt: hadPrevious ? previousEndsAt : null };
+  });
+}
+
+async function isStored(tx: Statements, id: SecretId): Promise<boolean> {
+  return (await tx`select from webhook_secrets where id = ${id}`).length > 0;
+}
+
+const SLOTS = Array.from({ length: MAX_LIVE_SECRETS }, (_, index) => index + 1);
+
+/** Lets the secrets of `kept` expire at `previousEndsAt`, and all others now. */
+async function endSecrets(
+  tx: Statements,
+  { appId, provider, at, previousEndsAt }: SecretPlace,
+  kept: ReadonlySet<SecretId>,
+): Promise<void> {
+  const isKept = tx.fragment`id = any(${[...kept]}::text[])`;
+  await tx`
+    update webhook_secrets
+       set expires_at = least(expires_at, case when ${isKept} then ${instant(previousEndsAt)}::timestamptz else ${instant(at)}::timestamptz end),
+           live_slot = case when ${isKept} then live_slot end
+     where app_id = ${appId} and provider = ${provider} and live_slot is not null and ${acting(tx)}`;
 }
 
 /** The state of a provider's webhooks, for display. */

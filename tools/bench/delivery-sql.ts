@@ -66,16 +66,15 @@ const stripeSecret = `whsec_bench_${randomBytes(8).toString('hex')}`;
 const { id: accountId } = await createAccount(sql, 'Bench');
 const appId = await insertApp(client, accountId);
 const secretId = newId('secret');
-await putWebhookSecret(sql, {
-  signed: null,
-  appId,
-  provider: PROVIDER,
-  environment: 'production',
-  ...secretBox.encrypt(stripeSecret, secretContext(appId, PROVIDER)),
-  at: Date.now(),
-  previousEndsAt: Date.now(),
-  keyIds: secretBox.keyIds,
-});
+await putWebhookSecret(
+  sql,
+  { appId, provider: PROVIDER, at: Date.now(), previousEndsAt: Date.now(), keyIds: secretBox.keyIds },
+  () => ({
+    environment: 'production',
+    signed: null,
+    ...secretBox.encrypt(stripeSecret, secretContext(appId, PROVIDER)),
+  }),
+);
 const users = Array.from({ length: USERS }, (_, n) => `user-${n}`);
 const affiliateId = newId('affiliate');
 const linkId = newId('link');

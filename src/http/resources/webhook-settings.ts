@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import {
-  findActiveWebhookSecrets,
   listWebhookStates,
   MAX_LIVE_SECRETS,
   openWebhookSecret,
@@ -10,7 +9,7 @@ import {
 } from '../../db/webhook-secrets.ts';
 import type { WebhookSecretRow, WebhookState } from '../../db/webhook-secrets.ts';
 import { SecretUnreadable } from '../../config/secret-box.ts';
-import { DatabaseUnavailable } from '../../db/errors.ts';
+import type { SecretBox } from '../../config/secret-box.ts';
 import type { AppId } from '../../domain/ids.ts';
 import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import { webhookUrl } from '../../domain/webhook-url.ts';
@@ -18,7 +17,6 @@ import { isProviderName, PROVIDER_NAMES, providers } from '../../providers/index
 import type { ProviderName } from '../../providers/index.ts';
 import { joinSignedToken, splitSignedToken } from '../../providers/shared/signed-token.ts';
 import type { SignedToken } from '../../providers/shared/signed-token.ts';
-import type { HttpDeps } from '../deps.ts';
 import { invalidField, notFound } from '../errors.ts';
 import * as enums from '../enum-fields.ts';
 import { epochMs, graceSeconds, orNull, isSignatureValid, textField } from '../fields.ts';
@@ -191,26 +189,19 @@ function chooseSecret(name: ProviderName, given: GivenSecret, current: CurrentSe
   };
 }
 
-/** Returns the current secret of a provider that may sign. Null without one. */
-async function readCurrentSecret(
-  { sql, secretBox }: Pick<HttpDeps, 'sql' | 'secretBox'>,
-  appId: AppId,
-  name: ProviderName,
-  at: number,
-): Promise<CurrentSecret | null> {
-  const secrets = (await findActiveWebhookSecrets(sql, appId, name, at)) ?? [];
-  const row = secrets.find(({ isCurrent }) => isCurrent);
-  if (row === undefined) return null;
+/** Returns the current secret in clear. */
+function readSecret(
+  secretBox: SecretBox,
+  owner: { readonly appId: AppId; readonly provider: ProviderName },
+  row: WebhookSecretRow,
+): CurrentSecret {
   try {
-    return { row, texts: splitSignedToken(openWebhookSecret(secretBox, { appId, provider: name }, row)) };
+    return { row, texts: splitSignedToken(openWebhookSecret(secretBox, owner, row)) };
   } catch (error) {
     if (error instanceof SecretUnreadable) return { row, texts: null };
     throw error;
   }
 }
-
-/** How often a secret is chosen again because another call has set one meanwhile. */
-const CHOICES = 5;
 
 export const webhookSettingsRoutes = [
   route({
@@ -250,31 +241,31 @@ export const webhookSettingsRoutes = [
         throw invalidField('environment', `Required for ${title}, whose webhooks do not state it.`);
       }
       const maySign = providers[name].bodySignature !== undefined;
-      for (let choice = 1; choice <= CHOICES; choice += 1) {
-        const current = maySign ? await readCurrentSecret(deps, app.id, name, now) : null;
+      const owner = { appId: app.id, provider: name };
+      const place = {
+        ...owner,
+        keyIds: deps.secretBox.keyIds,
+        at: now,
+        previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
+      };
+      const { chosen, previousExpiresAt } = await putWebhookSecret(deps.sql, place, (row) => {
+        const current = maySign && row !== null ? readSecret(deps.secretBox, owner, row) : null;
         const { stored, signed: signs, shown } = chooseSecret(name, body, current);
         const kept = body.signingSecret === undefined ? undefined : current?.row.environment;
-        const previousSecretExpiresAt = await putWebhookSecret(deps.sql, {
-          appId: app.id,
-          provider: name,
+        return {
           environment: body.environment ?? kept ?? 'production',
           signed: signs,
           ...deps.secretBox.encrypt(stored, secretContext(app.id, name)),
-          keyIds: deps.secretBox.keyIds,
-          ...(maySign ? { basedOn: current?.row.id ?? null } : {}),
-          at: now,
-          previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
-        });
-        if (previousSecretExpiresAt === 'changed') continue;
-        return {
-          provider: name,
-          url: webhookUrl(deps.publicUrl, name, app.id),
-          ...shown,
-          setupHint: providers[name].setupHint,
-          previousSecretExpiresAt,
+          shown,
         };
-      }
-      throw new DatabaseUnavailable(`the webhook secret changed ${CHOICES} times during the call`);
+      });
+      return {
+        provider: name,
+        url: webhookUrl(deps.publicUrl, name, app.id),
+        ...chosen.shown,
+        setupHint: providers[name].setupHint,
+        previousSecretExpiresAt: previousExpiresAt,
+      };
     },
   }),
 ];
