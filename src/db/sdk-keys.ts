@@ -64,7 +64,9 @@ export async function rotateSdkKey(
          where app_id = ${appId} and kind = ${kind} and (expires_at is null or expires_at > ${instant(previousEndsAt)}) and ${acting(tx)}`;
       await tx`
         insert into sdk_keys (id, app_id, kind, key_sha256, display, created_at)
-        select ${id}::text, ${appId}::text, ${kind}::text, ${sha256}::bytea, ${display}::text, clock_timestamp() where ${acting(tx)}`;
+        select ${id}::text, ${appId}::text, ${kind}::text, ${sha256}::bytea, ${display}::text,
+               greatest(now(), max(created_at) + interval '1 microsecond')
+          from sdk_keys where app_id = ${appId} and kind = ${kind} having ${acting(tx)}`;
     }
     const { endsAt } = await tx.one<{ endsAt: number | null }>`
       select max(before.expires_at) as ends_at

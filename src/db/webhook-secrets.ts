@@ -125,8 +125,9 @@ export async function putWebhookSecret<Secret extends NewWebhookSecret>(
       await tx`
         insert into webhook_secrets (id, app_id, provider, environment, signed, ciphertext, encryption_key_id, live_slot, created_at)
         select ${id}::text, ${appId}::text, ${provider}::text, ${chosen.environment}::text, ${chosen.signed}::boolean,
-               ${chosen.ciphertext}::bytea, ${chosen.encryptionKeyId}::text, ${slot}::int, clock_timestamp()
-         where ${acting(tx)}`;
+               ${chosen.ciphertext}::bytea, ${chosen.encryptionKeyId}::text, ${slot}::int,
+               greatest(now(), max(created_at) + interval '1 microsecond')
+          from webhook_secrets where app_id = ${appId} and provider = ${provider} having ${acting(tx)}`;
     }
     const { hadPrevious } = await tx.one<{ hadPrevious: boolean }>`
       select exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id}) as had_previous`;

@@ -5,7 +5,7 @@ import { removeExpired } from '../../src/db/retention.ts';
 import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
 import { DatabaseUnavailable } from '../../src/db/errors.ts';
 import { connect } from '../../src/db/sql.ts';
-import type { Sql } from '../../src/db/sql.ts';
+import type { Sql, Statements } from '../../src/db/sql.ts';
 import { HOUR_MS } from '../../src/domain/time.ts';
 import { routes } from '../../src/http/routes.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
@@ -208,8 +208,11 @@ describe('an interrupted call', () => {
   /** Returns a database connection that fails right after the statement that `after` matches. */
   function failingAfter(sql: Sql, after: RegExp): { sql: Sql; failed: () => number } {
     let failures = 0;
+    const isCut = (strings: TemplateStringsArray) => after.test(strings.join('?'));
     const cut = (strings: TemplateStringsArray) => {
-      if (!after.test(strings.join('?'))) return;
+      if (isCut(strings)) end();
+    };
+    const end = () => {
       failures += 1;
       throw new TypeError('the process was cut off');
     };
@@ -223,7 +226,19 @@ describe('an interrupted call', () => {
       cut(strings);
       return row;
     };
-    const cutSql: Sql = Object.assign(failing, sql, { one, actingAs: () => cutSql });
+    const transaction = async <T>(work: (tx: Statements) => Promise<T>) => {
+      let endsHere = false;
+      const result = await sql.transaction(async (tx) => {
+        const watched = async (strings: TemplateStringsArray, ...values: unknown[]) => {
+          endsHere ||= isCut(strings);
+          return await tx(strings, ...values);
+        };
+        return await work(Object.assign(watched, tx));
+      });
+      if (endsHere) end();
+      return result;
+    };
+    const cutSql: Sql = Object.assign(failing, sql, { one, transaction, actingAs: () => cutSql });
     return { sql: cutSql, failed: () => failures };
   }
 
@@ -318,12 +333,13 @@ describe('an interrupted call', () => {
   test('a repeat of an interrupted rotation gives the old key its whole grace period', async () => {
     const connection = connect({ url: api.database.url });
     let isAway = true;
-    const away = ((strings: TemplateStringsArray, ...values: unknown[]) => {
-      if (isAway && strings.join('?').includes('insert into sdk_keys'))
-        throw new DatabaseUnavailable('the database is unavailable');
-      return connection(strings, ...values);
-    }) as unknown as Sql;
-    const sql: Sql = Object.assign(away, connection, { actingAs: () => sql });
+    const unlessAway: Sql['transaction'] = async (work) => {
+      if (isAway) throw new DatabaseUnavailable('the database is unavailable');
+      return await connection.transaction(work);
+    };
+    const open = (async (strings: TemplateStringsArray, ...values: unknown[]) =>
+      await connection(strings, ...values)) as unknown as Sql;
+    const sql: Sql = Object.assign(open, connection, { transaction: unlessAway, actingAs: () => sql });
     const cut = await startTestApi({ sql, now: () => api.clock.now });
     const own = await newApp(api);
     const rotate = async () =>
