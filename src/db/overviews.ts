@@ -24,12 +24,14 @@ export interface AppTotals extends Funnel, EarningTotals {
   readonly revenueCents: number;
 }
 
-/** Sums of cents are `float8`: exact up to 2^53, and never an error beyond. */
-const sums = (sql: Sql) => sql.fragment`
+/**
+ * Sums of cents are `float8`: exact up to 2^53, and never an error beyond. `due` are the cents that are due and not marked so yet.
+ */
+const sums = (sql: Sql, due = sql.fragment`0`) => sql.fragment`
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs, coalesce(t.identified, 0) as identified,
   coalesce(t.paid_users, 0) as paid_users, coalesce(t.revenue_cents, 0)::float8 as revenue_cents,
-  coalesce(t.commission_cents - t.matured_cents - t.paid_cents, 0)::float8 as pending_cents,
-  coalesce(t.matured_cents, 0)::float8 as matured_cents, coalesce(t.paid_cents, 0)::float8 as paid_cents,
+  coalesce(t.commission_cents - t.matured_cents - t.paid_cents - ${due}, 0)::float8 as pending_cents,
+  coalesce(t.matured_cents + ${due}, 0)::float8 as matured_cents, coalesce(t.paid_cents, 0)::float8 as paid_cents,
   coalesce(t.commission_cents, 0)::float8 as lifetime_cents`;
 
 /** The all-time sums of an app or an affiliate. */
@@ -64,7 +66,7 @@ export async function readAffiliateTotals(
   asOf: number,
 ): Promise<AffiliateTotals | undefined> {
   return await sql.maybe<AffiliateTotals>`
-    select ${sums(sql)},
+    select ${sums(sql, sql.fragment`due.cents`)},
            (select c.due_at from commissions c
              where c.app_id = ${appId} and c.affiliate_id = a.id and c.status <> 'paid' and c.amount_cents > 0
              order by c.due_at limit 1) as next_payout_at,
