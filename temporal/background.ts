@@ -1,7 +1,7 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { Logger } from 'pino';
-import type { NewCommission } from '../src/db/evaluations.ts';
+import type { HeldCommission } from '../src/db/maturing.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
 import type { AppId, BindingId, ReprocessRunId } from '../src/domain/ids.ts';
 import type { WebhookMessageKeys } from '../src/domain/outgoing-webhooks.ts';
@@ -111,9 +111,9 @@ export function backgroundWork({ starter, shortestHoldMs = SHORTEST_HOLD_MS, log
      * Starts the hold timers of new commissions, after the responses of their requests. The sweep matures the others: with
      * its next run, or within about a second if a commission is due already, as without a hold period.
      */
-    startHolds(commissions: readonly NewCommission[]): void {
+    startHolds(commissions: readonly HeldCommission[]): void {
       const now = Date.now();
-      const hasTimer = ({ dueAt }: NewCommission) => Math.max(0, dueAt - now) >= shortestHoldMs;
+      const hasTimer = ({ dueAt }: HeldCommission) => Math.max(0, dueAt - now) >= shortestHoldMs;
       holds.add(commissions.filter(hasTimer));
       if (commissions.some((commission) => !hasTimer(commission) && commission.dueAt <= now)) sweepNow();
     },

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { NewCommission } from '../src/db/evaluations.ts';
+import type { HeldCommission } from '../src/db/maturing.ts';
 
 /** Starts in flight at once. Two leave the server free for requests that wait for a response. */
 const PARALLEL_STARTS = 2;
@@ -7,7 +7,7 @@ const PARALLEL_STARTS = 2;
 const MAX_WAITING = 100_000;
 
 export interface HoldQueueDeps {
-  readonly startHold: (commission: NewCommission) => Promise<unknown>;
+  readonly startHold: (commission: HeldCommission) => Promise<unknown>;
   /** Runs work in the background and logs its failure. */
   readonly inBackground: (work: Promise<unknown>) => void;
   readonly logger: Logger;
@@ -16,7 +16,7 @@ export interface HoldQueueDeps {
 /** The hold timers that wait for their start. They are started a few at a time, after the responses of their requests. */
 export class HoldQueue {
   readonly #deps: HoldQueueDeps;
-  readonly #waiting: NewCommission[] = [];
+  readonly #waiting: HeldCommission[] = [];
   #starters = 0;
   /** Epoch ms after which no hold timer is started; Infinity until the queue is stopped. */
   #endsAt = Infinity;
@@ -25,7 +25,7 @@ export class HoldQueue {
     this.#deps = deps;
   }
 
-  add(commissions: readonly NewCommission[]): void {
+  add(commissions: readonly HeldCommission[]): void {
     if (commissions.length === 0 || this.#endsAt !== Infinity) return;
     const room = MAX_WAITING - this.#waiting.length;
     this.#waiting.push(...commissions.slice(0, room));

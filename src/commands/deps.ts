@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { SecretBox } from '../config/secret-box.ts';
+import type { HeldCommission } from '../db/maturing.ts';
 import type { Sql } from '../db/sql.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../domain/delivery.ts';
 import type { AffiliateId, AppId, BindingId, PayoutRequestId } from '../domain/ids.ts';
@@ -34,6 +35,8 @@ export interface WorkflowStarter {
   ): Promise<DeliveryOutcome | null>;
   /** Re-evaluates the user's earlier payments in the background. Never throws. */
   healBinding(bindingId: BindingId, appId: AppId): void;
+  /** Starts the hold timers of new commissions in the background. Never throws. */
+  startHolds(commissions: readonly HeldCommission[]): void;
   /** Passes an open payout request to the affiliate's payout workflow and waits at most `waitMs`. Never throws. */
   settlePayout(request: PayoutRequestKeys, waitMs: number): Promise<void>;
   /** Makes the next attempt at a message that is due, whatever its workflow waits for. Never throws. */

@@ -4,6 +4,7 @@ import { createAddressHasher } from '../commands/address-hasher.ts';
 import type { WebhookCache } from '../commands/webhook-cache.ts';
 import type { RefusalCounter } from '../commands/refusal-counter.ts';
 import { ENDPOINT_CONNECTIONS } from '../db/webhook-endpoints.ts';
+import { DEFAULT_LIMITS } from '../domain/evaluation.ts';
 import { DEFAULT_RETENTION } from '../domain/retention.ts';
 import { serverLimits, startHttpServer } from '../http-server.ts';
 import type { HttpServer } from '../http-server.ts';
@@ -58,6 +59,7 @@ export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promis
       trustProxy: settings.trustProxy,
       secretBox,
       rateLimits: createRateLimits(settings.rateLimits),
+      maxPaymentCents: settings.maxPaymentCents ?? DEFAULT_LIMITS.maxPaymentCents,
       bodyBudget: createBodyBudget(),
       knownSenders: createKnownCallers(),
       knownCredentials: createKnownCallers(),

@@ -1,6 +1,7 @@
 import type { MatchMethod } from '../domain/attribution.ts';
-import type { CommissionKind } from '../domain/payment-snapshot.ts';
-import type { AffiliateId, AppId, CommissionId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
+import type { EntryCategory, EntryKind } from '../domain/entry.ts';
+import type { CommissionKind as PaymentCommissionKind } from '../domain/payment-snapshot.ts';
+import type { AffiliateId, AppId, CommissionId, EntryId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
@@ -14,12 +15,16 @@ export type CommissionStatus = (typeof COMMISSION_STATUSES)[number];
 export const CORRECTION_REASONS = ['earned_under_another_reference'] as const;
 export type CorrectionReason = (typeof CORRECTION_REASONS)[number];
 
+/** What a commission results from: a payment, or an entry. */
+export type CommissionKind = PaymentCommissionKind | EntryKind;
+
+/** A row of the ledger. What belongs to a payment is null for an entry. */
 export interface CommissionListRow {
   readonly id: CommissionId;
   readonly affiliateId: AffiliateId;
   readonly affiliateName: string;
   readonly linkId: LinkId | null;
-  readonly eventId: EventId;
+  readonly eventId: EventId | null;
   readonly kind: CommissionKind;
   /** The earning that a reversal or a correction takes back. */
   readonly reversesCommissionId: CommissionId | null;
@@ -29,15 +34,25 @@ export interface CommissionListRow {
   readonly rateBps: number;
   readonly baseCents: number;
   readonly amountCents: number;
-  readonly source: ProviderName;
-  readonly customerUserId: string;
-  readonly matchMethod: MatchMethod;
+  readonly source: ProviderName | null;
+  readonly customerUserId: string | null;
+  readonly matchMethod: MatchMethod | null;
   readonly occurredAt: number;
   readonly dueAt: number;
   readonly maturedAt: number | null;
   readonly paidAt: number | null;
   readonly payoutId: PayoutId | null;
   readonly createdAt: number;
+  /** What a person wrote. Null for what results from a payment. */
+  readonly entry: CommissionEntry | null;
+}
+
+export interface CommissionEntry {
+  readonly id: EntryId;
+  readonly category: EntryCategory;
+  readonly reason: string;
+  /** The entry that this one undoes. */
+  readonly undoesEntryId: EntryId | null;
 }
 
 /** The filters of a list of commissions. Null selects all rows. The purchase is in `from ≤ t < to`. */
@@ -69,7 +84,7 @@ function indexedFilters(filter: CommissionFilter): readonly (keyof CommissionFil
   if (filter.payoutId !== null) return ['payoutId'];
   if (filter.linkId !== null) return ['linkId', 'from', 'to'];
   if (filter.affiliateId !== null) return ['affiliateId', 'status', 'from', 'to'];
-  // Few rows are reversals or corrections, and the index has only these.
+  // Few rows are no earnings, and the index has only these.
   if (filter.kind !== null && filter.kind !== 'earning') return ['kind', 'from', 'to'];
   // An index by source would not be used: a generic plan expects that each source has most of the rows.
   return ['status', 'from', 'to'];
@@ -142,7 +157,10 @@ export async function listCommissions(
            p.rate_bps, p.base_cents, p.amount_cents, p.source,
            p.customer_user_id, p.match_method, p.occurred_at,
            p.due_at, p.matured_at, p.paid_at, p.payout_id,
-           p.created_at, epoch_ms(p.occurred_at) as sort_key, p.is_match, p.examined
+           p.created_at,
+           (select jsonb_build_object('id', n.id, 'category', n.category, 'reason', n.reason, 'undoesEntryId', n.undoes_entry_id)
+              from entries n where n.id = p.entry_id) as entry,
+           epoch_ms(p.occurred_at) as sort_key, p.is_match, p.examined
       from p
      order by p.examined`;
   return others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);

@@ -1,20 +1,18 @@
 import { shownUsdPerUnit } from '../domain/exchange-rate.ts';
 import type { Evaluation } from '../domain/evaluation.ts';
-import type { AppId, CommissionId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
+import type { CommissionId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
 import { removeEncryptedBody } from './deliveries.ts';
 import { newId } from './new-id.ts';
 import type { StoredPayment } from './payments.ts';
 import { instant } from './sql.ts';
+import type { HeldCommission } from './maturing.ts';
 import type { Sql } from './sql.ts';
 
 type Fragment = ReturnType<Sql['fragment']>;
 
 /** A commission that was just inserted and needs a timer for its due date. */
-export interface NewCommission {
-  readonly commissionId: CommissionId;
-  readonly appId: AppId;
+export interface NewCommission extends HeldCommission {
   readonly eventId: EventId;
-  readonly dueAt: number;
 }
 
 export interface AppliedEvaluation {

@@ -1,6 +1,14 @@
-import type { CommissionId } from '../domain/ids.ts';
+import type { AppId, CommissionId } from '../domain/ids.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
+
+/** A commission that matures when it is due. */
+export interface HeldCommission {
+  readonly commissionId: CommissionId;
+  readonly appId: AppId;
+  /** Epoch ms. */
+  readonly dueAt: number;
+}
 
 /** Matures one commission whose hold period is over. Returns false if it was not pending or is not due yet. */
 export async function matureCommission(sql: Sql, commissionId: CommissionId): Promise<boolean> {

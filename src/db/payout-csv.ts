@@ -199,7 +199,7 @@ export async function csvMatchesPayout(
         withoutApostrophes(record['affiliate_name']) === withoutApostrophes(payout.affiliateName) &&
         record['commission_id'] === commissionId &&
         record['amount_usd_cents'] === String(amountCents) &&
-        record['event_id'] === eventId &&
+        record['event_id'] === (eventId ?? '') &&
         record['occurred_at'] === String(occurredAt);
       if (!isSame) return false;
     }

@@ -15,6 +15,8 @@ interface Line {
   readonly commissionId: string;
   readonly cents: number;
   readonly occurredAt: number;
+  /** Whether it is of an entry, which has no event. */
+  readonly isEntry: boolean;
 }
 
 export type RecordedPayout =
@@ -54,6 +56,7 @@ function readFile(csv: Buffer) {
     commissionId: line['commission_id'] ?? '',
     cents: Number(line['amount_usd_cents']),
     occurredAt: Number(line['occurred_at']),
+    isEntry: line['event_id'] === '',
   }));
   const areNumbers = lines.every(
     ({ cents, occurredAt }) => Number.isSafeInteger(cents) && Number.isSafeInteger(occurredAt),
@@ -129,7 +132,10 @@ export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayou
   return { kind: 'recorded', payoutId, totalCents: row.totalCents, replaced, isSameFile };
 }
 
-/** Finds the commission of each line: by its id, else an unpaid one of the creator with its amount and time. */
+/**
+ * Finds the commission of each line: by its id, else an unpaid one of the creator with its amount and time. A person has to write a
+ * forgotten entry again, so its new time does not count.
+ */
 async function findCommissions(
   sql: Sql,
   of: { readonly appId: AppId; readonly affiliateId: string; readonly lines: readonly Line[] },
@@ -137,19 +143,20 @@ async function findCommissions(
   return await sql.within(LONG_STATEMENT_MS)<Line & { id: string | null; isPaid: boolean }>`
     with lines as (
       select * from jsonb_to_recordset(${sql.json(of.lines)})
-        l ("position" integer, "commissionId" text, cents bigint, "occurredAt" bigint)
+        l ("position" integer, "commissionId" text, cents bigint, "occurredAt" bigint, "isEntry" boolean)
     ), own as (
-      select c.* from commissions c
+      select c.*, case when c.entry_id is null then epoch_ms(c.occurred_at) end as purchased_at from commissions c
        where c.app_id = ${of.appId} and c.affiliate_id = ${of.affiliateId}
-         and epoch_ms(c.occurred_at) in (select "occurredAt" from lines)
+         and (c.entry_id is not null or epoch_ms(c.occurred_at) in (select "occurredAt" from lines where not "isEntry"))
     ), exact as (
       select l."position", c.id, c.status
         from lines l join own c on c.id = l."commissionId" and c.amount_cents = l.cents
     ), rest as (
-      select l."position", row_number() over (partition by l.cents, l."occurredAt" order by l."position") as nth, l.cents, l."occurredAt"
-        from lines l where l."position" not in (select "position" from exact)
+      select l."position", row_number() over (partition by l.cents, p.purchased_at order by l."position") as nth, l.cents, p.purchased_at
+        from lines l cross join lateral (select case when not l."isEntry" then l."occurredAt" end as purchased_at) p
+       where l."position" not in (select "position" from exact)
     ), unused as (
-      select c.id, row_number() over (partition by c.amount_cents, c.occurred_at order by c.id) as nth, c.amount_cents, c.occurred_at
+      select c.id, row_number() over (partition by c.amount_cents, c.purchased_at order by c.id) as nth, c.amount_cents, c.purchased_at
         from own c where c.status <> 'paid' and c.id not in (select id from exact)
     )
     select l."position", l."commissionId" as commission_id, l.cents, l."occurredAt" as occurred_at,
@@ -157,6 +164,6 @@ async function findCommissions(
       from lines l
       left join exact e on e."position" = l."position"
       left join rest r on r."position" = l."position"
-      left join unused u on u.nth = r.nth and u.amount_cents = r.cents and epoch_ms(u.occurred_at) = r."occurredAt"
+      left join unused u on u.nth = r.nth and u.amount_cents = r.cents and u.purchased_at is not distinct from r.purchased_at
      order by l."position"`;
 }

@@ -14,6 +14,7 @@ create domain cents as bigint CHECK (((VALUE >= '-9007199254740991'::bigint) AND
 create domain click_id as text collate "C" CHECK ((VALUE ~ '^clk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain commission_id as text collate "C" CHECK ((VALUE ~ '^com_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain delivery_id as text collate "C" CHECK ((VALUE ~ '^del_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain entry_id as text collate "C" CHECK ((VALUE ~ '^ent_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain environment as text collate "C" CHECK ((VALUE = ANY (ARRAY['production'::text, 'sandbox'::text])));
 create domain erasure_id as text collate "C" CHECK ((VALUE ~ '^ers_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain event_id as text collate "C" CHECK ((VALUE ~ '^evt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -277,10 +278,10 @@ create table commissions (
   app_id app_id not null,
   affiliate_id affiliate_id not null,
   link_id link_id,
-  event_id event_id not null,
-  payment_id payment_id not null,
+  event_id event_id,
+  payment_id payment_id,
   environment environment not null default 'production'::text,
-  binding_id binding_id not null,
+  binding_id binding_id,
   adjustment_id adjustment_id,
   kind text not null,
   reverses_commission_id commission_id,
@@ -291,9 +292,9 @@ create table commissions (
   rate_source text,
   base_cents cents not null,
   amount_cents cents not null,
-  source provider not null,
-  customer_user_id text not null,
-  match_method text not null,
+  source provider,
+  customer_user_id text,
+  match_method text,
   occurred_at timestamp with time zone not null,
   due_at timestamp with time zone not null,
   matured_at timestamp with time zone,
@@ -301,9 +302,11 @@ create table commissions (
   payout_id payout_id,
   created_at timestamp with time zone not null default now(),
   reprocess_run_id reprocess_run_id,
+  entry_id text collate "C",
   constraint commissions_pkey PRIMARY KEY (id),
   constraint commissions_app_id_affiliate_id_id_amount_cents_key UNIQUE (app_id, affiliate_id, id, amount_cents),
   constraint commissions_app_id_id_key UNIQUE (app_id, id),
+  constraint commission_is_that_of_its_entry FOREIGN KEY (app_id, affiliate_id, entry_id, amount_cents, due_at) REFERENCES entries(app_id, affiliate_id, id, amount_cents, due_at),
   constraint commissions_app_id_adjustment_id_fkey FOREIGN KEY (app_id, adjustment_id) REFERENCES adjustments(app_id, id),
   constraint commissions_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint commissions_app_id_affiliate_id_link_id_fkey FOREIGN KEY (app_id, affiliate_id, link_id) REFERENCES links(app_id, affiliate_id, id),
@@ -316,17 +319,24 @@ create table commissions (
   constraint commissions_app_id_reverses_commission_id_fkey FOREIGN KEY (app_id, reverses_commission_id) REFERENCES commissions(app_id, id),
   constraint commissions_amount_cents_check CHECK (((amount_cents)::bigint <> 0)),
   constraint commissions_environment_check CHECK (((environment)::text = 'production'::text)),
-  constraint commissions_kind_check CHECK ((kind = ANY (ARRAY['earning'::text, 'reversal'::text, 'correction'::text]))),
-  constraint commissions_rate_bps_check CHECK (((rate_bps)::integer > 0)),
+  constraint commissions_kind_check CHECK ((kind = ANY (ARRAY['earning'::text, 'reversal'::text, 'correction'::text, 'bonus'::text, 'deduction'::text]))),
+  constraint commissions_rate_bps_check CHECK ((((rate_bps)::integer > 0) OR (entry_id IS NOT NULL))),
   constraint commissions_rate_source_check CHECK ((rate_source = ANY (ARRAY['affiliate'::text, 'app'::text]))),
   constraint commissions_reason_check CHECK ((reason = 'earned_under_another_reference'::text)),
   constraint commissions_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'matured'::text, 'paid'::text]))),
   constraint correction_has_cause CHECK ((((kind = 'correction'::text) = (reason IS NOT NULL)) AND ((kind = 'correction'::text) = (duplicate_of_commission_id IS NOT NULL)))),
   constraint correction_is_negative CHECK (((kind <> 'correction'::text) OR ((amount_cents)::bigint < 0))),
   constraint earning_is_positive CHECK (((kind <> 'earning'::text) OR ((amount_cents)::bigint > 0))),
+  constraint entry_has_its_kind CHECK (((kind = ANY (ARRAY['bonus'::text, 'deduction'::text])) = (entry_id IS NOT NULL))),
+  constraint entry_has_its_sign CHECK ((((kind <> 'bonus'::text) OR ((amount_cents)::bigint > 0)) AND ((kind <> 'deduction'::text) OR ((amount_cents)::bigint < 0)))),
   constraint matured_has_time CHECK (((status = 'pending'::text) = (matured_at IS NULL))),
+  constraint only_entry_has_no_payment CHECK (
+CASE
+    WHEN (entry_id IS NULL) THEN ((event_id IS NOT NULL) AND (payment_id IS NOT NULL) AND (binding_id IS NOT NULL) AND (source IS NOT NULL) AND (customer_user_id IS NOT NULL) AND (match_method IS NOT NULL))
+    ELSE ((event_id IS NULL) AND (payment_id IS NULL) AND (binding_id IS NULL) AND (source IS NULL) AND (customer_user_id IS NULL) AND (match_method IS NULL) AND (link_id IS NULL) AND (reprocess_run_id IS NULL) AND ((rate_bps)::integer = 0) AND (rate_source IS NULL) AND ((base_cents)::bigint = 0))
+END),
   constraint paid_means_in_a_payout CHECK ((((status = 'paid'::text) = (payout_id IS NOT NULL)) AND ((status = 'paid'::text) = (paid_at IS NOT NULL)))),
-  constraint reversal_names_earning CHECK ((((kind <> 'earning'::text) = (reverses_commission_id IS NOT NULL)) AND ((kind = 'reversal'::text) = (adjustment_id IS NOT NULL))))
+  constraint reversal_names_earning CHECK ((((kind = ANY (ARRAY['reversal'::text, 'correction'::text])) = (reverses_commission_id IS NOT NULL)) AND ((kind = 'reversal'::text) = (adjustment_id IS NOT NULL))))
 );
 CREATE INDEX commissions_by_affiliate ON commissions USING btree (app_id, affiliate_id, occurred_at DESC, id DESC);
 CREATE INDEX commissions_by_affiliate_status ON commissions USING btree (app_id, affiliate_id, status, occurred_at DESC, id DESC);
@@ -345,6 +355,7 @@ CREATE INDEX commissions_pending_by_affiliate ON commissions USING btree (app_id
 CREATE INDEX commissions_pending_by_app ON commissions USING btree (app_id, due_at) INCLUDE (affiliate_id, amount_cents) WHERE (status = 'pending'::text);
 CREATE INDEX commissions_unpaid ON commissions USING btree (app_id, affiliate_id, due_at) WHERE (status <> 'paid'::text);
 CREATE INDEX commissions_unpaid_deductions ON commissions USING btree (app_id, affiliate_id, due_at, id) WHERE ((status <> 'paid'::text) AND ((amount_cents)::bigint < 0));
+CREATE UNIQUE INDEX one_commission_per_entry ON commissions USING btree (entry_id) WHERE (entry_id IS NOT NULL);
 CREATE UNIQUE INDEX one_correction_per_earning ON commissions USING btree (reverses_commission_id) WHERE (kind = 'correction'::text);
 CREATE UNIQUE INDEX one_earning_per_event ON commissions USING btree (event_id) WHERE (kind = 'earning'::text);
 CREATE UNIQUE INDEX one_earning_per_payment ON commissions USING btree (payment_id) WHERE (kind = 'earning'::text);
@@ -353,7 +364,7 @@ CREATE TRIGGER commissions_announce_matured AFTER UPDATE ON commissions REFERENC
 CREATE TRIGGER commissions_announce_new AFTER INSERT ON commissions REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announce_commissions();
 CREATE TRIGGER commissions_begin_pending BEFORE INSERT ON commissions FOR EACH ROW WHEN ((new.status <> 'pending'::text)) EXECUTE FUNCTION guard_commission_insert();
 CREATE CONSTRAINT TRIGGER commissions_check_correction AFTER INSERT ON commissions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.kind = 'correction'::text)) EXECUTE FUNCTION check_correction();
-CREATE CONSTRAINT TRIGGER commissions_check_reversal AFTER INSERT ON commissions NOT DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW WHEN ((new.kind <> 'earning'::text)) EXECUTE FUNCTION check_reversal();
+CREATE CONSTRAINT TRIGGER commissions_check_reversal AFTER INSERT ON commissions NOT DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW WHEN ((new.kind = ANY (ARRAY['reversal'::text, 'correction'::text]))) EXECUTE FUNCTION check_reversal();
 CREATE TRIGGER commissions_guard BEFORE UPDATE ON commissions FOR EACH ROW EXECUTE FUNCTION guard_commission_update();
 CREATE TRIGGER commissions_no_delete BEFORE DELETE OR TRUNCATE ON commissions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER commissions_paid_has_item AFTER UPDATE ON commissions REFERENCING NEW TABLE AS commissions_after FOR EACH STATEMENT EXECUTE FUNCTION check_paid_has_item();
@@ -465,6 +476,39 @@ create table delivery_bodies (
   constraint delivery_bodies_pkey PRIMARY KEY (delivery_id),
   constraint delivery_bodies_delivery_id_fkey FOREIGN KEY (delivery_id) REFERENCES deliveries(id)
 );
+
+create table entries (
+  id entry_id not null,
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  category text collate "C" not null,
+  amount_cents cents not null,
+  reason text not null,
+  external_id text collate "C",
+  undoes_entry_id entry_id,
+  due_at timestamp with time zone not null,
+  account_id account_id not null,
+  key_id key_id not null,
+  created_at timestamp with time zone not null default now(),
+  constraint entries_pkey PRIMARY KEY (id),
+  constraint entries_app_id_affiliate_id_id_amount_cents_due_at_key UNIQUE (app_id, affiliate_id, id, amount_cents, due_at),
+  constraint entries_app_id_external_id_key UNIQUE (app_id, external_id),
+  constraint entries_app_id_id_key UNIQUE (app_id, id),
+  constraint entries_undoes_entry_id_key UNIQUE (undoes_entry_id),
+  constraint entries_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint entries_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint entries_app_id_undoes_entry_id_fkey FOREIGN KEY (app_id, undoes_entry_id) REFERENCES entries(app_id, id),
+  constraint entries_amount_cents_check CHECK (((amount_cents)::bigint <> 0)),
+  constraint entries_category_check CHECK ((category = ANY (ARRAY['bonus'::text, 'fixed_fee'::text, 'unreported_refund'::text, 'opening_balance'::text, 'write_off'::text, 'other'::text]))),
+  constraint entries_external_id_check CHECK (((length(external_id) >= 1) AND (length(external_id) <= 200))),
+  constraint entries_reason_check CHECK (((length(reason) >= 1) AND (length(reason) <= 500)))
+);
+CREATE INDEX entries_by_affiliate ON entries USING btree (app_id, affiliate_id, created_at DESC, id DESC);
+CREATE INDEX entries_by_app ON entries USING btree (app_id, created_at DESC, id DESC);
+CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON entries FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER entries_audit AFTER INSERT ON entries FOR EACH ROW EXECUTE FUNCTION write_audit_row('entry', 'id', 'affiliate_id category amount_cents reason! external_id undoes_entry_id due_at');
+CREATE CONSTRAINT TRIGGER entries_booked AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_entry_is_booked();
+CREATE TRIGGER entries_check_undo AFTER INSERT ON entries FOR EACH ROW WHEN ((new.undoes_entry_id IS NOT NULL)) EXECUTE FUNCTION check_undo();
 
 create table erased_identifiers (
   app_id app_id not null,
@@ -1353,7 +1397,7 @@ create table webhook_messages (
   constraint webhook_messages_check1 CHECK (((status = 'pending'::text) = (completed_at IS NULL))),
   constraint webhook_messages_check2 CHECK ((((status = 'pending'::text) = (next_attempt_at IS NOT NULL)) AND ((status = 'pending'::text) = (relay_at IS NOT NULL)))),
   constraint webhook_messages_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text]))),
-  constraint webhook_messages_type_check CHECK ((type = ANY (ARRAY['commission.created'::text, 'commission.matured'::text, 'commission.reversed'::text, 'payout.created'::text, 'delivery.stuck'::text, 'webhook.test'::text])))
+  constraint webhook_messages_type_check CHECK ((type = ANY (ARRAY['commission.created'::text, 'commission.matured'::text, 'commission.reversed'::text, 'commission.adjusted'::text, 'payout.created'::text, 'delivery.stuck'::text, 'webhook.test'::text])))
 );
 CREATE INDEX webhook_messages_by_created ON webhook_messages USING btree (app_id, created_at DESC, id DESC);
 CREATE INDEX webhook_messages_by_endpoint ON webhook_messages USING btree (app_id, endpoint_id, created_at DESC, id DESC);
@@ -1632,11 +1676,15 @@ begin
            'reversesCommissionId', c.reverses_commission_id, 'amount', usd_text(c.amount_cents),
            'amountCents', c.amount_cents, 'currency', 'USD', 'rateBps', c.rate_bps,
            'occurredAt', epoch_ms(c.occurred_at), 'dueAt', epoch_ms(c.due_at))
+         || coalesce((select jsonb_build_object('entryId', n.id, 'category', n.category, 'reason', n.reason)
+                        from entries n where n.id = c.entry_id), '{}')
     from changed c
     join starts s on s.app_id = c.app_id
    cross join lateral (
-     select case when tg_op = 'UPDATE' then 'commission.matured'
-                 when c.kind = 'earning' then 'commission.created' else 'commission.reversed' end as type) t
+     select case when tg_op = 'UPDATE' then case when c.entry_id is null then 'commission.matured' end
+                 when c.kind = 'earning' then 'commission.created'
+                 when c.entry_id is not null then 'commission.adjusted'
+                 else 'commission.reversed' end as type) t
     join webhook_endpoints e on e.app_id = c.app_id and e.deactivated_at is null and t.type = any(e.event_types)
    where tg_op = 'INSERT'
       -- The rows of a payout that is recorded from its file matured in another history of the database.
@@ -1738,6 +1786,17 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION check_entry_is_booked()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not exists (select from commissions c where c.entry_id = new.id) then
+    raise exception 'entry % has no commission', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION check_items_come_with_payout()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1825,6 +1884,22 @@ begin
       using errcode = 'integrity_constraint_violation';
   end if;
   return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION check_undo()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not exists (
+    select from entries e
+     where e.id = new.undoes_entry_id and e.app_id = new.app_id and e.affiliate_id = new.affiliate_id
+       and e.category = new.category and e.amount_cents = -new.amount_cents and e.due_at = new.due_at and e.undoes_entry_id is null
+  ) then
+    raise exception 'entry % is not the opposite of the entry that it undoes, or that one undoes another', new.id
+      using errcode = 'integrity_constraint_violation';
+  end if;
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION database_history()

@@ -26,7 +26,8 @@ export interface PayoutItem {
   readonly position: number;
   readonly commissionId: CommissionId;
   readonly amountCents: number;
-  readonly eventId: EventId;
+  /** Null for an entry. */
+  readonly eventId: EventId | null;
   readonly occurredAt: number;
 }
 

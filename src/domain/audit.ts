@@ -40,6 +40,7 @@ export const AUDITED_OBJECTS = [
   'identity_secret',
   'affiliate',
   'link',
+  'entry',
   'payout',
   'payout_transfer',
   'webhook_endpoint',

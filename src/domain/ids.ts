@@ -12,6 +12,7 @@ export const ID_PREFIXES = {
   event: 'evt',
   delivery: 'del',
   commission: 'com',
+  entry: 'ent',
   payout: 'pay',
   transfer: 'trf',
   key: 'key',
@@ -44,6 +45,7 @@ export type AttributionId = Id<'attribution'>;
 export type EventId = Id<'event'>;
 export type DeliveryId = Id<'delivery'>;
 export type CommissionId = Id<'commission'>;
+export type EntryId = Id<'entry'>;
 export type PayoutId = Id<'payout'>;
 export type TransferId = Id<'transfer'>;
 export type KeyId = Id<'key'>;

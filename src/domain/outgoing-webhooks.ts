@@ -8,6 +8,7 @@ export const WEBHOOK_TYPES = [
   'commission.created',
   'commission.matured',
   'commission.reversed',
+  'commission.adjusted',
   'payout.created',
   'delivery.stuck',
 ] as const;

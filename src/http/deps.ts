@@ -39,6 +39,8 @@ export interface HttpDeps extends CommandDeps {
   readonly rateLimits: RateLimits;
   /** How long the response of an idempotency key is stored, days; one by default. */
   readonly idempotencyDays?: number;
+  /** The most that an entry may add or deduct, US cents: the limit of a payment. */
+  readonly maxPaymentCents: number;
   readonly bodyBudget: BodyBudget;
   /** The addresses from which an app received a verified webhook. */
   readonly knownSenders: KnownCallers;

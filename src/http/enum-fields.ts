@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { COMMISSION_STATUSES, CORRECTION_REASONS } from '../db/commissions.ts';
 import { PROCESSING_STATUSES } from '../domain/delivery.ts';
 import { AFFILIATE_STATUSES, MATCH_METHODS } from '../domain/attribution.ts';
+import { ENTRY_CATEGORIES, ENTRY_KINDS } from '../domain/entry.ts';
 import { COMMISSION_KINDS } from '../domain/payment-snapshot.ts';
 import { EVENT_OUTCOMES } from '../domain/event-outcome.ts';
 import { ENVIRONMENTS, EVENT_KINDS } from '../domain/events.ts';
@@ -23,9 +24,21 @@ export const commissionStatus = z
   .describe('`pending` before `dueAt`, `matured` from then on, `paid` once a payout contains it.');
 
 export const commissionKind = z
+  .enum([...COMMISSION_KINDS, ...ENTRY_KINDS])
+  .describe(
+    '`earning` of a payment; `reversal` for a refund or dispute (positive if it was undone); `correction` of a payment that earned twice; `bonus` or `deduction` of an entry.',
+  );
+
+export const paymentCommissionKind = z
   .enum(COMMISSION_KINDS)
   .describe(
     '`earning` of a payment; `reversal` for a refund or dispute (positive if it was undone); `correction` of a payment that earned twice.',
+  );
+
+export const entryCategory = z
+  .enum(ENTRY_CATEGORIES)
+  .describe(
+    'What it is for. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.',
   );
 
 export const correctionReason = z.enum(CORRECTION_REASONS).describe('Why the correction was appended.');

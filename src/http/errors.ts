@@ -122,6 +122,11 @@ export const ERRORS = {
     'The transfer cannot be stated now',
     'Read the payout again. `sent` follows no statement, `returned` or `withdrawn`; `returned` and `withdrawn` follow `sent` or `return_withdrawn`, which follows `returned`.',
   ],
+  entry_not_undoable: [
+    409,
+    'The entry cannot be undone',
+    'It was undone already, or it undoes another entry. `undoneByEntryId` and `undoesEntryId` of the entry name the other one. Add a new entry instead.',
+  ],
   too_many_endpoints: [
     409,
     'The app has too many endpoints',

@@ -112,6 +112,9 @@ export const presentedExternalId = orNull(
   'Null if none was given.',
 );
 
+/** Why a person wrote an entry, in a response. */
+export const entryReason = textField('Retainer for May', 'Why. The creator sees it.');
+
 /** How long a previous key or secret stays valid. */
 export const graceSeconds = wholeNumber(0, 30 * 86_400, {
   unit: 'seconds',

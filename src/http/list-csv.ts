@@ -18,16 +18,17 @@ export const CSV_LIST_HEADERS = {
 /** Describes lists that are also returned as CSV. */
 export const CSV_LIST =
   `With \`Accept: ${CSV_TYPE}\`, the response has up to ${CSV_ROWS} rows from \`cursor\` on, whatever \`limit\` is. Its columns are ` +
-  'the fields of the rows, with instants in ISO 8601.';
+  'the fields that all rows have, with instants in ISO 8601.';
 
 export interface PageOfRows {
   readonly items: readonly Readonly<Record<string, unknown>>[];
   readonly nextCursor: string | null;
 }
 
-/** Returns the columns of a list: the fields of its items, those of an object inside by its name and a dot. */
+/** Returns the columns of a list: the fields that all items have, those of an object inside by its name and a dot. */
 function columnsOf(item: z.ZodObject, prefix = ''): string[] {
   return Object.entries(item.shape).flatMap(([name, field]) => {
+    if (field instanceof z.ZodOptional) return [];
     const inner = field instanceof z.ZodNullable ? field.unwrap() : field;
     return inner instanceof z.ZodObject ? columnsOf(inner, `${prefix}${name}.`) : [prefix + name];
   });

@@ -8,6 +8,7 @@ import { commissionRoutes } from './resources/commissions.ts';
 import { creatorRoutes } from './resources/creator.ts';
 import { creatorLinkRoutes, creatorSessionRoutes } from './resources/creator-sessions.ts';
 import { diagnosticsRoutes } from './resources/diagnostics.ts';
+import { entryRoutes } from './resources/entries.ts';
 import { erasureRoutes } from './resources/erasures.ts';
 import { eventRoutes } from './resources/events.ts';
 import { explanationRoutes } from './resources/explanations.ts';
@@ -58,7 +59,11 @@ export const routeGroups: readonly RouteGroup[] = [
     routes: [...affiliateRoutes, ...creatorLinkRoutes, ...searchRoutes],
   },
   { name: 'Links', description: "Affiliates' tracked links.", routes: linkRoutes },
-  { name: 'Commissions', description: 'The ledger of earnings and reversals.', routes: commissionRoutes },
+  {
+    name: 'Commissions',
+    description: 'The ledger of earnings and reversals, and the bonuses and deductions that people add.',
+    routes: [...commissionRoutes, ...entryRoutes],
+  },
   {
     name: 'Payouts',
     description: 'Amounts due to affiliates, and their payment as a CSV file.',

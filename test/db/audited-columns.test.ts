@@ -13,6 +13,7 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
   apps: 'account_id created_at id',
   creator_sessions: 'app_id created_at expires_at id last_used_at token_sha256 user_agent',
   creator_sign_in_links: 'affiliate_id app_id created_at token_sha256 uses_left',
+  entries: 'account_id app_id created_at id key_id',
   erasures:
     'app_id by_hash counts finished_at followed_keys id key_id pseudonym relayed_at reopened_at requested_at revision scanned_at scanned_id search_again settles_at user_hash waiting',
   identity_secrets:

@@ -35,6 +35,7 @@ beforeAll(async () => {
   api = await startTestApi({
     workflows: {
       processDelivery: async ({ deliveryId }) => await delivery.processDelivery(deliveryId),
+      startHolds: () => {},
       healBinding: () => {},
       settlePayout: async ({ id }) => await settlePayoutRequest(api.sql, id, limit),
       sendWebhookNow: () => {},

@@ -107,6 +107,51 @@ test('a role without the right to ask for the history finds payouts as the owner
   );
 });
 
+/** Adds a bonus or deduction. Returns the line that it has in a CSV. */
+async function enter(amountCents: number) {
+  const { body } = await api.call<{ commissionId: string }>(
+    'POST',
+    `/apps/${app.appId}/affiliates/${affiliateId}/entries`,
+    {
+      key: app.key,
+      body: { amountCents, category: 'other', reason: 'A test', externalId: randomUUID() },
+    },
+  );
+  const { occurredAt } = await api.sql.one<{ occurredAt: number }>`
+    select occurred_at from commissions where id = ${body.commissionId}`;
+  return { id: body.commissionId, eventId: '', cents: amountCents, occurredAt };
+}
+
+// @promise payout-recorded
+test('a forgotten payout with a bonus and a deduction is recorded from its CSV, also if both had to be written again', async () => {
+  const [earning, bonus, deduction] = [await earn(600), await enter(250), await enter(-100)];
+  const payoutId = newId('payout');
+  const file = csvOf(payoutId, earning, bonus, deduction);
+  expect(await recordPayout(api.sql, file)).toMatchObject({
+    kind: 'recorded',
+    totalCents: 750,
+    isSameFile: true,
+  });
+  expect(await provePayout(api.sql, file)).toMatchObject({ kind: 'proved' });
+
+  const forgotten = [250, 250, -100].map((cents) => ({
+    id: newId('commission'),
+    eventId: '',
+    cents,
+    occurredAt: Date.now() - 90 * DAY_MS,
+  }));
+  const lost = csvOf(newId('payout'), ...forgotten);
+  await enter(250);
+  await enter(-100);
+  expect(await recordPayout(api.sql, lost)).toMatchObject({ kind: 'missing', lines: [forgotten[1]?.id] });
+  await enter(250);
+  expect(await recordPayout(api.sql, lost)).toMatchObject({ kind: 'recorded', totalCents: 400, replaced: 3 });
+  // A purchase is not found by its amount alone.
+  await enter(999);
+  const purchase = { ...earning, id: newId('commission'), cents: 999, occurredAt: 1 };
+  expect(await recordPayout(api.sql, csvOf(newId('payout'), purchase))).toMatchObject({ kind: 'missing' });
+});
+
 // @promise payout-recorded
 test('a forgotten payout is recorded from its CSV once, also while payouts are stopped, and then proves the file', async () => {
   const earned = [await earn(500), await earn(700)];

@@ -94,6 +94,7 @@ const TABLES: Partial<Record<IdKind, string>> = {
   affiliate: 'affiliates',
   link: 'links',
   commission: 'commissions',
+  entry: 'entries',
   payout: 'payouts',
   event: 'events',
   delivery: 'deliveries',

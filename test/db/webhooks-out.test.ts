@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
@@ -144,6 +145,60 @@ describe('the outbox of messages', () => {
     expect(messages[0]?.data).toMatchObject({ amount: '19.99', amountCents: 1_999, affiliateId });
     expect(messages.at(-1)?.data).toMatchObject({ amount: '-0.05', amountCents: -5, kind: 'reversal' });
     expect(await messagesOf(other.appId)).toEqual([]);
+  });
+
+  // @promise webhooks-out-with-fact
+  test('a bonus or deduction has one message, with its reason, and none when it matures', async () => {
+    const all = await newEndpoint();
+    const { body } = await api.call<{ id: string; commissionId: string }>(
+      'POST',
+      `/apps/${app.appId}/affiliates/${affiliateId}/entries`,
+      {
+        key: app.key,
+        body: {
+          amountCents: -250,
+          category: 'unreported_refund',
+          reason: 'Upgrade of 3 May',
+          externalId: randomUUID(),
+        },
+      },
+    );
+    await matureCommission(api.sql, body.commissionId as CommissionId);
+    expect(
+      (await messagesOf()).map(({ endpointId, type, subjectId, data }) => ({
+        endpointId,
+        type,
+        subjectId,
+        data,
+      })),
+    ).toEqual([
+      {
+        endpointId: all,
+        type: 'commission.adjusted',
+        subjectId: body.commissionId,
+        data: {
+          commissionId: body.commissionId,
+          kind: 'deduction',
+          affiliateId,
+          linkId: null,
+          eventId: null,
+          reversesCommissionId: null,
+          amount: '-2.50',
+          amountCents: -250,
+          currency: 'USD',
+          rateBps: 0,
+          occurredAt: expect.any(Number),
+          dueAt: expect.any(Number),
+          entryId: body.id,
+          category: 'unreported_refund',
+          reason: 'Upgrade of 3 May',
+        },
+      },
+    ]);
+    const status = await api.sql.one<{
+      status: string;
+    }>`select status from commissions where id = ${body.commissionId}`;
+    expect(status).toEqual({ status: 'matured' });
   });
 
   // @promise webhooks-out-with-fact

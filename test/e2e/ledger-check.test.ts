@@ -64,6 +64,14 @@ async function recordAllKinds(owner: Founder): Promise<void> {
   }
   await owner.purchase(user, 30, { occurredAt: Date.now() - DAY_MS });
   await owner.purchase('unknown-user', 12);
+  const { affiliateId: creatorId } = await owner.newAffiliate('Creator with a bonus');
+  const path = `/apps/${owner.app.id}/affiliates/${creatorId}/entries`;
+  for (const [n, amountCents] of [500, -200, 300].entries()) {
+    const body = { amountCents, category: 'other', reason: 'A test', externalId: `entry-${n}` };
+    const entry = await owner.ok<{ id: string }>('POST', path, body);
+    if (amountCents === 300)
+      await owner.ok('POST', `/apps/${owner.app.id}/entries/${entry.id}/undo`, { reason: 'A mistake' });
+  }
   const { affiliateId, slug } = await owner.newAffiliate('Paused creator');
   const userOfPaused = await owner.customer(slug);
   await owner.ok('PATCH', `/apps/${owner.app.id}/affiliates/${affiliateId}`, { status: 'paused' });
@@ -141,6 +149,7 @@ const anEarning = of(
 const aReversal = of('commissions', "kind = 'reversal' and amount_cents < 0");
 const aPaid = of('commissions', "status = 'paid'");
 const aPayout = of('payouts', 'true');
+const aBonus = of('entries', 'amount_cents = 500');
 const ofOther = (table: string, condition = 'true') =>
   `(select id from ${table} where app_id = {other} and ${condition} order by id limit 1)`;
 
@@ -566,7 +575,80 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   ...(
     [
+      [
+        'another amount',
+        'update entries set amount_cents = 501 where amount_cents = 500 and app_id = {mine} returning id',
+      ],
+      ['no commission', 'delete from commissions where entry_id = $bonus returning entry_id as id'],
+      [
+        'a commission of another kind',
+        "update commissions set kind = 'deduction' where entry_id = $bonus returning entry_id as id",
+      ],
+      [
+        'a commission of another creator',
+        `update commissions set affiliate_id = (select min(id) from affiliates where app_id = {mine} and id <> affiliate_id) where entry_id = $bonus returning entry_id as id`,
+      ],
+      [
+        'a commission that is due at another time',
+        "update commissions set due_at = due_at + interval '1 second' where entry_id = $bonus returning entry_id as id",
+      ],
+      [
+        'a commission that names a payment',
+        `update commissions set payment_id = ${of('payments', 'true')} where entry_id = $bonus returning entry_id as id`,
+      ],
+    ] as const
+  ).map(([title, statement]): [string, string, readonly string[]] => [
+    'entries_are_booked_once',
+    `an entry with ${title}`,
+    [
+      'alter table commissions drop constraint entry_has_its_sign, drop constraint only_entry_has_no_payment',
+      statement.replace('$bonus', aBonus),
+    ],
+  ]),
+  [
+    'entries_are_booked_once',
+    'an entry with two commissions',
+    [
+      'drop index one_commission_per_entry',
+      `insert into commissions select (jsonb_populate_record(c, '{"id": "com_01h455vb4pex5vsknk084sn02q"}')).* from commissions c
+        where entry_id = ${aBonus} returning entry_id as id`,
+    ],
+  ],
+  ...['amount_cents = amount_cents - 1', "due_at = due_at + interval '1 second'", "category = 'bonus'"].map(
+    (change): [string, string, readonly string[]] => [
+      'undone_entries_net_to_zero',
+      `an undo with ${change}`,
+      [`update entries set ${change} where app_id = {mine} and undoes_entry_id is not null returning id`],
+    ],
+  ),
+  [
+    'undone_entries_net_to_zero',
+    'an undo of an undo',
+    [
+      `update entries e set undoes_entry_id = (select id from entries u where u.app_id = {mine} and u.undoes_entry_id is not null)
+        where id = ${aBonus} returning id`,
+    ],
+  ],
+  [
+    'undone_entries_net_to_zero',
+    'an entry that is undone twice',
+    [
+      'alter table entries drop constraint entries_undoes_entry_id_key',
+      `insert into entries select (jsonb_populate_record(e, '{"id": "ent_01h455vb4pex5vsknk084sn02q"}')).* from entries e
+        where app_id = {mine} and undoes_entry_id is not null returning undoes_entry_id as id`,
+    ],
+  ],
+  ...(
+    [
       ['clicks', 'link_id', ofOther('links')],
+      ['entries', 'affiliate_id', ofOther('affiliates')],
+      ['entries', 'undoes_entry_id', ofOther('entries', 'undoes_entry_id is not null')],
+      ['entries', 'account_id', '(select account_id from apps where id = {other})'],
+      [
+        'entries',
+        'key_id',
+        '(select k.id from account_keys k join apps a using (account_id) where a.id = {other} limit 1)',
+      ],
       ['links', 'affiliate_id', ofOther('affiliates')],
       ['attributions', 'affiliate_id', ofOther('affiliates')],
       ['attributions', 'link_id', ofOther('links')],
@@ -608,6 +690,14 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     `commissions.${column}`,
     [`update commissions set ${column} = ${value} where id = ${aReversal} returning id`],
   ]),
+  [
+    'no_row_of_another_app',
+    'commissions.entry_id',
+    [
+      'drop index one_commission_per_entry',
+      `update commissions set entry_id = ${ofOther('entries', 'amount_cents = -200')} where entry_id = ${aBonus} returning id`,
+    ],
+  ],
   [
     'no_row_of_another_app',
     'commissions.payout_id',

@@ -145,6 +145,7 @@ class Game {
   readonly model = new MoneyModel({ windowMs: WINDOW_DAYS * DAY_MS, toUsd });
   readonly now = Date.now();
   readonly accounts = new Set<string>();
+  readonly entries = new Map<number, string>();
   readonly creators: readonly { readonly id: string; readonly slug: string }[];
   readonly #terms: { rateBps: number; isPaused: boolean }[];
 
@@ -218,6 +219,34 @@ class Game {
         await payOut(api, app, this.creator(step.creator).id);
         model.pay(this.creator(step.creator).id);
         break;
+      case 'enter': {
+        const { id } = this.creator(step.creator);
+        const { body, text } = await api.call<{ id?: string }>(
+          'POST',
+          `/apps/${app.appId}/affiliates/${id}/entries`,
+          {
+            key: app.key,
+            body: {
+              amountCents: step.cents,
+              category: 'other',
+              reason: 'A test',
+              externalId: `${name}-${step.entry}`,
+            },
+          },
+        );
+        if (body.id === undefined) throw new Error(text);
+        this.entries.set(step.entry, body.id);
+        model.enter(body.id, id, step.cents);
+        break;
+      }
+      case 'undo': {
+        const id = this.entries.get(step.entry);
+        if (id === undefined) break;
+        const body = { reason: 'A mistake' };
+        await api.call('POST', `/apps/${app.appId}/entries/${id}/undo`, { key: app.key, body });
+        model.undoEntry(id);
+        break;
+      }
       case 'accounts':
         if (step.isListed) this.accounts.add(step.account);
         else this.accounts.delete(step.account);
@@ -324,5 +353,7 @@ test('the ledger is consistent after all sequences', async () => {
     'revenue_is_base_minus_refunds',
     'payouts_are_the_sum_of_their_items',
     'paid_once',
+    'entries_are_booked_once',
+    'undone_entries_net_to_zero',
   ]);
 }, 600_000);

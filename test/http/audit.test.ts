@@ -29,6 +29,7 @@ beforeAll(async () => {
   api = await startTestApi({
     workflows: {
       processDelivery: async () => null,
+      startHolds: () => {},
       healBinding: () => {},
       sendWebhookNow: () => {},
       settlePayout: async ({ id }) => await settlePayoutRequest(api.sql, id),
@@ -122,6 +123,17 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
       path: `/apps/${mine.appId}/payouts/${id}/transfers`,
       body: { state: 'sent', note: 'Sent today.' },
     };
+  },
+  undoEntry: async () => {
+    const path = `/apps/${mine.appId}/affiliates/${mine.ids.affiliate}/entries`;
+    const body = {
+      amountCents: 1,
+      category: 'other',
+      reason: 'A test',
+      externalId: `entry-${(number += 1)}`,
+    };
+    const { body: entry } = await api.call<{ id: string }>('POST', path, { key: mine.key, body });
+    return { path: `/apps/${mine.appId}/entries/${entry.id}/undo` };
   },
   createReprocessRun: async () => {
     // An app has one run at a time.

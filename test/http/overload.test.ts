@@ -51,6 +51,7 @@ beforeAll(async () => {
         inProgress -= 1;
         return null;
       },
+      startHolds: () => {},
       healBinding: () => {},
       settlePayout: async () => {},
       sendWebhookNow: () => {},

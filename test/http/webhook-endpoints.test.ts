@@ -17,6 +17,7 @@ beforeAll(async () => {
   api = await startTestApi({
     workflows: {
       processDelivery: async () => null,
+      startHolds: () => {},
       healBinding: () => {},
       settlePayout: async () => {},
       sendWebhookNow: ({ messageId }) => void hurried.push(messageId),

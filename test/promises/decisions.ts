@@ -395,6 +395,22 @@ const MONEY: readonly PromiseSection[] = [
       'preview-positive-only': 'the preview has rows only where the net is positive',
     },
   },
+  {
+    title: 'Beyond the specification: bonuses and deductions',
+    promises: {
+      'entry-one-commission':
+        'an entry has exactly one commission, without a payment, which counts in all sums',
+      'entry-absent': 'without entries, commissions and their CSV have the fields and columns of before',
+      'entry-nets': 'an entry nets with what is due and is in the CSV of its payout without an event',
+      'entry-due': 'an entry is due at once, or at its own time',
+      'entry-once': 'a repeated call adds nothing, whatever answer was lost',
+      'entry-undo-once': 'an entry is undone once, by its opposite, and an undo is not undone',
+      'entry-payout-permission': 'adding and undoing need the permission `payout`',
+      'entry-input': '400 for an entry without an amount, category or reason, or beyond the limits',
+      'entry-database': 'the database refuses an entry without its commission, or one that is changed',
+      'entry-creator': 'the creator reads what an entry is for and why',
+    },
+  },
 ];
 
 /** Decisions about what the interface specification leaves open: reading, diagnostics, operation. */

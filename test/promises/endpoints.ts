@@ -185,6 +185,26 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-payout': 'returns the payout with the key that paid it' },
   },
   {
+    route: 'GET /apps/:appId/entries',
+    caller: 'account read',
+    promises: { 'get-entries': 'lists bonuses and deductions, latest first, also as CSV' },
+  },
+  {
+    route: 'GET /apps/:appId/entries/:entryId',
+    caller: 'account read',
+    promises: { 'get-entry': 'returns the entry with its author and its commission' },
+  },
+  {
+    route: 'POST /apps/:appId/affiliates/:affiliateId/entries',
+    caller: 'account payout',
+    promises: { 'post-entry': '201 with the new entry' },
+  },
+  {
+    route: 'POST /apps/:appId/entries/:entryId/undo',
+    caller: 'account payout',
+    promises: { 'post-entry-undo': '201 with the opposite entry, due when the first one is' },
+  },
+  {
     route: 'POST /apps/:appId/payouts/:payoutId/transfers',
     caller: 'account payout',
     promises: { 'post-transfer': 'appends what somebody states about the money of a payout' },

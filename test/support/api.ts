@@ -5,6 +5,7 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import type { Sql, SqlOptions } from '../../src/db/sql.ts';
 import { ENDPOINT_CONNECTIONS } from '../../src/db/webhook-endpoints.ts';
+import { DEFAULT_LIMITS } from '../../src/domain/evaluation.ts';
 import type { AccountId, BindingId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
@@ -75,6 +76,7 @@ export async function startTestApi(
     ownUrl: url,
     trustProxy: 0,
     rateLimits: createRateLimits(NO_RATE_LIMITS),
+    maxPaymentCents: DEFAULT_LIMITS.maxPaymentCents,
     bodyBudget: createBodyBudget(),
     knownSenders: createKnownCallers(),
     knownCredentials: createKnownCallers(),
@@ -84,6 +86,7 @@ export async function startTestApi(
     addressHasher: createAddressHasher({ sql: overrides.sql ?? database.sql, secretBox, logger }),
     workflows: {
       processDelivery: async () => null,
+      startHolds: () => {},
       healBinding: (bindingId) => void healed.push(bindingId),
       settlePayout: async () => {},
       sendWebhookNow: () => {},

@@ -12,12 +12,15 @@ export const BIG = {
   attributions: 25_000,
   bindings: 20_000,
   events: 60_000,
-  /** Earnings of four fifths of the events, and reversals of one in 25. */
-  commissions: 50_400,
+  /** Earnings of four fifths of the events, reversals of one in 25, and two bonuses. */
+  commissions: 50_402,
 } as const;
 
 /** Changes of settings, creators and links. Half of them are by one key, and a third of one object. */
 const AUDIT_ROWS = 30_000;
+
+/** Bonuses and deductions, nearly half of them of one creator. Only the first and the last have their commission. */
+const ENTRIES = 10_000;
 
 /** The tables that grow with use. A plan that reads one of them completely is a fault. */
 export const LARGE_TABLES = [
@@ -36,6 +39,7 @@ export const LARGE_TABLES = [
   'adjustments',
   'commissions',
   'revenue_entries',
+  'entries',
   'payouts',
   'payout_items',
   'webhook_endpoints',
@@ -191,6 +195,16 @@ const ROWS_OF_PURCHASES = [
   `insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
      select payout_id, id, app_id, affiliate_id, amount_cents, row_number() over (partition by payout_id order by id)
        from commissions where status = 'paid'`,
+  `insert into entries (id, app_id, affiliate_id, category, amount_cents, reason, due_at, account_id, key_id, created_at)
+     select ${id('entry', 'n')}, ${id('app', '1')}, ${id('affiliate', `1 + n % 2 * (n % ${BIG.affiliates})`)}, 'bonus', 100, 'Retainer',
+            ${moment(`n / ${ENTRIES}.0`)}, ${id('account', '1')}, ${id('key', '1')}, ${moment(`n / ${ENTRIES}.0`)}
+       from generate_series(1, ${ENTRIES}) n`,
+  `insert into commissions (id, app_id, affiliate_id, entry_id, kind, rate_bps, base_cents, amount_cents, occurred_at, due_at, created_at)
+     select ${id('commission', `${2 * BIG.events} + row_number() over ()`)}, app_id, affiliate_id, id, 'bonus', 0, 0, amount_cents,
+            created_at, ${END} + interval '1 day', created_at
+       from entries where id in ((select min(id::text) from entries), (select max(id::text) from entries))`,
+  `insert into account_keys (id, account_id, key_sha256, permissions, display)
+     values (${id('key', '1')}, ${id('account', '1')}, sha256('key'), '{payout}', 'tri_sk')`,
   `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot)
      select 'whe_' || n / 5 * 2 || lpad(n::text, 25, '0'), ${id('app', '1 + n % 5')}, 'https://example.com/hook', '{commission.created}',
             'sec_0' || lpad(n::text, 25, '0'), '', 'none', 1 + n / 5 from generate_series(0, 9) n`,
@@ -237,9 +251,9 @@ function sums(): string[] {
     ...Object.entries(scopes).flatMap(([scope, scopeId]) => [
       `insert into rollups (app_id, scope, scope_id, bucket_at, ${columns.join(', ')})
        select app_id, '${scope}', ${scopeId}, bucket_at, ${scope === 'link' ? columns.join(', ') : sum(columns)}
-         from story_sums ${scope === 'link' ? '' : 'group by 1, 2, 3, 4'}`,
+         from story_sums where ${scopeId} is not null ${scope === 'link' ? '' : 'group by 1, 2, 3, 4'}`,
       `insert into rollup_blocks (app_id, scope, scope_id, block_at, ${columns.join(', ')})
-       select app_id, '${scope}', ${scopeId}, rollup_block(bucket_at), ${sum(columns)} from story_sums group by 1, 2, 3, 4`,
+       select app_id, '${scope}', ${scopeId}, rollup_block(bucket_at), ${sum(columns)} from story_sums where ${scopeId} is not null group by 1, 2, 3, 4`,
     ]),
     `insert into rollups (app_id, scope, scope_id, bucket_at, ${all.join(', ')})
      select app_id, 'app', app_id::text, '-infinity', ${sum(all)} from story_sums group by 1`,
@@ -248,7 +262,7 @@ function sums(): string[] {
        from story_affiliates a left join story_sums using (app_id, affiliate_id) group by a.app_id, a.affiliate_id, a.status`,
     `insert into rollups (app_id, scope, scope_id, bucket_at, ${all.join(', ')}, rank_value, link_affiliate_id)
      select app_id, 'link', link_id::text, '-infinity', ${sum(all)}, sum(clicks), affiliate_id
-       from story_sums group by app_id, link_id, affiliate_id`,
+       from story_sums where link_id is not null group by app_id, link_id, affiliate_id`,
   ];
 }
 

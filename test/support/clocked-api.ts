@@ -58,6 +58,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
   const api = await startTestApi({
     workflows: {
       processDelivery: ({ deliveryId }) => delivery.processDelivery(deliveryId),
+      startHolds: () => {},
       healBinding: heal,
       settlePayout: async ({ id }) => void (await payouts.settlePayoutRequest(id)),
       sendWebhookNow: () => {},

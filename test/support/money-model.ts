@@ -104,6 +104,10 @@ export class MoneyModel {
   readonly #identified: { device: string; user: string }[] = [];
   readonly #creators = new Map<string, Terms>();
   readonly #paid = new Map<string, number>();
+  readonly #entries = new Map<
+    string,
+    { readonly creator: string; readonly cents: number; isUndone: boolean }
+  >();
   readonly #windowMs: number;
   readonly #toUsd: (minor: bigint, currency: Currency, at: number) => readonly [over: bigint, under: bigint];
   #step = 0;
@@ -184,6 +188,17 @@ export class MoneyModel {
     });
   }
 
+  /** Adds money for a creator, or deducts it. */
+  enter(id: string, creator: string, cents: number): void {
+    this.#entries.set(id, { creator, cents, isUndone: false });
+  }
+
+  /** Undoes an entry. A second time changes nothing. */
+  undoEntry(id: string): void {
+    const entry = this.#entries.get(id);
+    if (entry !== undefined) entry.isUndone = true;
+  }
+
   /** Pays what is owed to a creator. Returns the amount. */
   pay(creator: string): number {
     const due = Math.max(0, this.netOf(creator) - this.paidTo(creator));
@@ -196,7 +211,11 @@ export class MoneyModel {
   }
 
   netOf(creator: string): number {
-    return [...this.books().values()].reduce(
+    const entered = [...this.#entries.values()].map((entry) => ({
+      creator: entry.creator,
+      net: entry.isUndone ? 0 : entry.cents,
+    }));
+    return [...this.books().values(), ...entered].reduce(
       (sum, books) => sum + (books.creator === creator ? books.net : 0),
       0,
     );

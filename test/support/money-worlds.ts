@@ -20,6 +20,8 @@ export type Step =
   | { readonly do: 'rate'; readonly creator: number; readonly rateBps: number | null }
   | { readonly do: 'pause'; readonly creator: number; readonly isPaused: boolean }
   | { readonly do: 'pay'; readonly creator: number }
+  | { readonly do: 'enter'; readonly entry: number; readonly creator: number; readonly cents: number }
+  | { readonly do: 'undo'; readonly entry: number }
   | SaleStep;
 
 /**
@@ -58,6 +60,8 @@ const earlyInstalls = installOfEach(
   fc.constantFrom<Touch>('click', 'code'),
 );
 
+const anyEntryCents = fc.oneof(fc.integer({ min: -5_000, max: -1 }), fc.integer({ min: 1, max: 5_000 }));
+
 const anyTerms = fc.record({
   rateBps: anyRateBps,
   isPaused: fc.constantFrom(false, false, false, true),
@@ -79,6 +83,8 @@ export const worldAbout = (theme: Theme) =>
       rates: fc.array(fc.record({ creator: anyCreator, rateBps: fc.option(anyRateBps) }), { maxLength: 2 }),
       pauses: fc.array(fc.record({ creator: anyCreator, isPaused: fc.boolean() }), { maxLength: 2 }),
       pays: fc.array(anyCreator, { maxLength: 3 }),
+      entries: fc.array(fc.record({ creator: anyCreator, cents: anyEntryCents }), { maxLength: 3 }),
+      undos: fc.array(fc.nat(2), { maxLength: 2 }),
       repeats: fc.array(fc.nat(), { maxLength: 3 }),
       order: fc.constantFrom<Order>('any', 'users first', 'ties last', 'users last'),
       keys: fc.array(fc.nat(), { minLength: 80, maxLength: 80 }),
@@ -112,6 +118,8 @@ export function stepsOf(world: World, run: string): Step[] {
     ...world.rates.map((rate): Step => ({ do: 'rate', ...rate })),
     ...world.pauses.map((pause): Step => ({ do: 'pause', ...pause })),
     ...world.pays.map((creator): Step => ({ do: 'pay', creator })),
+    ...world.entries.map((entered, entry): Step => ({ do: 'enter', entry, ...entered })),
+    ...world.undos.map((entry): Step => ({ do: 'undo', entry })),
   ];
   const all: readonly Placed[] = [...others.map((step) => ({ step, sale: null })), ...facts, ...repeats];
   const keyed = all.map((placed, n) => {

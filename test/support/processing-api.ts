@@ -36,6 +36,7 @@ export async function startProcessingApi({
   const workflows: WorkflowStarter = {
     processDelivery: async (delivery) =>
       await processDelivery(delivery, async () => await activities.processDelivery(delivery.deliveryId)),
+    startHolds: () => {},
     healBinding: onBinding,
     settlePayout: async () => {},
     sendWebhookNow: () => {},

@@ -44,6 +44,14 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
     const { eventId, deliveryId, payoutId, attributionId } = await sql.one<Record<string, string>>`
       select c.event_id, e.delivery_id, c.payout_id, b.attribution_id
         from commissions c join events e on e.id = c.event_id join bindings b on b.id = c.binding_id where c.id = ${paid}`;
+    const entry = await api.call<{ id: string }>(
+      'POST',
+      `/apps/${app.appId}/affiliates/${affiliateId}/entries`,
+      {
+        key: app.key,
+        body: { amountCents: 100 + round, category: 'bonus', reason: mark, externalId: `${mark}-${round}` },
+      },
+    );
     const endpoint = await api.call<{ id: string }>('POST', `/apps/${app.appId}/webhook-endpoints`, {
       key: app.key,
       body: { url: `https://example.com/${mark}/${round}`, eventTypes: ['payout.created'] },
@@ -68,6 +76,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       delivery: deliveryId,
       commission: commissionId,
       payout: payoutId,
+      entry: entry.body.id,
       transfer: newId('transfer'),
       key: keyId,
       session: sessionId,

@@ -133,6 +133,7 @@ const deps = {
   workflows: {
     processDelivery: async ({ deliveryId }: { readonly deliveryId: string }) =>
       await activities.processDelivery(deliveryId),
+    startHolds: () => {},
     healBinding: () => {},
     settlePayout: async () => {},
     sendWebhookNow: () => {},

@@ -299,7 +299,7 @@ export interface paths {
         };
         /**
          * Lists affiliates with their clicks, installs and commissions.
-         * @description `sort=earnings` returns one page with the top `limit` affiliates and takes no `cursor`. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
+         * @description `sort=earnings` returns one page with the top `limit` affiliates and takes no `cursor`. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -439,7 +439,7 @@ export interface paths {
         };
         /**
          * Lists links with their clicks, installs and revenue, oldest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -510,8 +510,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists commissions, reversals and corrections, latest purchase first.
-         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
+         * Lists commissions, reversals, corrections and entries, latest purchase first.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -546,6 +546,92 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists bonuses and deductions, latest first.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listEntries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/entries/{entryId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieves a bonus or deduction.
+         * @description Requires an account key with the permission `read`.
+         */
+        get: operations["getEntry"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/affiliates/{affiliateId}/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Adds a bonus for a creator, or deducts.
+         * @description It is a row of the ledger like a commission: it nets with the others, and the next payout after `dueAt` has it. An affiliate of any status may get one. `externalId` or `Idempotency-Key` is required, so that a repeated call adds nothing.
+         *
+         *     Requires an account key with the permission `payout`.
+         */
+        post: operations["addEntry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/entries/{entryId}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undoes a bonus or deduction.
+         * @description Adds the opposite entry, which is due when the first one is, so that both net to nothing. An entry is undone once, and an undo cannot be undone: add a new entry.
+         *
+         *     Requires an account key with the permission `payout`.
+         */
+        post: operations["undoEntry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/payouts": {
         parameters: {
             query?: never;
@@ -555,7 +641,7 @@ export interface paths {
         };
         /**
          * Lists payouts, latest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1621,7 +1707,7 @@ export interface paths {
         };
         /**
          * Lists who changed what in the account and its apps, the last change first.
-         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires a session of the console, whose key has the permission `read`. A key is not accepted.
          */
@@ -1916,8 +2002,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the creator's commissions, reversals and corrections, latest purchase first.
-         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
+         * Lists the creator's commissions, reversals, corrections, bonuses and deductions, latest purchase first.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires the session of a creator. A key and a session of an account are not accepted.
          */
@@ -1938,8 +2024,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the creator's commissions, reversals and corrections, latest purchase first, for the founder.
-         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601. The response is what the creator sees at `GET /creator/commissions`.
+         * Lists the creator's commissions, reversals, corrections, bonuses and deductions, latest purchase first, for the founder.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601. The response is what the creator sees at `GET /creator/commissions`.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -2689,6 +2775,42 @@ export interface components {
             /** @description An inactive link redirects and records nothing. */
             active?: boolean;
         };
+        /** @description A bonus or a deduction. */
+        NewEntry: {
+            /**
+             * @description What to add. Negative to deduct. US cents, at most the limit of a payment (`MAX_PAYMENT_USD`).
+             * @example -250
+             */
+            amountCents: number;
+            /**
+             * @description What it is for. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.
+             * @enum {string}
+             */
+            category: "bonus" | "fixed_fee" | "unreported_refund" | "opening_balance" | "write_off" | "other";
+            /**
+             * @description Why. The creator sees it, so it should name no customer.
+             * @example Retainer for May
+             */
+            reason: string;
+            /**
+             * @description When a payout can have it: at most 366 days ahead. Defaults to now. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            dueAt?: number;
+            /**
+             * @description Your own id, unique within the app. One that exists creates and changes nothing.
+             * @example crm-4711
+             */
+            externalId?: string;
+        };
+        /** @description Why an entry is undone. */
+        EntryUndo: {
+            /**
+             * @description Why. The creator sees it, so it should name no customer.
+             * @example Retainer for May
+             */
+            reason: string;
+        };
         /** @description A statement about the money of a payout. */
         NewPayoutTransfer: {
             /**
@@ -2751,7 +2873,7 @@ export interface components {
              *       "payout.created"
              *     ]
              */
-            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "payout.created" | "delivery.stuck")[];
+            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck")[];
             /**
              * @description What the endpoint is for.
              * @example Notifies the CRM
@@ -2772,7 +2894,7 @@ export interface components {
              *       "payout.created"
              *     ]
              */
-            eventTypes?: ("commission.created" | "commission.matured" | "commission.reversed" | "payout.created" | "delivery.stuck")[];
+            eventTypes?: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck")[];
             /** @description What the endpoint is for. Null removes it. */
             description?: string | null;
             /** @description False deactivates the endpoint, true activates it. */
@@ -3625,16 +3747,33 @@ export interface components {
             affiliateName: string;
             /** @description The id of the link. Null if the user entered an affiliate's id as the code. */
             linkId: string | null;
+            /** @description The id of the event that the row results from. Null for an entry. */
+            eventId: string | null;
+            /** @description The entry that the row results from. Absent for what results from a payment. */
+            entry?: {
+                /**
+                 * @description The id of the entry.
+                 * @example ent_01kbf2z4x8e0rvq1n3m5t7w9yc
+                 */
+                id: string;
+                /**
+                 * @description What it is for. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.
+                 * @enum {string}
+                 */
+                category: "bonus" | "fixed_fee" | "unreported_refund" | "opening_balance" | "write_off" | "other";
+                /**
+                 * @description Why. The creator sees it.
+                 * @example Retainer for May
+                 */
+                reason: string;
+                /** @description The id of the entry that it undoes. Null unless it undoes one. */
+                undoesEntryId: string | null;
+            };
             /**
-             * @description The id of the event that the row results from.
-             * @example evt_01kbf2z4x8e0rvq1n3m5t7w9yc
-             */
-            eventId: string;
-            /**
-             * @description `earning` of a payment; `reversal` for a refund or dispute (positive if it was undone); `correction` of a payment that earned twice.
+             * @description `earning` of a payment; `reversal` for a refund or dispute (positive if it was undone); `correction` of a payment that earned twice; `bonus` or `deduction` of an entry.
              * @enum {string}
              */
-            kind: "earning" | "reversal" | "correction";
+            kind: "earning" | "reversal" | "correction" | "bonus" | "deduction";
             /** @description The id of the earning that a reversal or correction takes back. Null for an earning. */
             reversesCommissionId: string | null;
             /** @description Why the correction was appended. Null for other kinds. */
@@ -3645,12 +3784,12 @@ export interface components {
              */
             status: "pending" | "matured" | "paid";
             /**
-             * @description The rate of the earning, fixed when it was written. Basis points: 2000 is 20 %.
+             * @description The rate of the earning, fixed when it was written. 0 for an entry. Basis points: 2000 is 20 %.
              * @example 2000
              */
             rateBps: number;
             /**
-             * @description The part of the payment, refund or dispute that the rate applies to. US cents.
+             * @description The part of the payment, refund or dispute that the rate applies to. 0 for an entry. US cents.
              * @example 1999
              */
             baseCents: number;
@@ -3664,29 +3803,19 @@ export interface components {
              * @constant
              */
             currency: "USD";
+            /** @description The billing provider. Null for an entry. */
+            source: ("revenuecat" | "adapty" | "superwall" | "stripe" | "paddle") | null;
+            /** @description The app's own id of the user: the exact one that the billing provider reports. Null for an entry. */
+            customerUserId: string | null;
+            /** @description How the install was matched: `claim_token` of a click, `code` that the user entered, `deferred` by the address of a click. Null for an entry. */
+            matchMethod: ("claim_token" | "code" | "deferred") | null;
             /**
-             * @description The billing provider.
-             * @example revenuecat
-             * @enum {string}
-             */
-            source: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
-            /**
-             * @description The app's own id of the user: the exact one that the billing provider reports.
-             * @example user-4711
-             */
-            customerUserId: string;
-            /**
-             * @description How the install was matched: `claim_token` of a click, `code` that the user entered, `deferred` by the address of a click.
-             * @enum {string}
-             */
-            matchMethod: "claim_token" | "code" | "deferred";
-            /**
-             * @description When the customer paid, or the time of the refund or dispute. Epoch milliseconds.
+             * @description When the customer paid, or the time of the refund, dispute or entry. Epoch milliseconds.
              * @example 1781524800000
              */
             occurredAt: number;
             /**
-             * @description When it can be paid: the time of the payment plus the hold period. Epoch milliseconds.
+             * @description When it can be paid: the time of the payment plus the hold period, or what the entry states. Epoch milliseconds.
              * @example 1781524800000
              */
             dueAt: number;
@@ -3713,6 +3842,96 @@ export interface components {
              * @example 1999
              */
             totalCents: number;
+        };
+        /** @description One page of the list. */
+        EntryPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["Entry"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description Money that a person added for a creator, or deducted. Never changed: an opposite entry undoes it. */
+        Entry: {
+            /**
+             * @description The id of the entry.
+             * @example ent_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /**
+             * @description The current name of the affiliate.
+             * @example First creator
+             */
+            affiliateName: string;
+            /**
+             * @description What it is for. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.
+             * @enum {string}
+             */
+            category: "bonus" | "fixed_fee" | "unreported_refund" | "opening_balance" | "write_off" | "other";
+            /**
+             * @description What was added. Negative for a deduction. US cents.
+             * @example 1999
+             */
+            amountCents: number;
+            /**
+             * @description The currency, ISO 4217.
+             * @constant
+             */
+            currency: "USD";
+            /**
+             * @description Why. The creator sees it.
+             * @example Retainer for May
+             */
+            reason: string;
+            /** @description Your own id, unique within the app. Null if none was given. */
+            externalId: string | null;
+            /** @description The id of the entry that it undoes. Null unless it undoes one. */
+            undoesEntryId: string | null;
+            /** @description The id of the entry that undoes it. Null unless it was undone. */
+            undoneByEntryId: string | null;
+            /**
+             * @description Its row in the list of commissions.
+             * @example com_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            commissionId: string;
+            /**
+             * @description `pending` before `dueAt`, `matured` from then on, `paid` once a payout contains it.
+             * @enum {string}
+             */
+            status: "pending" | "matured" | "paid";
+            /**
+             * @description When a payout can have it. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            dueAt: number;
+            /**
+             * @description When it was written. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            createdBy: components["schemas"]["HeldKey"];
+        };
+        /** @description An account key, without its text. */
+        HeldKey: {
+            /**
+             * @description The id of the key.
+             * @example key_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /** @description Who uses the key. Null if it was not said. */
+            label: string | null;
+            /**
+             * @description The first and last characters of the key.
+             * @example tri_sk_live_Ab12…wxyz
+             */
+            display: string;
         };
         /** @description One page of the list. */
         PayoutPage: {
@@ -3771,21 +3990,6 @@ export interface components {
             chainPreviousHash: string | null;
             /** @description Proves this payout and all before it. Keep it outside of the service. Null for a moment until the CSV is stored. */
             chainHash: string | null;
-        };
-        /** @description An account key, without its text. */
-        HeldKey: {
-            /**
-             * @description The id of the key.
-             * @example key_01kbf2z4x8e0rvq1n3m5t7w9yc
-             */
-            id: string;
-            /** @description Who uses the key. Null if it was not said. */
-            label: string | null;
-            /**
-             * @description The first and last characters of the key.
-             * @example tri_sk_live_Ab12…wxyz
-             */
-            display: string;
         };
         /** @description What exports would pay, or what was owed, per affiliate. */
         PayoutPreview: {
@@ -4338,7 +4542,7 @@ export interface components {
             /** @description What the endpoint is for. Null if it was not said. */
             description: string | null;
             /** @description The types that are sent to it. */
-            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "payout.created" | "delivery.stuck")[];
+            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck")[];
             /** @description Whether messages are sent to it. */
             active: boolean;
             /** @description When it was deactivated. Epoch milliseconds. Null while it is active. */
@@ -4375,7 +4579,7 @@ export interface components {
             /** @description What the endpoint is for. Null if it was not said. */
             description: string | null;
             /** @description The types that are sent to it. */
-            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "payout.created" | "delivery.stuck")[];
+            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck")[];
             /** @description Whether messages are sent to it. */
             active: boolean;
             /** @description When it was deactivated. Epoch milliseconds. Null while it is active. */
@@ -4418,7 +4622,7 @@ export interface components {
              * @description What the message reports. docs/webhooks-out.md describes each type.
              * @enum {string}
              */
-            type: "commission.created" | "commission.matured" | "commission.reversed" | "payout.created" | "delivery.stuck" | "webhook.test";
+            type: "commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "webhook.test";
             /** @description The id of the commission, payout or delivery. Null for a test. */
             subjectId: string | null;
             /** @description The `data` of the message. */
@@ -5316,27 +5520,17 @@ export interface components {
                 /** @description For a payment all its rows, else the rows of this event. */
                 commissions: {
                     /**
-                     * @description The id of the event that the row results from.
-                     * @example evt_01kbf2z4x8e0rvq1n3m5t7w9yc
-                     */
-                    eventId: string;
-                    /**
-                     * @description `earning` of a payment; `reversal` for a refund or dispute (positive if it was undone); `correction` of a payment that earned twice.
-                     * @enum {string}
-                     */
-                    kind: "earning" | "reversal" | "correction";
-                    /**
                      * @description `pending` before `dueAt`, `matured` from then on, `paid` once a payout contains it.
                      * @enum {string}
                      */
                     status: "pending" | "matured" | "paid";
                     /**
-                     * @description The rate of the earning, fixed when it was written. Basis points: 2000 is 20 %.
+                     * @description The rate of the earning, fixed when it was written. 0 for an entry. Basis points: 2000 is 20 %.
                      * @example 2000
                      */
                     rateBps: number;
                     /**
-                     * @description The part of the payment, refund or dispute that the rate applies to. US cents.
+                     * @description The part of the payment, refund or dispute that the rate applies to. 0 for an entry. US cents.
                      * @example 1999
                      */
                     baseCents: number;
@@ -5346,12 +5540,12 @@ export interface components {
                      */
                     amountCents: number;
                     /**
-                     * @description When the customer paid, or the time of the refund or dispute. Epoch milliseconds.
+                     * @description When the customer paid, or the time of the refund, dispute or entry. Epoch milliseconds.
                      * @example 1781524800000
                      */
                     occurredAt: number;
                     /**
-                     * @description When it can be paid: the time of the payment plus the hold period. Epoch milliseconds.
+                     * @description When it can be paid: the time of the payment plus the hold period, or what the entry states. Epoch milliseconds.
                      * @example 1781524800000
                      */
                     dueAt: number;
@@ -5360,6 +5554,16 @@ export interface components {
                      * @example com_01kbf2z4x8e0rvq1n3m5t7w9yc
                      */
                     commissionId: string;
+                    /**
+                     * @description The id of the event that the row results from.
+                     * @example evt_01kbf2z4x8e0rvq1n3m5t7w9yc
+                     */
+                    eventId: string;
+                    /**
+                     * @description `earning` of a payment; `reversal` for a refund or dispute (positive if it was undone); `correction` of a payment that earned twice.
+                     * @enum {string}
+                     */
+                    kind: "earning" | "reversal" | "correction";
                     /** @description Whether the rate was the affiliate's own or the app's. Null if that is not stored. */
                     rateSource: ("affiliate" | "app") | null;
                 }[];
@@ -6036,7 +6240,7 @@ export interface components {
                  * @description What the change concerns.
                  * @enum {string}
                  */
-                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "link" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 /**
                  * @description The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.
                  * @example stripe
@@ -6308,10 +6512,10 @@ export interface components {
             /** @description The id of the link. Null if the user entered another code. */
             linkId: string | null;
             /**
-             * @description `earning` of a payment; `reversal` for a refund or dispute (positive if it was undone); `correction` of a payment that earned twice.
+             * @description `earning` of a payment; `reversal` for a refund or dispute (positive if it was undone); `correction` of a payment that earned twice; `bonus` or `deduction` of an entry.
              * @enum {string}
              */
-            kind: "earning" | "reversal" | "correction";
+            kind: "earning" | "reversal" | "correction" | "bonus" | "deduction";
             /**
              * @description Why, a sentence for people.
              * @example A purchase of a user who came by your link.
@@ -6325,12 +6529,12 @@ export interface components {
              */
             status: "pending" | "matured" | "paid";
             /**
-             * @description The rate of the earning, fixed when it was written. Basis points: 2000 is 20 %.
+             * @description The rate of the earning, fixed when it was written. 0 for a bonus or deduction. Basis points: 2000 is 20 %.
              * @example 2000
              */
             rateBps: number;
             /**
-             * @description The commission. Negative if it takes back. US cents.
+             * @description The commission. Negative if it takes back or deducts. US cents.
              * @example 1999
              */
             amountCents: number;
@@ -6340,7 +6544,7 @@ export interface components {
              */
             currency: "USD";
             /**
-             * @description When the customer paid, or the time of the refund or dispute. Epoch milliseconds.
+             * @description When the customer paid, or the time of the refund, dispute, bonus or deduction. Epoch milliseconds.
              * @example 1781524800000
              */
             occurredAt: number;
@@ -6430,17 +6634,17 @@ export interface components {
              */
             appName: string;
             /**
-             * @description The sum of the commissions. US cents.
+             * @description The sum of the commissions and bonuses. US cents.
              * @example 1999
              */
             earnedCents: number;
             /**
-             * @description The number of commissions.
+             * @description The number of commissions and bonuses.
              * @example 42
              */
             earnedCount: number;
             /**
-             * @description The sum of what refunds, disputes and corrections took back: zero or less. US cents.
+             * @description The sum of what refunds, disputes, corrections and deductions took back: zero or less. US cents.
              * @example 1999
              */
             takenBackCents: number;
@@ -6861,7 +7065,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "entry_not_undoable" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -10789,7 +10993,7 @@ export interface operations {
                 linkId?: string;
                 payoutId?: string;
                 status?: "pending" | "matured" | "paid";
-                kind?: "earning" | "reversal" | "correction";
+                kind?: "earning" | "reversal" | "correction" | "bonus" | "deduction";
                 source?: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
                 from?: number | string;
                 to?: number | string;
@@ -11010,6 +11214,629 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listEntries: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+                affiliateId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EntryPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    getEntry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an entry. */
+                entryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Money that a person added for a creator, or deducted. Never changed: an opposite entry undoes it. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Entry"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    addEntry: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewEntry"];
+            };
+        };
+        responses: {
+            /** @description Money that a person added for a creator, or deducted. Never changed: an opposite entry undoes it. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Entry"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden" | "session_not_raised";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `external_id_taken`: The external id is taken. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "external_id_taken" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    undoEntry: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an entry. */
+                entryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EntryUndo"];
+            };
+        };
+        responses: {
+            /** @description Money that a person added for a creator, or deducted. Never changed: an opposite entry undoes it. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Entry"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden" | "session_not_raised";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `entry_not_undoable`: The entry cannot be undone. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "entry_not_undoable" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
                     };
                 };
             };
@@ -14053,7 +14880,7 @@ export interface operations {
                 cursor?: string;
                 endpointId?: string;
                 status?: "pending" | "delivered" | "failed";
-                type?: "commission.created" | "commission.matured" | "commission.reversed" | "payout.created" | "delivery.stuck" | "webhook.test";
+                type?: "commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "webhook.test";
             };
             header?: never;
             path: {
@@ -18401,7 +19228,7 @@ export interface operations {
                 actorKind?: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
                 keyId?: string;
                 action?: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
-                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "link" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 objectId?: string;
                 from?: number | string;
                 to?: number | string;

@@ -54,7 +54,7 @@ function outcomeOf(result: RecordedPayout): string {
     case 'unreadable':
       return 'The file is not the standard CSV of one payout, or its creator is not in this database. Nothing was changed.';
     case 'missing':
-      return `The database lacks commissions of ${result.payoutId}: ${result.lines.join(', ')}. Have the providers send their events again (docs/backup.md), then record the file again. Nothing was changed.`;
+      return `The database lacks commissions of ${result.payoutId}: ${result.lines.join(', ')}. Have the providers send their events again (docs/backup.md), add lost bonuses and deductions again, then record the file again. Nothing was changed.`;
     case 'paid_otherwise':
       return `Other payouts have paid commissions of ${result.payoutId}: ${result.lines.join(', ')}. They were paid twice: agree with the creator. Nothing was changed.`;
   }

@@ -4,6 +4,7 @@ import type { Sql } from '../sql.ts';
 import { LedgerCheckTooLong, merge } from './check.ts';
 import type { LedgerCheck, LedgerCheckResult, Violations } from './check.ts';
 import { EARNING_CHECKS } from './earnings.ts';
+import { ENTRY_CHECKS } from './entries.ts';
 import { PAYOUT_CHECKS } from './payouts.ts';
 import { REFERENCE_CHECKS } from './references.ts';
 import { REVERSAL_CHECKS } from './reversals.ts';
@@ -18,6 +19,7 @@ export type { LedgerCheck, LedgerCheckResult } from './check.ts';
 export const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ...EARNING_CHECKS,
   ...REVERSAL_CHECKS,
+  ...ENTRY_CHECKS,
   ...PAYOUT_CHECKS,
   ...REFERENCE_CHECKS,
 ];

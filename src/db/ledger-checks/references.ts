@@ -58,6 +58,7 @@ const REFERENCES: readonly (readonly [table: string, id: string, references: rea
       ['reverses_commission_id', 'commissions', APP],
       ['duplicate_of_commission_id', 'commissions', APP],
       ['payout_id', 'payouts', AFFILIATE],
+      ['entry_id', 'entries', AFFILIATE],
     ],
   ],
   [
@@ -68,6 +69,16 @@ const REFERENCES: readonly (readonly [table: string, id: string, references: rea
       ['affiliate_id', 'affiliates', APP],
       ['link_id', 'links', AFFILIATE],
       ['adjustment_id', 'adjustments', APP],
+    ],
+  ],
+  [
+    'entries',
+    'id',
+    [
+      ['affiliate_id', 'affiliates', APP],
+      ['undoes_entry_id', 'entries', AFFILIATE],
+      ['app_id', 'apps', ACCOUNT],
+      ['key_id', 'account_keys', ACCOUNT],
     ],
   ],
   ['payouts', 'id', [['affiliate_id', 'affiliates', APP]]],

@@ -25,7 +25,7 @@ export const REVERSAL_CHECKS: readonly LedgerCheck[] = [
         from commissions r
         left join commissions e on e.id = r.reverses_commission_id
        where r.app_id = ${appId}
-         and case r.kind when 'earning' then r.reverses_commission_id is not null
+         and case when r.kind in ('earning', 'bonus', 'deduction') then r.reverses_commission_id is not null
              else (e.kind, r.payment_id, r.affiliate_id, r.link_id, r.rate_bps, r.customer_user_id, r.due_at)
                   is distinct from
                   ('earning', e.payment_id, e.affiliate_id, e.link_id, e.rate_bps, e.customer_user_id, e.due_at) end`,
@@ -36,7 +36,7 @@ export const REVERSAL_CHECKS: readonly LedgerCheck[] = [
     (sql, appId) => sql.fragment`
       select payment_id::text
         from commissions
-       where app_id = ${appId}
+       where app_id = ${appId} and payment_id is not null
        group by payment_id
       having -coalesce(sum(amount_cents) filter (where kind <> 'earning'), 0)
              not between 0 and coalesce(sum(amount_cents) filter (where kind = 'earning'), 0)`,

@@ -7,6 +7,7 @@ import {
   nameOfAffiliate,
   cents,
   currency,
+  entryReason,
   epochMs,
   filterId,
   idOf,
@@ -29,6 +30,18 @@ import {
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
+const NO_PAYMENT = 'Null for an entry.';
+
+/** The entry that a commission results from. */
+export const entryOfCommission = z
+  .object({
+    id: idOf('entry'),
+    category: enums.entryCategory,
+    reason: entryReason,
+    undoesEntryId: orNull(idOf('entry', 'The id of the entry that it undoes.'), 'Null unless it undoes one.'),
+  })
+  .describe('The entry that the row results from. Absent for what results from a payment.');
+
 /** A row of the ledger. */
 export const commission = z
   .object({
@@ -36,7 +49,8 @@ export const commission = z
     affiliateId: idOf('affiliate'),
     affiliateName: nameOfAffiliate,
     linkId: orNull(idOf('link'), "Null if the user entered an affiliate's id as the code."),
-    eventId: idOf('event', 'The id of the event that the row results from.'),
+    eventId: orNull(idOf('event', 'The id of the event that the row results from.'), NO_PAYMENT),
+    entry: entryOfCommission.optional(),
     kind: enums.commissionKind,
     reversesCommissionId: orNull(
       idOf('commission', 'The id of the earning that a reversal or correction takes back.'),
@@ -44,15 +58,17 @@ export const commission = z
     ),
     reason: orNull(enums.correctionReason, 'Null for other kinds.'),
     status: enums.commissionStatus,
-    rateBps: rateBps('The rate of the earning, fixed when it was written.'),
-    baseCents: cents('The part of the payment, refund or dispute that the rate applies to.'),
+    rateBps: rateBps('The rate of the earning, fixed when it was written. 0 for an entry.'),
+    baseCents: cents('The part of the payment, refund or dispute that the rate applies to. 0 for an entry.'),
     amountCents: cents('The commission. Negative if it takes back.'),
     currency,
-    source: enums.provider,
-    customerUserId: presentedUserId,
-    matchMethod: enums.matchMethod,
-    occurredAt: epochMs('When the customer paid, or the time of the refund or dispute.'),
-    dueAt: epochMs('When it can be paid: the time of the payment plus the hold period.'),
+    source: orNull(enums.provider, NO_PAYMENT),
+    customerUserId: orNull(presentedUserId, NO_PAYMENT),
+    matchMethod: orNull(enums.matchMethod, NO_PAYMENT),
+    occurredAt: epochMs('When the customer paid, or the time of the refund, dispute or entry.'),
+    dueAt: epochMs(
+      'When it can be paid: the time of the payment plus the hold period, or what the entry states.',
+    ),
     maturedAt: orNull(epochMs('When it became due.'), 'Null while it is `pending`.'),
     paidAt: orNull(epochMs('When a payout paid it.'), 'Null until then.'),
     payoutId: orNull(idOf('payout'), 'Null until a payout contains it.'),
@@ -81,6 +97,7 @@ export function presentCommission(row: CommissionListRow) {
     affiliateName: row.affiliateName,
     linkId: row.linkId,
     eventId: row.eventId,
+    ...(row.entry === null ? {} : { entry: row.entry }),
     kind: row.kind,
     reversesCommissionId: row.reversesCommissionId,
     reason: row.reason,
@@ -118,7 +135,7 @@ export const commissionRoutes = [
     path: '/apps/:appId/commissions',
     caller: accountApp('read'),
     operationId: 'listCommissions',
-    summary: 'Lists commissions, reversals and corrections, latest purchase first.',
+    summary: 'Lists commissions, reversals, corrections and entries, latest purchase first.',
     description: `${MAY_BE_SHORT} ${CSV_LIST}`,
     query: commissionsQuery,
     response: { status: 200, schema: pageSchema(commission), asCsv: true },

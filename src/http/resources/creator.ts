@@ -1,12 +1,13 @@
 import * as z from 'zod';
 import { readCommissionTotal } from '../../db/commission-totals.ts';
 import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
-import type { CommissionListRow } from '../../db/commissions.ts';
+import type { CommissionEntry, CommissionListRow } from '../../db/commissions.ts';
 import { findCreatorPayout, readStatementCsv, readStatementSums } from '../../db/creator-statements.ts';
 import type { CreatorPayout } from '../../db/creator-statements.ts';
 import { listLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readHeldDates } from '../../db/overviews.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
+import type { EntryCategory } from '../../domain/entry.ts';
 import * as enums from '../enum-fields.ts';
 import { foundOrThrow } from '../errors.ts';
 import {
@@ -96,10 +97,10 @@ const commission = z
       'Null for an earning.',
     ),
     status: enums.commissionStatus,
-    rateBps: rateBps('The rate of the earning, fixed when it was written.'),
-    amountCents: cents('The commission. Negative if it takes back.'),
+    rateBps: rateBps('The rate of the earning, fixed when it was written. 0 for a bonus or deduction.'),
+    amountCents: cents('The commission. Negative if it takes back or deducts.'),
     currency,
-    occurredAt: epochMs('When the customer paid, or the time of the refund or dispute.'),
+    occurredAt: epochMs('When the customer paid, or the time of the refund, dispute, bonus or deduction.'),
     dueAt: epochMs('When it can be paid: the time of the payment plus the hold period.'),
     paidAt: orNull(epochMs('When a payout paid it.'), 'Null until then.'),
     payoutId: orNull(idOf('payout'), 'Null until a payout contains it.'),
@@ -120,17 +121,33 @@ const statement = payout
   .extend({
     creatorName: textField('First creator', 'The name of the creator at the time of the payout.'),
     appName: textField('Lantern Notes', 'The name of the app.'),
-    earnedCents: cents('The sum of the commissions.'),
-    earnedCount: count('The number of commissions.'),
-    takenBackCents: cents('The sum of what refunds, disputes and corrections took back: zero or less.'),
+    earnedCents: cents('The sum of the commissions and bonuses.'),
+    earnedCount: count('The number of commissions and bonuses.'),
+    takenBackCents: cents(
+      'The sum of what refunds, disputes, corrections and deductions took back: zero or less.',
+    ),
     takenBackCount: count('The number of these.'),
     from: epochMs('The time of the first purchase, refund or dispute.'),
     to: epochMs('The time of the last one.'),
   })
   .meta({ id: 'CreatorStatement', description: 'The statement of a payout.' });
 
+/** What an entry is for, for the creator. */
+const ENTRY_TITLES: Readonly<Record<EntryCategory, string>> = {
+  bonus: 'Bonus',
+  fixed_fee: 'Fixed fee',
+  unreported_refund: 'Refund that was not reported',
+  opening_balance: 'Opening balance',
+  write_off: 'Write-off',
+  other: 'Other',
+};
+
+function reasonOfEntry({ category, reason, undoesEntryId }: CommissionEntry): string {
+  return `${ENTRY_TITLES[category]}${undoesEntryId === null ? '' : ', undone'}: ${reason}`;
+}
+
 /** Returns why a commission was written, for people. */
-function reasonOf({ kind, matchMethod, amountCents }: CommissionListRow): string {
+function reasonOf({ kind, matchMethod, amountCents, entry }: CommissionListRow): string {
   switch (kind) {
     case 'earning':
       return `A purchase of a user who ${matchMethod === 'code' ? 'entered your code' : 'came by your link'}.`;
@@ -140,6 +157,9 @@ function reasonOf({ kind, matchMethod, amountCents }: CommissionListRow): string
         : 'The refund was undone, or the dispute was won.';
     case 'correction':
       return 'The purchase had earned twice, under two references of the store.';
+    case 'bonus':
+    case 'deduction':
+      return entry === null ? '' : reasonOfEntry(entry);
   }
 }
 
@@ -247,7 +267,8 @@ export const creatorRoutes = [
     method: 'GET',
     path: '/creator/commissions',
     operationId: 'listCreatorCommissions',
-    summary: "Lists the creator's commissions, reversals and corrections, latest purchase first.",
+    summary:
+      "Lists the creator's commissions, reversals, corrections, bonuses and deductions, latest purchase first.",
     description: `${MAY_BE_SHORT} ${CSV_LIST}`,
     query: z.object({
       ...pageQuery,

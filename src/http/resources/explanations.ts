@@ -204,8 +204,6 @@ const writeCommission = step(
       .array(
         commission
           .pick({
-            eventId: true,
-            kind: true,
             status: true,
             rateBps: true,
             baseCents: true,
@@ -215,6 +213,8 @@ const writeCommission = step(
           })
           .extend({
             commissionId: idOf('commission'),
+            eventId: idOf('event', 'The id of the event that the row results from.'),
+            kind: enums.paymentCommissionKind,
             rateSource: orNull(
               z.enum(['affiliate', 'app']).describe("Whether the rate was the affiliate's own or the app's."),
               'Null if that is not stored.',

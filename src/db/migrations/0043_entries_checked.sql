@@ -1,0 +1,9 @@
+-- Blocks neither reads nor writes.
+alter table commissions validate constraint commissions_kind_check;
+alter table commissions validate constraint commissions_rate_bps_check;
+alter table commissions validate constraint reversal_names_earning;
+alter table commissions validate constraint entry_has_its_kind;
+alter table commissions validate constraint entry_has_its_sign;
+alter table commissions validate constraint only_entry_has_no_payment;
+alter table commissions validate constraint commission_is_that_of_its_entry;
+alter table webhook_messages validate constraint webhook_messages_type_check;

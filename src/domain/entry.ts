@@ -1,0 +1,18 @@
+/** What an entry is for. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects. */
+export const ENTRY_CATEGORIES = [
+  'bonus',
+  'fixed_fee',
+  'unreported_refund',
+  'opening_balance',
+  'write_off',
+  'other',
+] as const;
+export type EntryCategory = (typeof ENTRY_CATEGORIES)[number];
+
+/** The kinds of commissions that entries have: money that was added, and money that was deducted. */
+export const ENTRY_KINDS = ['bonus', 'deduction'] as const;
+export type EntryKind = (typeof ENTRY_KINDS)[number];
+
+export function kindOfEntry(amountCents: number): EntryKind {
+  return amountCents > 0 ? 'bonus' : 'deduction';
+}
