@@ -51,6 +51,16 @@ export const CAUSES: Readonly<Record<Schemas['UnattributedEvent']['likelyCause']
   test_key_only: 'Only a test SDK key reported the user',
 };
 
+/** What bonuses and deductions are for. */
+export const ENTRY_CATEGORIES: Readonly<Record<Schemas['Entry']['category'], string>> = {
+  bonus: 'Bonus',
+  fixed_fee: 'Fixed fee',
+  unreported_refund: 'Refund that was not reported',
+  opening_balance: 'Opening balance',
+  write_off: 'Write-off',
+  other: 'Other',
+};
+
 export const DELIVERY_STATUSES: Readonly<Record<Schemas['Delivery']['processingStatus'], string>> = {
   received: 'Received',
   processing: 'In progress',

@@ -446,6 +446,74 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
+  test('a bonus is added once although its answer is lost, is seen with its reason, and is undone; a deduction lowers what is due', async () => {
+    const founder = await newFounder();
+    const ada = await withMoney(founder, 'Ada');
+    const { page, problems } = await openApp(founder, `creators/${ada}`);
+    const dialog = page.getByRole('dialog');
+    const due = async (text: string) =>
+      await page.locator('dl.figures > div', { hasText: 'Due' }).getByText(text).waitFor();
+    await due('$5.50');
+    await button(page, 'Add or deduct').click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    const add = dialog.getByRole('button', { name: /^(Add|Deduct) \$/ });
+    expect(await add.isDisabled()).toBe(true);
+    await page.getByLabel('Amount').fill('50');
+    await page.getByLabel('For', { exact: true }).selectOption('Fixed fee');
+    await page.getByLabel('Reason').fill('Retainer for May');
+    let sent = 0;
+    await page.route('**/entries', async (route) => {
+      if (route.request().method() !== 'POST') return await route.continue();
+      sent += 1;
+      if (sent === 1) await route.fetch();
+      return await (sent === 1 ? route.abort('connectionreset') : route.continue());
+    });
+    await button(page, 'Add $50.00').click();
+    await dialog.getByText('The service did not respond').waitFor();
+    await button(page, 'Add $50.00').click();
+    await dialog.waitFor({ state: 'hidden' });
+    await due('$55.50');
+    await page.getByRole('row', { name: /Retainer for May Fixed fee .* Due .*\$50\.00 Undo/ }).waitFor();
+    await page.getByRole('row', { name: /Bonus Fixed fee: Retainer for May .*\$50\.00/ }).waitFor();
+    expect(sent).toBe(2);
+
+    // The session may no longer pay: the form asks for the key and keeps what was entered.
+    await button(page, 'Add or deduct').click();
+    await page.getByLabel('What to do').selectOption('Deduct from what Ada earned');
+    await page.getByLabel('Amount').fill('2.5');
+    await page.getByLabel('Reason').fill('Upgrade of 3 May');
+    await page.getByLabel('Due').fill('2020-01-01');
+    await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
+    await button(page, 'Deduct $2.50').click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await button(page, 'Deduct $2.50').click();
+    await dialog.getByText('Must not be in the past').waitFor();
+    await page.getByLabel('Due').fill('');
+    await button(page, 'Deduct $2.50').click();
+    await dialog.waitFor({ state: 'hidden' });
+    await due('$53.00');
+
+    await button(page, /^Undo \$50\.00/).click();
+    await dialog.getByText('-$50.00 is added to the ledger').waitFor();
+    await page.getByLabel('Reason').fill('A mistake');
+    await dialog.getByRole('button', { name: 'Undo', exact: true }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await due('$3.00');
+    await page.getByRole('row', { name: /A mistake Fixed fee, undone .*-\$50\.00/ }).waitFor();
+    await page.getByRole('row', { name: /Retainer for May .*\$50\.00 Undone/ }).waitFor();
+    expect(await button(page, /^Undo /).count()).toBe(1);
+    const { entries } = await service.sql.one<{ entries: number }>`
+      select count(*)::int as entries from entries where affiliate_id = ${ada}`;
+    expect(entries).toBe(3);
+
+    await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada}/commissions`);
+    await page.getByText('Fixed fee: Retainer for May').waitFor();
+    await page.getByText('Fixed fee, undone: A mistake').waitFor();
+    expect(problems(/ERR_CONNECTION_RESET|status of 40[03]/)).toEqual([]);
+  });
+
   test('figures stay on the page when they cannot be read again, and a search that fails says so', async () => {
     const founder = await newFounder();
     await withMoney(founder, 'Ada');
@@ -605,6 +673,19 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       await go(`creators/${ada}`);
       await page.getByText('by reversals').waitFor();
       await check('creator');
+      await button(page, 'Add or deduct').click();
+      await page.getByLabel('Key that may pay').fill(founder.key);
+      await button(page, 'Continue').click();
+      await page.getByLabel('Amount').fill('50');
+      await page.getByLabel('Reason').fill('Retainer for May');
+      await check('creator-bonus');
+      await button(page, 'Add $50.00').click();
+      await button(page, /^Undo \$50/).click();
+      await page.getByText('is added to the ledger').waitFor();
+      await check('creator-undo');
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'hidden' });
+      await check('creator-entries');
       await page.getByRole('button', { name: 'Remove', exact: true }).click();
       await page.getByText('no install is attributed').waitFor();
       await check('creator-remove');

@@ -16,6 +16,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   identity_secret: 'Identity secret',
   affiliate: 'Creator',
   link: 'Link',
+  entry: 'Bonus or deduction',
   payout: 'Payout',
   payout_transfer: 'Money of a payout',
   webhook_endpoint: 'Webhook endpoint',
@@ -117,6 +118,7 @@ export function pathOf({ object, appId, after }: Row): string | null {
     case 'payout':
       return pathOfId(appId, object.id);
     case 'creator_session':
+    case 'entry':
       return pathOfId(appId, after['affiliateId']);
     case 'payout_transfer':
       return pathOfId(appId, after['payoutId']);

@@ -5,6 +5,7 @@ import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatInstant, formatMoney, formatRate } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
+import { ENTRY_CATEGORIES } from '../words.ts';
 import { ListView, useList } from '../parts/list.tsx';
 import type { List } from '../parts/list.tsx';
 
@@ -14,13 +15,15 @@ export const KINDS: Readonly<Record<Commission['kind'], string>> = {
   earning: 'Earning',
   reversal: 'Reversal',
   correction: 'Correction',
+  bonus: 'Bonus',
+  deduction: 'Deduction',
 };
 export const STATUSES: Readonly<Record<Commission['status'], string>> = {
   pending: 'Held',
   matured: 'Due',
   paid: 'Paid',
 };
-const TONES = { pending: 'wait', matured: 'good', paid: 'plain' } as const;
+export const COMMISSION_TONES = { pending: 'wait', matured: 'good', paid: 'plain' } as const;
 
 export interface CommissionQuery {
   readonly affiliateId?: string;
@@ -28,7 +31,7 @@ export interface CommissionQuery {
   readonly payoutId?: string;
   readonly status?: Commission['status'];
   readonly kind?: Commission['kind'];
-  readonly source?: Commission['source'];
+  readonly source?: Schemas['Event']['source'];
   readonly from?: number;
   readonly to?: number;
 }
@@ -45,7 +48,7 @@ export const useCommissions = (appId: string, query: CommissionQuery): List<Comm
   );
 
 /** Returns the status to show: what can be paid already is due, also in the moment before it is marked so. */
-const shownStatus = ({ status, dueAt }: Commission): Commission['status'] =>
+export const shownStatus = ({ status, dueAt }: Pick<Commission, 'status' | 'dueAt'>): Commission['status'] =>
   status === 'pending' && dueAt <= Date.now() ? 'matured' : status;
 
 /** Says when the commission can be paid, or was. */
@@ -81,21 +84,27 @@ function relationsOf(rows: readonly Commission[], query: CommissionQuery): Relat
   return { isWhole: hasAllReversals(query), takenBack, earnings: new Map(rows.map((row) => [row.id, row])) };
 }
 
-/** Says how a row belongs to another one of the list. */
+/** Returns what a person wrote an entry for, and why. */
+const wordsOfEntry = ({ category, reason, undoesEntryId }: NonNullable<Commission['entry']>): string =>
+  `${ENTRY_CATEGORIES[category]}${undoesEntryId === null ? '' : ', undone'}: ${reason}`;
+
+/** Says how a row belongs to another one of the list, or what it is for. */
 function Relation({ row, relations }: { readonly row: Commission; readonly relations: Relations }) {
   const earning =
     row.reversesCommissionId === null ? undefined : relations.earnings.get(row.reversesCommissionId);
   const taken = relations.takenBack.get(row.id);
   const text =
-    taken !== undefined
-      ? relations.isWhole
-        ? `${formatMoney(taken)} by reversals: ${formatMoney(row.amountCents + taken)} remain`
-        : `${formatMoney(taken)} by reversals in this list`
-      : earning !== undefined
-        ? `of ${formatMoney(earning.amountCents)} from ${formatInstant(earning.occurredAt)}`
-        : row.kind === 'earning'
-          ? `${formatRate(row.rateBps)} of ${formatMoney(row.baseCents)}`
-          : `of an earning that is not in this list`;
+    row.entry !== undefined
+      ? wordsOfEntry(row.entry)
+      : taken !== undefined
+        ? relations.isWhole
+          ? `${formatMoney(taken)} by reversals: ${formatMoney(row.amountCents + taken)} remain`
+          : `${formatMoney(taken)} by reversals in this list`
+        : earning !== undefined
+          ? `of ${formatMoney(earning.amountCents)} from ${formatInstant(earning.occurredAt)}`
+          : row.kind === 'earning'
+            ? `${formatRate(row.rateBps)} of ${formatMoney(row.baseCents)}`
+            : `of an earning that is not in this list`;
   return (
     <Text size="xs" className="quiet">
       {text}
@@ -117,7 +126,11 @@ function Row({
   return (
     <tr>
       <td>
-        <Link to={`/apps/${appId}/events/${row.eventId}`}>{formatInstant(row.occurredAt)}</Link>
+        {row.eventId === null ? (
+          formatInstant(row.occurredAt)
+        ) : (
+          <Link to={`/apps/${appId}/events/${row.eventId}`}>{formatInstant(row.occurredAt)}</Link>
+        )}
         <Text size="xs" className="quiet">
           {row.customerUserId}
         </Text>
@@ -135,7 +148,7 @@ function Row({
       </td>
       <td>
         {row.payoutId === null ? (
-          <Tag tone={TONES[shownStatus(row)]}>{STATUSES[shownStatus(row)]}</Tag>
+          <Tag tone={COMMISSION_TONES[shownStatus(row)]}>{STATUSES[shownStatus(row)]}</Tag>
         ) : (
           <Link to={`/apps/${appId}/payouts/${row.payoutId}`}>{STATUSES[row.status]}</Link>
         )}
@@ -181,7 +194,7 @@ export function CommissionTable({
           <table className="rows">
             <thead>
               <tr>
-                <th scope="col">Purchase or refund</th>
+                <th scope="col">Time</th>
                 {hasCreator && <th scope="col">Creator</th>}
                 <th scope="col">Kind</th>
                 <th scope="col">Status</th>

@@ -17,6 +17,7 @@ import { Section } from '../lists.tsx';
 import { PayoutHistory } from '../payouts/payouts-page.tsx';
 import { usePermission } from '../session.ts';
 import { CreatorForm } from './creator-form.tsx';
+import { Entries } from './entries.tsx';
 import { CREATOR_STATUSES, CREATOR_TONES } from './creators-page.tsx';
 
 type Creator = Schemas['ListedAffiliate'];
@@ -298,6 +299,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
       >
         <LinkTable appId={appId} query={{ affiliateId: creator.id }} />
       </Section>
+      <Entries appId={appId} creator={creator} />
       <Section id="commissions" title="Commissions">
         <CommissionTable appId={appId} list={commissions} query={query} />
       </Section>

@@ -1,10 +1,13 @@
 import { Anchor, Button, Group, PasswordInput, Stack, Text } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Session } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { ErrorBox } from '../parts.tsx';
+import { useCurrentSession } from '../session.ts';
 
 /** How long before its end a raised session counts as ended, so that a request still reaches it, ms. */
 const MARGIN_MS = 10_000;
@@ -12,6 +15,27 @@ const MARGIN_MS = 10_000;
 /** Returns whether a session may pay now. */
 export const isRaised = ({ raisedUntil }: Pick<Session, 'raisedUntil'>): boolean =>
   raisedUntil !== null && raisedUntil - MARGIN_MS > Date.now();
+
+/**
+ * Asks for a key that may pay if the session may not, then shows `children`. They call what they get when the service refuses
+ * because the session may not pay any more: it asks again. What they hold must be kept outside of them.
+ */
+export function AskToPay({
+  onCancel,
+  children,
+}: {
+  readonly onCancel: () => void;
+  readonly children: (onNotRaised: () => void) => ReactNode;
+}) {
+  const client = useQueryClient();
+  const session = useCurrentSession();
+  const [needsKey, setNeedsKey] = useState(() => !isRaised(session));
+  if (needsKey) return <RaiseForm onRaised={() => setNeedsKey(false)} onCancel={onCancel} />;
+  return children(() => {
+    setNeedsKey(true);
+    void client.invalidateQueries({ queryKey: KEYS.session });
+  });
+}
 
 /** Asks for a key that may pay. The session may then pay for 15 minutes. */
 export function RaiseForm({

@@ -1,17 +1,15 @@
 import { Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useIdempotencyKey } from '../api/idempotency.ts';
-import { KEYS, useChange } from '../api/queries.ts';
+import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
 import { ErrorBox } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
-import { useCurrentSession } from '../session.ts';
-import { isRaised, RaiseForm } from './raise-form.tsx';
+import { AskToPay } from './raise-form.tsx';
 
 type Transfer = Schemas['PayoutTransfer'];
 type State = Transfer['state'];
@@ -160,23 +158,18 @@ function MarkForm({
 
 /** Asks for a key that may pay, then for the mark. */
 function MarkSteps(props: Pick<Parameters<typeof MarkForm>[0], 'appId' | 'payout' | 'state' | 'onClose'>) {
-  const client = useQueryClient();
-  const session = useCurrentSession();
-  const [needsKey, setNeedsKey] = useState(() => !isRaised(session));
   const [text, setText] = useState(EMPTY);
-  const askAgain = () => {
-    setNeedsKey(true);
-    void client.invalidateQueries({ queryKey: KEYS.session });
-  };
-  return needsKey ? (
-    <RaiseForm onRaised={() => setNeedsKey(false)} onCancel={props.onClose} />
-  ) : (
-    <MarkForm
-      {...props}
-      text={text}
-      onText={(changed) => setText((before) => ({ ...before, ...changed }))}
-      onNotRaised={askAgain}
-    />
+  return (
+    <AskToPay onCancel={props.onClose}>
+      {(onNotRaised) => (
+        <MarkForm
+          {...props}
+          text={text}
+          onText={(changed) => setText((before) => ({ ...before, ...changed }))}
+          onNotRaised={onNotRaised}
+        />
+      )}
+    </AskToPay>
   );
 }
 

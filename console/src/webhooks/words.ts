@@ -10,6 +10,7 @@ export const EVENT_TYPES: Readonly<Record<EventType, string>> = {
   'commission.created': 'A sale earned a commission',
   'commission.matured': 'A commission became due',
   'commission.reversed': 'A refund or dispute took a commission back',
+  'commission.adjusted': 'Somebody added a bonus or a deduction',
   'payout.created': 'A payout was made',
   'delivery.stuck': 'A webhook of a provider cannot be processed',
 };
@@ -19,6 +20,7 @@ export const MESSAGE_TYPES: Readonly<Record<Message['type'], string>> = {
   'commission.created': 'commission.created',
   'commission.matured': 'commission.matured',
   'commission.reversed': 'commission.reversed',
+  'commission.adjusted': 'commission.adjusted',
   'payout.created': 'payout.created',
   'delivery.stuck': 'delivery.stuck',
   'webhook.test': 'webhook.test',
