@@ -340,7 +340,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await earn(founder, 'Ada', 1000);
     const { page, problems } = await signIn(founder);
     await confirm(page, founder, 'Ada');
-    await dialog(page).getByText('1 commission', { exact: true }).waitFor();
+    await dialog(page).getByText('1 row of the ledger', { exact: true }).waitFor();
     await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
     await button(page, 'Pay $10.00').click();
     await page.getByLabel('Key that may pay').fill(founder.ownKey);
@@ -372,7 +372,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
       dueAt: Date.now() + 26.1 * DAY_MS,
     });
     const { page, problems } = await signIn(founder);
-    await page.getByRole('row', { name: /Mary In the hold period.*in 26 days.*\$3\.00/ }).waitFor();
+    await page.getByRole('row', { name: /Mary Not due yet.*in 26 days.*\$3\.00/ }).waitFor();
     await payAll(page, founder, 'Pay all 3 creators $19.84');
     expect(await dialog(page).innerText()).toMatch(
       /cannot be undone[^]*Ada[^]*2[^]*\$12\.34[^]*Grace[^]*Joan/,

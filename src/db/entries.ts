@@ -47,7 +47,7 @@ export interface NewEntry extends EntryAuthor {
   /** Not 0. */
   readonly amountCents: number;
   readonly reason: string;
-  readonly externalId: string | null;
+  readonly externalId: string;
   /** Epoch ms. Null: now. */
   readonly dueAt: number | null;
 }
@@ -71,10 +71,18 @@ export async function addEntry(sql: Sql, entry: NewEntry): Promise<Entry | Exist
       returning id`;
     if (added.length > 0) await book(tx, entry, amountCents);
     const stored = await findIn(tx, appId, id);
-    if (stored !== undefined || externalId === null) return stored;
-    return await tx.maybe<Existing<EntryId>>`
-      select id as existing_id from entries where app_id = ${appId} and external_id = ${externalId}`;
+    return stored ?? (await findExisting(tx, appId, externalId));
   });
+}
+
+/** Returns the id of the entry with an external id. */
+export async function findExisting(
+  sql: Statements,
+  appId: AppId,
+  externalId: string,
+): Promise<Existing<EntryId> | undefined> {
+  return await sql.maybe<Existing<EntryId>>`
+    select id as existing_id from entries where app_id = ${appId} and external_id = ${externalId}`;
 }
 
 /**

@@ -114,6 +114,14 @@ export async function storeResponse(sql: Sql, request: IdempotentRequest, respon
        and request_sha256 = ${request.requestSha256} and response is null`;
 }
 
+/** Forgets the key of a claim whose call has written nothing, so that another request may have it. */
+export async function forgetKey(sql: Sql, request: IdempotentRequest, claimId: string): Promise<void> {
+  await sql`
+    delete from idempotency_keys
+     where account_id = ${request.accountId} and idempotency_key = ${request.idempotencyKey}
+       and claim_id = ${claimId}::uuid and response is null`;
+}
+
 /** Releases a claim after a failure, so that the next call with the key runs at once, with the same seed. */
 export async function releaseClaim(sql: Sql, request: IdempotentRequest, claimId: string): Promise<void> {
   await sql`

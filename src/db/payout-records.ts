@@ -133,8 +133,9 @@ export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayou
 }
 
 /**
- * Finds the commission of each line: by its id, else an unpaid one of the creator with its amount and time. A person has to write a
- * forgotten entry again, so its new time does not count.
+ * Finds the commission of each line: by its id, else an unpaid one of the creator with its amount and time. A person has to add a
+ * forgotten entry again: it is found by its amount among those that are due and were added after all entries of the file. One that was
+ * undone, or undoes another, is none of them.
  */
 async function findCommissions(
   sql: Sql,
@@ -145,7 +146,11 @@ async function findCommissions(
       select * from jsonb_to_recordset(${sql.json(of.lines)})
         l ("position" integer, "commissionId" text, cents bigint, "occurredAt" bigint, "isEntry" boolean)
     ), own as (
-      select c.*, case when c.entry_id is null then epoch_ms(c.occurred_at) end as purchased_at from commissions c
+      select c.*, case when c.entry_id is null then epoch_ms(c.occurred_at) end as purchased_at,
+             c.entry_id is not null and c.due_at <= now() and n.undoes_entry_id is null
+             and not exists (select from entries u where u.undoes_entry_id = n.id)
+             and epoch_ms(c.occurred_at) >= all (select "occurredAt" from lines where "isEntry") as may_be_added_again
+        from commissions c left join entries n on n.id = c.entry_id
        where c.app_id = ${of.appId} and c.affiliate_id = ${of.affiliateId}
          and (c.entry_id is not null or epoch_ms(c.occurred_at) in (select "occurredAt" from lines where not "isEntry"))
     ), exact as (
@@ -156,11 +161,13 @@ async function findCommissions(
         from lines l cross join lateral (select case when not l."isEntry" then l."occurredAt" end as purchased_at) p
        where l."position" not in (select "position" from exact)
     ), unused as (
-      select c.id, row_number() over (partition by c.amount_cents, c.purchased_at order by c.id) as nth, c.amount_cents, c.purchased_at
-        from own c where c.status <> 'paid' and c.id not in (select id from exact)
+      select c.id, row_number() over (partition by c.amount_cents, c.purchased_at order by c.status = 'paid', c.id) as nth,
+             c.amount_cents, c.purchased_at, c.status
+        from own c
+       where c.id not in (select id from exact) and case when c.entry_id is null then c.status <> 'paid' else c.may_be_added_again end
     )
     select l."position", l."commissionId" as commission_id, l.cents, l."occurredAt" as occurred_at,
-           coalesce(e.id, u.id) as id, coalesce(e.status = 'paid', false) as is_paid
+           coalesce(e.id, u.id) as id, coalesce(coalesce(e.status, u.status) = 'paid', false) as is_paid
       from lines l
       left join exact e on e."position" = l."position"
       left join rest r on r."position" = l."position"

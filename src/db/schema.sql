@@ -498,6 +498,14 @@ create table entries (
   constraint entries_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
   constraint entries_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint entries_app_id_undoes_entry_id_fkey FOREIGN KEY (app_id, undoes_entry_id) REFERENCES entries(app_id, id),
+  constraint all_but_undos_have_an_external_id CHECK (((undoes_entry_id IS NULL) = (external_id IS NOT NULL))),
+  constraint category_has_its_sign CHECK (((undoes_entry_id IS NOT NULL) OR
+CASE category
+    WHEN 'bonus'::text THEN ((amount_cents)::bigint > 0)
+    WHEN 'fixed_fee'::text THEN ((amount_cents)::bigint > 0)
+    WHEN 'unreported_refund'::text THEN ((amount_cents)::bigint < 0)
+    ELSE true
+END)),
   constraint entries_amount_cents_check CHECK (((amount_cents)::bigint <> 0)),
   constraint entries_category_check CHECK ((category = ANY (ARRAY['bonus'::text, 'fixed_fee'::text, 'unreported_refund'::text, 'opening_balance'::text, 'write_off'::text, 'other'::text]))),
   constraint entries_external_id_check CHECK (((length(external_id) >= 1) AND (length(external_id) <= 200))),
@@ -601,11 +609,16 @@ create table events (
   fx_source text,
   likely_cause text,
   created_at timestamp with time zone not null default now(),
+  tax_minor bigint,
+  tax_ppm integer,
+  store_fee_minor bigint,
+  store_fee_ppm integer,
   constraint events_pkey PRIMARY KEY (id),
   constraint events_app_id_id_key UNIQUE (app_id, id),
   constraint events_app_id_source_source_event_id_key UNIQUE (app_id, source, source_event_id),
   constraint events_delivery_id_key UNIQUE (delivery_id),
   constraint events_app_id_delivery_id_fkey FOREIGN KEY (app_id, delivery_id) REFERENCES deliveries(app_id, id),
+  constraint components_are_parts_of_the_payment CHECK (((num_nonnulls(tax_minor, tax_ppm) <= 1) AND (num_nonnulls(store_fee_minor, store_fee_ppm) <= 1) AND ((num_nonnulls(tax_minor, tax_ppm, store_fee_minor, store_fee_ppm) = 0) OR (num_nulls(payment_ref, amount_minor) = 0)) AND ((tax_minor >= 0) AND (tax_minor <= amount_minor)) AND ((store_fee_minor >= 0) AND (store_fee_minor <= amount_minor)) AND ((tax_ppm >= 0) AND (tax_ppm <= 1000000)) AND ((store_fee_ppm >= 0) AND (store_fee_ppm <= 1000000)))),
   constraint events_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
   constraint events_fx_rate_check CHECK ((fx_rate > (0)::numeric)),
   constraint events_fx_units_check CHECK ((fx_units > (0)::numeric)),
@@ -1676,7 +1689,7 @@ begin
            'reversesCommissionId', c.reverses_commission_id, 'amount', usd_text(c.amount_cents),
            'amountCents', c.amount_cents, 'currency', 'USD', 'rateBps', c.rate_bps,
            'occurredAt', epoch_ms(c.occurred_at), 'dueAt', epoch_ms(c.due_at))
-         || coalesce((select jsonb_build_object('entryId', n.id, 'category', n.category, 'reason', n.reason)
+         || coalesce((select jsonb_build_object('entryId', n.id, 'category', n.category, 'reason', n.reason, 'undoesEntryId', n.undoes_entry_id)
                         from entries n where n.id = c.entry_id), '{}')
     from changed c
     join starts s on s.app_id = c.app_id

@@ -4,9 +4,10 @@ import { acting } from './audit.ts';
 import { keySha256 } from './account-keys.ts';
 import type { KeyMaterial } from './account-keys.ts';
 import { lockApp } from './app-lock.ts';
+import { retryAfterConflict } from './conflict-retries.ts';
 import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
 
 /** The caller that a valid SDK key identifies. */
 export interface SdkCaller {
@@ -55,7 +56,7 @@ export async function rotateSdkKey(
   { id, kind, display, sha256 }: NewSdkKey,
   previousEndsAt: number,
 ): Promise<number | null> {
-  return await sql.transaction(async (tx) => {
+  const rotate = async (tx: Statements) => {
     await lockApp(tx, appId);
     // It exists if this runs again after a lost answer to the commit.
     if ((await tx`select from sdk_keys where id = ${id}`).length === 0) {
@@ -74,5 +75,7 @@ export async function rotateSdkKey(
         join sdk_keys before on before.app_id = made.app_id and before.kind = made.kind and before.id <> made.id and before.created_at <= made.created_at
        where made.id = ${id}`;
     return endsAt;
-  });
+  };
+  // During an upgrade, a process of version 0.1.0 takes no lock.
+  return await retryAfterConflict(['sdk_keys_one_current'], () => sql.transaction(rotate));
 }

@@ -15,5 +15,6 @@ export async function readSetupState(sql: Sql, appId: AppId): Promise<SetupState
   return await sql.one<SetupState>`
     select (select display from sdk_keys where app_id = ${appId} and kind = 'live' and expires_at is null) as sdk_key,
            exists (select from affiliates where app_id = ${appId}) as has_affiliate,
-           (select occurred_at from commissions where app_id = ${appId} order by occurred_at, id limit 1) as first_sale_at`;
+           (select occurred_at from commissions
+             where app_id = ${appId} and payment_id is not null order by occurred_at, id limit 1) as first_sale_at`;
 }

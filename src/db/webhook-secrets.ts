@@ -3,6 +3,7 @@ import type { Environment } from '../domain/events.ts';
 import type { AppId, SecretId } from '../domain/ids.ts';
 import { lockApp } from './app-lock.ts';
 import { acting } from './audit.ts';
+import { retryAfterConflict } from './conflict-retries.ts';
 import type { ProcessingStatus } from '../domain/delivery.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
@@ -105,14 +106,15 @@ export async function putWebhookSecret<Secret extends NewWebhookSecret>(
   const id = newId('secret');
   /** What an earlier run of the transaction chose. It may have stored it without an answer to the commit. */
   let chosen: Secret | undefined;
-  return await sql.transaction(async (tx) => {
+  const put = async (tx: Statements) => {
     await lockApp(tx, appId);
     if (chosen === undefined || !(await isStored(tx, id))) {
       const stored = await tx<SlotRow>`
         select id, environment, ciphertext, encryption_key_id, signed, expires_at, expires_at is null as is_current, live_slot
           from webhook_secrets
          where app_id = ${appId} and provider = ${provider} and live_slot is not null
-         order by expires_at is null desc, created_at desc, id desc`;
+         order by expires_at is null desc, created_at desc, id desc
+           for update`;
       chosen = choose(stored.find(({ isCurrent }) => isCurrent) ?? null);
       const kept = stored
         .filter(
@@ -132,7 +134,10 @@ export async function putWebhookSecret<Secret extends NewWebhookSecret>(
     const { hadPrevious } = await tx.one<{ hadPrevious: boolean }>`
       select exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id}) as had_previous`;
     return { chosen, previousExpiresAt: hadPrevious ? previousEndsAt : null };
-  });
+  };
+  // During an upgrade, a process of version 0.1.0 takes no lock.
+  const constraints = ['webhook_secrets_one_current', 'webhook_secrets_live_slot'];
+  return await retryAfterConflict(constraints, () => sql.transaction(put));
 }
 
 async function isStored(tx: Statements, id: SecretId): Promise<boolean> {

@@ -9,6 +9,13 @@ export const ENTRY_CATEGORIES = [
 ] as const;
 export type EntryCategory = (typeof ENTRY_CATEGORIES)[number];
 
+/** Categories that only add, or only deduct. The others do either. */
+export const ENTRY_SIGNS: Readonly<Partial<Record<EntryCategory, 1 | -1>>> = {
+  bonus: 1,
+  fixed_fee: 1,
+  unreported_refund: -1,
+};
+
 /** The kinds of commissions that entries have: money that was added, and money that was deducted. */
 export const ENTRY_KINDS = ['bonus', 'deduction'] as const;
 export type EntryKind = (typeof ENTRY_KINDS)[number];

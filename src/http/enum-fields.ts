@@ -38,7 +38,7 @@ export const paymentCommissionKind = z
 export const entryCategory = z
   .enum(ENTRY_CATEGORIES)
   .describe(
-    'What it is for. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.',
+    'What it is for. `bonus` and `fixed_fee` only add, `unreported_refund` only deducts. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.',
   );
 
 export const correctionReason = z.enum(CORRECTION_REASONS).describe('Why the correction was appended.');

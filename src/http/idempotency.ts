@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import * as z from 'zod';
-import { claimIdempotencyKey, releaseClaim, storeResponse } from '../db/idempotency.ts';
+import { claimIdempotencyKey, forgetKey, releaseClaim, storeResponse } from '../db/idempotency.ts';
 import type { IdempotentRequest } from '../db/idempotency.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { HttpContext } from './context.ts';
@@ -47,7 +47,8 @@ function context(part: 'seed' | 'response', { accountId, idempotencyKey: key }: 
 /**
  * Runs a call once per idempotency key. A repeat within 24 hours returns the stored response, also a 404 or a 409. While
  * the first call is in progress, and for another request with the same key, throws 409. A 5xx is not stored: the next
- * call with the key runs again with the same ids and keys, so it finds what the first one wrote and creates no duplicate.
+ * call with the key runs again with the same ids and keys, so it finds what the first one wrote and creates no duplicate. Nor is a
+ * 400, which has written nothing: the corrected request may have the same key.
  */
 export async function respondOnce(
   ctx: HttpContext,
@@ -97,6 +98,12 @@ export async function respondOnce(
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) {
       await releaseClaim(sql, request, claimId).catch(() => {});
+      throw error;
+    }
+    if (error.status === 400) {
+      // Only an earlier attempt at the same call can have written something.
+      const end = claimed.requestedAt === now ? forgetKey : releaseClaim;
+      await end(sql, request, claimId).catch(() => {});
       throw error;
     }
     reply = problemReply(error, ctx.state.requestId);

@@ -107,48 +107,80 @@ test('a role without the right to ask for the history finds payouts as the owner
   );
 });
 
-/** Adds a bonus or deduction. Returns the line that it has in a CSV. */
-async function enter(amountCents: number) {
-  const { body } = await api.call<{ commissionId: string }>(
+interface EntryLine extends Earned {
+  readonly entryId: string;
+}
+
+/** Adds money, or deducts it. Returns the line that it has in a CSV. */
+async function enter(amountCents: number, fields: object = {}): Promise<EntryLine> {
+  const { body, text } = await api.call<{ id?: string; commissionId: string }>(
     'POST',
     `/apps/${app.appId}/affiliates/${affiliateId}/entries`,
     {
       key: app.key,
-      body: { amountCents, category: 'other', reason: 'A test', externalId: randomUUID() },
+      body: { amountCents, category: 'other', reason: 'A test', externalId: randomUUID(), ...fields },
     },
   );
+  if (body.id === undefined) throw new Error(text);
   const { occurredAt } = await api.sql.one<{ occurredAt: number }>`
     select occurred_at from commissions where id = ${body.commissionId}`;
-  return { id: body.commissionId, eventId: '', cents: amountCents, occurredAt };
+  return { entryId: body.id, id: body.commissionId, eventId: '', cents: amountCents, occurredAt };
+}
+
+/** The line of an entry that this database has forgotten, added a moment ago. */
+async function forgottenEntry(cents: number): Promise<Earned> {
+  const { now } = await api.sql.one<{ now: number }>`select now() as now from pg_sleep(0.005)`;
+  await api.sql`select pg_sleep(0.005)`;
+  return { id: newId('commission'), eventId: '', cents, occurredAt: Math.ceil(now) };
 }
 
 // @promise payout-recorded
-test('a forgotten payout with a bonus and a deduction is recorded from its CSV, also if both had to be written again', async () => {
+test('a forgotten payout with a bonus and a deduction is recorded from its CSV', async () => {
   const [earning, bonus, deduction] = [await earn(600), await enter(250), await enter(-100)];
-  const payoutId = newId('payout');
-  const file = csvOf(payoutId, earning, bonus, deduction);
+  const file = csvOf(newId('payout'), earning, bonus, deduction);
   expect(await recordPayout(api.sql, file)).toMatchObject({
     kind: 'recorded',
     totalCents: 750,
     isSameFile: true,
   });
   expect(await provePayout(api.sql, file)).toMatchObject({ kind: 'proved' });
+});
 
-  const forgotten = [250, 250, -100].map((cents) => ({
-    id: newId('commission'),
-    eventId: '',
-    cents,
-    occurredAt: Date.now() - 90 * DAY_MS,
-  }));
-  const lost = csvOf(newId('payout'), ...forgotten);
+// @promise payout-recorded
+test('a forgotten bonus that was added again is found by its amount, and no other one is', async () => {
+  // Another bonus of the same amount, from before: it is not the forgotten one.
+  await enter(250);
+  const lost = [await forgottenEntry(250), await forgottenEntry(250), await forgottenEntry(-100)];
+  const file = csvOf(newId('payout'), ...lost);
+  const missing = async () => await recordPayout(api.sql, file);
+  expect(await missing()).toMatchObject({ kind: 'missing', lines: lost.map(({ id }) => id) });
+  // Nor is one that is not due, or that was undone.
+  await enter(250, { dueAt: Date.now() + DAY_MS });
+  const { entryId } = await enter(250);
+  await api.call('POST', `/apps/${app.appId}/entries/${entryId}/undo`, {
+    key: app.key,
+    body: { reason: 'x' },
+  });
+  expect(await missing()).toMatchObject({ kind: 'missing', lines: lost.map(({ id }) => id) });
   await enter(250);
   await enter(-100);
-  expect(await recordPayout(api.sql, lost)).toMatchObject({ kind: 'missing', lines: [forgotten[1]?.id] });
+  expect(await missing()).toMatchObject({ kind: 'missing', lines: [lost[1]?.id] });
   await enter(250);
-  expect(await recordPayout(api.sql, lost)).toMatchObject({ kind: 'recorded', totalCents: 400, replaced: 3 });
+  expect(await missing()).toMatchObject({ kind: 'recorded', totalCents: 400, replaced: 3 });
+});
+
+// @promise payout-recorded
+test('a forgotten bonus that was added again and paid since is named, instead of being paid once more', async () => {
+  const lost = await forgottenEntry(321);
+  await enter(321);
+  await payOut(api, app, affiliateId);
+  expect(await recordPayout(api.sql, csvOf(newId('payout'), lost))).toMatchObject({
+    kind: 'paid_otherwise',
+    lines: [lost.id],
+  });
   // A purchase is not found by its amount alone.
   await enter(999);
-  const purchase = { ...earning, id: newId('commission'), cents: 999, occurredAt: 1 };
+  const purchase = { ...(await earn(1)), id: newId('commission'), cents: 999, occurredAt: 1 };
   expect(await recordPayout(api.sql, csvOf(newId('payout'), purchase))).toMatchObject({ kind: 'missing' });
 });
 

@@ -192,6 +192,7 @@ describe('the outbox of messages', () => {
           entryId: body.id,
           category: 'unreported_refund',
           reason: 'Upgrade of 3 May',
+          undoesEntryId: null,
         },
       },
     ]);

@@ -625,6 +625,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     'undone_entries_net_to_zero',
     'an undo of an undo',
     [
+      'alter table entries drop constraint all_but_undos_have_an_external_id',
       `update entries e set undoes_entry_id = (select id from entries u where u.app_id = {mine} and u.undoes_entry_id is not null)
         where id = ${aBonus} returning id`,
     ],

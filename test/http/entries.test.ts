@@ -130,7 +130,7 @@ describe('an entry', () => {
     const other = await newAffiliate(api, app, { name: '=Grace' });
     const first = await add();
     const { body: second } = await post(`/affiliates/${other}/entries`, { ...BONUS, externalId: 'g' });
-    const third = await add({ amountCents: -1, reason: 'a, b' });
+    const third = await add({ amountCents: -1, category: 'other', reason: 'a, b' });
     const ids = async (query: string) => {
       const { items, nextCursor } = await get<{ items: Entry[]; nextCursor: string | null }>(
         `/apps/${app.appId}/entries${query}`,
@@ -288,7 +288,7 @@ describe('an entry', () => {
 
   // @promise entry-nets
   test('a deduction that outweighs what is due pays nothing and is carried', async () => {
-    await add({ amountCents: -300 });
+    await add({ amountCents: -300, category: 'write_off' });
     await add({ amountCents: 100 });
     expect(await payOut(api, app, creator)).toBeNull();
     expect(await unpaid()).toBe(-200);
@@ -357,17 +357,21 @@ describe('an undo', () => {
 
 describe('what is sent', () => {
   // @promise entry-once
-  test('a call needs an external id or an idempotency key, and repeated it adds nothing', async () => {
+  test('a call needs an external id, and repeated it adds nothing', async () => {
     const path = `/affiliates/${creator}/entries`;
     expect(await post(path, BONUS)).toMatchObject({
       status: 400,
-      body: {
-        errors: [{ path: 'externalId', message: 'Send `externalId` or the header `Idempotency-Key`.' }],
-      },
+      body: { errors: [{ path: 'externalId' }] },
     });
     const headers = { 'Idempotency-Key': randomUUID() };
-    const [first, second] = [await post(path, BONUS, headers), await post(path, BONUS, headers)];
-    expect(second.body.id).toBe(first.body.id);
+    const given = { ...BONUS, externalId: 'given' };
+    const [first, second] = [await post(path, given, headers), await post(path, given, headers)];
+    expect(second.body).toEqual(first.body);
+    await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${headers['Idempotency-Key']}`;
+    expect(await post(path, given, headers)).toMatchObject({
+      status: 409,
+      body: { existingId: first.body.id },
+    });
     const { id } = await add({ externalId: 'may' });
     const repeated = await Promise.all(
       Array.from(
@@ -392,6 +396,35 @@ describe('what is sent', () => {
   });
 
   // @promise entry-once
+  // @promise entry-once
+  test('a call that is repeated after its due date finds its entry, and one that was refused may be corrected', async () => {
+    const path = `/affiliates/${creator}/entries`;
+    const headers = { 'Idempotency-Key': randomUUID() };
+    const refused = { ...BONUS, amountCents: 100_000_001, externalId: 'late' };
+    expect((await post(path, refused, headers)).status).toBe(400);
+    const body = { ...BONUS, externalId: 'late', dueAt: Date.now() + DAY_MS };
+    const { now } = api.clock;
+    api.clock.now = Date.now();
+    try {
+      const first = await post(path, body, headers);
+      expect(first.status).toBe(201);
+      // The process died before it stored its response.
+      await api.sql`
+        update idempotency_keys set response = null, response_key_id = null, claimed_until = now() where idempotency_key = ${headers['Idempotency-Key']}`;
+      api.clock.now += 2 * DAY_MS;
+      const again = await post(path, body, headers);
+      expect([again.status, again.body]).toEqual([201, first.body]);
+      expect(await post(path, body)).toMatchObject({ status: 409, body: { existingId: first.body.id } });
+      expect(await post(path, { ...body, externalId: 'other' })).toMatchObject({
+        status: 400,
+        body: { errors: [{ path: 'dueAt' }] },
+      });
+    } finally {
+      api.clock.now = now;
+    }
+    expect(await unpaid()).toBe(5_000);
+  });
+
   test('of ten first calls at once with one external id, one adds', async () => {
     const responses = await Promise.all(
       Array.from(
@@ -414,6 +447,10 @@ describe('what is sent', () => {
     ['more than a payment may have', { amountCents: 100_000_001 }, 'amountCents'],
     ['less than that', { amountCents: -100_000_001 }, 'amountCents'],
     ['an unknown category', { category: 'gift' }, 'category'],
+    ['a bonus that deducts', { category: 'bonus', amountCents: -1 }, 'category'],
+    ['a fixed fee that deducts', { amountCents: -1 }, 'category'],
+    ['a refund that adds', { category: 'unreported_refund' }, 'category'],
+    ['no external id', { externalId: undefined }, 'externalId'],
     ['no reason', { reason: undefined }, 'reason'],
     ['an empty reason', { reason: '  ' }, 'reason'],
     ['a reason that is too long', { reason: 'x'.repeat(501) }, 'reason'],
@@ -436,7 +473,7 @@ describe('what is sent', () => {
 
   test('the largest amounts of both signs are accepted', async () => {
     await add({ amountCents: 100_000_000, reason: 'x'.repeat(500) });
-    await add({ amountCents: -100_000_000 });
+    await add({ amountCents: -100_000_000, category: 'opening_balance' });
     expect(await unpaid()).toBe(0);
   });
 
@@ -488,16 +525,22 @@ describe('the database', () => {
   };
   const insertEntry = (
     sql: Sql,
-    fields: { amountCents?: number; undoes?: string; dueAt?: number } = {},
+    fields: { amountCents?: number; undoes?: string; dueAt?: number; category?: string } = {},
   ) => sql`
-    insert into entries (id, app_id, affiliate_id, category, amount_cents, reason, undoes_entry_id, due_at, account_id, key_id)
-    select ${newId('entry')}, ${app.appId}, ${creator}, 'fixed_fee', ${fields.amountCents ?? -5_000}, 'x', ${fields.undoes ?? null},
+    insert into entries (id, app_id, affiliate_id, category, amount_cents, reason, external_id, undoes_entry_id, due_at, account_id, key_id)
+    select ${newId('entry')}, ${app.appId}, ${creator}, ${fields.category ?? 'fixed_fee'}, ${fields.amountCents ?? -5_000}, 'x',
+           ${fields.undoes === undefined ? randomUUID() : null}, ${fields.undoes ?? null},
            ${new Date(fields.dueAt ?? Date.now())}, account_id, id
       from account_keys where account_id = ${app.accountId} limit 1`;
 
   // @promise entry-database
   test('it refuses an entry without a commission', async () => {
-    await refused((sql) => insertEntry(sql), /has no commission/);
+    await refused((sql) => insertEntry(sql, { amountCents: 1 }), /has no commission/);
+    await refused((sql) => insertEntry(sql, { amountCents: -1 }), /category_has_its_sign/);
+    await refused(
+      (sql) => insertEntry(sql, { category: 'unreported_refund', amountCents: 1 }),
+      /category_has_its_sign/,
+    );
   });
 
   // @promise entry-database
@@ -574,7 +617,7 @@ describe('the database', () => {
       category: 'bonus' as const,
       amountCents: 70,
       reason: 'x',
-      externalId: null,
+      externalId: 'given',
       dueAt: null,
     };
     const first = await addEntry(api.sql, entry);

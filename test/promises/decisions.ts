@@ -205,6 +205,8 @@ const MONEY: readonly PromiseSection[] = [
     promises: {
       'provider-sources': 'the page of each provider states what is documented, inferred and unverified',
       'provider-names': 'each supported provider has a name in lower case, and no other name is known',
+      'payment-components':
+        'a payment has the tax and the store fee that its event states or estimates; what cannot be read is unknown',
       'webhook-404-413': '404 for an unknown provider, 413 for a body over 1 MiB',
       'webhook-uniform-401':
         'an unknown app, a missing secret and a failed check return the same 401; an unknown app leaves no row',

@@ -195,8 +195,8 @@ const ROWS_OF_PURCHASES = [
   `insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
      select payout_id, id, app_id, affiliate_id, amount_cents, row_number() over (partition by payout_id order by id)
        from commissions where status = 'paid'`,
-  `insert into entries (id, app_id, affiliate_id, category, amount_cents, reason, due_at, account_id, key_id, created_at)
-     select ${id('entry', 'n')}, ${id('app', '1')}, ${id('affiliate', `1 + n % 2 * (n % ${BIG.affiliates})`)}, 'bonus', 100, 'Retainer',
+  `insert into entries (id, app_id, affiliate_id, category, amount_cents, reason, external_id, due_at, account_id, key_id, created_at)
+     select ${id('entry', 'n')}, ${id('app', '1')}, ${id('affiliate', `1 + n % 2 * (n % ${BIG.affiliates})`)}, 'bonus', 100, 'Retainer', 'own-' || n,
             ${moment(`n / ${ENTRIES}.0`)}, ${id('account', '1')}, ${id('key', '1')}, ${moment(`n / ${ENTRIES}.0`)}
        from generate_series(1, ${ENTRIES}) n`,
   `insert into commissions (id, app_id, affiliate_id, entry_id, kind, rate_bps, base_cents, amount_cents, occurred_at, due_at, created_at)

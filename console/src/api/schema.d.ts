@@ -599,7 +599,7 @@ export interface paths {
         put?: never;
         /**
          * Adds a bonus for a creator, or deducts.
-         * @description It is a row of the ledger like a commission: it nets with the others, and the next payout after `dueAt` has it. An affiliate of any status may get one. `externalId` or `Idempotency-Key` is required, so that a repeated call adds nothing.
+         * @description It is a row of the ledger like a commission: it nets with the others, and the next payout after `dueAt` has it. An affiliate of any status may get one. A repeated call with the same `externalId` adds nothing, whenever it comes.
          *
          *     Requires an account key with the permission `payout`.
          */
@@ -2779,11 +2779,11 @@ export interface components {
         NewEntry: {
             /**
              * @description What to add. Negative to deduct. US cents, at most the limit of a payment (`MAX_PAYMENT_USD`).
-             * @example -250
+             * @example 5000
              */
             amountCents: number;
             /**
-             * @description What it is for. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.
+             * @description What it is for. `bonus` and `fixed_fee` only add, `unreported_refund` only deducts. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.
              * @enum {string}
              */
             category: "bonus" | "fixed_fee" | "unreported_refund" | "opening_balance" | "write_off" | "other";
@@ -2801,7 +2801,7 @@ export interface components {
              * @description Your own id, unique within the app. One that exists creates and changes nothing.
              * @example crm-4711
              */
-            externalId?: string;
+            externalId: string;
         };
         /** @description Why an entry is undone. */
         EntryUndo: {
@@ -3757,7 +3757,7 @@ export interface components {
                  */
                 id: string;
                 /**
-                 * @description What it is for. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.
+                 * @description What it is for. `bonus` and `fixed_fee` only add, `unreported_refund` only deducts. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.
                  * @enum {string}
                  */
                 category: "bonus" | "fixed_fee" | "unreported_refund" | "opening_balance" | "write_off" | "other";
@@ -3871,7 +3871,7 @@ export interface components {
              */
             affiliateName: string;
             /**
-             * @description What it is for. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.
+             * @description What it is for. `bonus` and `fixed_fee` only add, `unreported_refund` only deducts. `opening_balance`: what was owed when the app began to use the service. `write_off`: a debt that nobody collects.
              * @enum {string}
              */
             category: "bonus" | "fixed_fee" | "unreported_refund" | "opening_balance" | "write_off" | "other";
@@ -5297,6 +5297,26 @@ export interface components {
                 currency?: string | null;
                 /** @description The amount in minor units of `currency`. Null if the event states none. */
                 amountMinor?: number | null;
+                /** @description The tax in the amount. Absent if the event states none. */
+                tax?: {
+                    /**
+                     * @description Whole minor units of `currency`.
+                     * @example 319
+                     */
+                    amountMinor: number;
+                    /** @description Whether the provider estimates it as a share of the amount, instead of stating it. */
+                    estimated: boolean;
+                };
+                /** @description What the store, or the merchant of record, keeps of the amount. Absent if the event states none. */
+                storeFee?: {
+                    /**
+                     * @description Whole minor units of `currency`.
+                     * @example 319
+                     */
+                    amountMinor: number;
+                    /** @description Whether the provider estimates it as a share of the amount, instead of stating it. */
+                    estimated: boolean;
+                };
                 /** @description The app's own id of the user: the exact one that the billing provider reports. Null if the event names none. */
                 customerUserId?: string | null;
                 /** @description Why the last attempt to process it failed. Null if none failed. */
@@ -6549,7 +6569,7 @@ export interface components {
              */
             occurredAt: number;
             /**
-             * @description When it can be paid: the time of the payment plus the hold period. Epoch milliseconds.
+             * @description When it can be paid: the time of the payment plus the hold period, or that of the bonus or deduction. Epoch milliseconds.
              * @example 1781524800000
              */
             dueAt: number;
@@ -6654,7 +6674,7 @@ export interface components {
              */
             takenBackCount: number;
             /**
-             * @description The time of the first purchase, refund or dispute. Epoch milliseconds.
+             * @description The time of the first purchase, refund, dispute, bonus or deduction. Epoch milliseconds.
              * @example 1781524800000
              */
             from: number;

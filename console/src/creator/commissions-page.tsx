@@ -45,7 +45,7 @@ export function CommissionsPage() {
           </Group>
         }
       >
-        Each purchase that counted for you, and what was taken back.{' '}
+        Each purchase that counted for you, what was taken back, and bonuses and deductions.{' '}
         <Anchor component={Link} to="/statement" size="sm">
           Statement of a month
         </Anchor>

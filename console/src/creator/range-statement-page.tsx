@@ -90,7 +90,7 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
           </Group>
         }
       >
-        Purchases and refunds of the month, whenever they are paid.
+        Purchases, refunds, bonuses and deductions of the month, whenever they are paid.
       </PageHead>
       <Stack gap="lg">
         {save.error !== null && <ErrorBox error={save.error} />}

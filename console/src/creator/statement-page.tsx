@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatCount, formatDate, formatInstant, formatMoney } from '../format.ts';
+import { formatCountOf, formatDate, formatInstant, formatMoney } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
@@ -23,21 +23,19 @@ function Facts({ statement }: { readonly statement: Schemas['CreatorStatement'] 
         <dd className="code-text">{statement.id}</dd>
         <dt>Date</dt>
         <dd>{formatInstant(statement.createdAt)}</dd>
-        <dt>Purchases</dt>
+        <dt>Time</dt>
         <dd>
           {formatDate(statement.from)} to {formatDate(statement.to)}
         </dd>
         <dt>Earned</dt>
         <dd>
-          {formatMoney(statement.earnedCents)} in {formatCount(statement.earnedCount)}{' '}
-          {statement.earnedCount === 1 ? 'commission' : 'commissions'}
+          {formatMoney(statement.earnedCents)} in {formatCountOf(statement.earnedCount, 'row')}
         </dd>
         {statement.takenBackCount > 0 && (
           <>
-            <dt>Taken back</dt>
+            <dt>Taken back or deducted</dt>
             <dd>
-              {formatMoney(statement.takenBackCents)} by {formatCount(statement.takenBackCount)}{' '}
-              {statement.takenBackCount === 1 ? 'refund or dispute' : 'refunds and disputes'}
+              {formatMoney(statement.takenBackCents)} in {formatCountOf(statement.takenBackCount, 'row')}
             </dd>
           </>
         )}

@@ -2,7 +2,7 @@ import { Button, Group, NativeSelect, NumberInput, Stack, Text, Textarea, TextIn
 import { useState } from 'react';
 import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { useIdempotencyKey } from '../api/idempotency.ts';
+import { newIdempotencyKey, useIdempotencyKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { COMMISSION_TONES, shownStatus, STATUSES } from '../commissions/commission-table.tsx';
 import { Dialog } from '../dialog.tsx';
@@ -21,8 +21,10 @@ type Creator = Pick<Schemas['ListedAffiliate'], 'id' | 'name'>;
 const CENTS = 100;
 const REASON_LENGTH = 500;
 
-/** What a form holds until it is sent, also while it asks for a key. */
+/** What a form holds until it was added, also while it asks for a key. */
 interface Draft {
+  /** The same for each attempt, so that the service adds it once. */
+  readonly externalId: string;
   readonly direction: 'add' | 'deduct';
   readonly dollars: number | string;
   readonly category: Category;
@@ -31,16 +33,26 @@ interface Draft {
   readonly due: string;
 }
 
-const EMPTY: Draft = { direction: 'add', dollars: '', category: 'bonus', reason: '', due: '' };
-
-const DAY_MS = 86_400_000;
+const newDraft = (): Draft => ({
+  externalId: newIdempotencyKey(),
+  direction: 'add',
+  dollars: '',
+  category: 'bonus',
+  reason: '',
+  due: '',
+});
 
 /** Returns the start of a day in the time zone of the browser, epoch ms. Undefined for today and for no day. */
 function dueAtOf(date: string): number | undefined {
-  const start = new Date(`${date}T00:00:00`).getTime();
-  const sinceStart = Date.now() - start;
-  return Number.isNaN(start) || (sinceStart >= 0 && sinceStart < DAY_MS) ? undefined : start;
+  const start = new Date(`${date}T00:00:00`);
+  return date === '' || start.toDateString() === new Date().toDateString() ? undefined : start.getTime();
 }
+
+/** The categories of a direction. */
+const CATEGORIES: Readonly<Record<Draft['direction'], readonly Category[]>> = {
+  add: ['bonus', 'fixed_fee', 'opening_balance', 'write_off', 'other'],
+  deduct: ['unreported_refund', 'opening_balance', 'write_off', 'other'],
+};
 
 /** Calls `onNotRaised` if the session may not pay any more. */
 const watchRaise = (onNotRaised: () => void) => (error: Error) => {
@@ -69,54 +81,71 @@ function ReasonField({
   );
 }
 
+/** Adds what a draft says. Null if an attempt whose answer was lost has added it before. */
+const useAddEntry = (appId: string, creator: Creator) =>
+  useChange(
+    async (body: Schemas['NewEntry']): Promise<Entry | null> => {
+      try {
+        return await read(
+          api.POST('/apps/{appId}/affiliates/{affiliateId}/entries', {
+            params: { path: { appId, affiliateId: creator.id } },
+            body,
+          }),
+        );
+      } catch (error) {
+        if (error instanceof Problem && error.code === 'external_id_taken') return null;
+        throw error;
+      }
+    },
+    ['entries', appId],
+    ['commissions', appId],
+    ['creator', appId],
+  );
+
 function EntryForm({
-  appId,
   creator,
   draft,
+  add,
   onDraft,
   onNotRaised,
   onClose,
 }: {
-  readonly appId: string;
   readonly creator: Creator;
   readonly draft: Draft;
+  readonly add: ReturnType<typeof useAddEntry>;
   readonly onDraft: (changed: Partial<Draft>) => void;
   readonly onNotRaised: () => void;
   readonly onClose: () => void;
 }) {
-  const { direction, dollars, category, reason, due } = draft;
+  const { externalId, direction, dollars, category, reason, due } = draft;
   const cents = Math.round(Number(dollars) * CENTS);
   const body = {
     amountCents: direction === 'add' ? cents : -cents,
     category,
     reason: reason.trim(),
+    externalId,
     ...given({ dueAt: dueAtOf(due) }),
   };
-  const key = useIdempotencyKey(body);
-  const add = useChange(
-    async () =>
-      await read(
-        api.POST('/apps/{appId}/affiliates/{affiliateId}/entries', {
-          params: { path: { appId, affiliateId: creator.id }, header: { 'Idempotency-Key': key } },
-          body,
-        }),
-      ),
-    ['entries', appId],
-    ['commissions', appId],
-    ['creator', appId],
-  );
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        add.mutate(undefined, { onSuccess: onClose, onError: watchRaise(onNotRaised) });
+        add.mutate(body, {
+          onSuccess: (entry) => {
+            if (entry !== null) onClose();
+          },
+          onError: watchRaise(onNotRaised),
+        });
       }}
     >
       <Stack>
         <NativeSelect
           label="What to do"
           value={direction}
-          onChange={(event) => onDraft({ direction: event.currentTarget.value === 'add' ? 'add' : 'deduct' })}
+          onChange={(event) => {
+            const next = event.currentTarget.value === 'add' ? 'add' : 'deduct';
+            onDraft({ direction: next, category: CATEGORIES[next][0] ?? 'other' });
+          }}
         >
           <option value="add">Add to what {creator.name} earned</option>
           <option value="deduct">Deduct from what {creator.name} earned</option>
@@ -140,23 +169,23 @@ function EntryForm({
           value={category}
           onChange={(event) => onDraft({ category: event.currentTarget.value as Category })}
         >
-          {Object.entries(ENTRY_CATEGORIES).map(([name, text]) => (
+          {CATEGORIES[direction].map((name) => (
             <option key={name} value={name}>
-              {text}
+              {ENTRY_CATEGORIES[name]}
             </option>
           ))}
         </NativeSelect>
         <ReasonField value={reason} onChange={(text) => onDraft({ reason: text })} />
         <TextInput
           label="Due"
-          description="The next payout after this day has it. Empty: now."
+          description="Payouts from this day on have it. Empty: now."
           type="date"
           value={due}
           onChange={(event) => onDraft({ due: event.currentTarget.value })}
         />
         {add.error !== null && <ErrorBox error={add.error} />}
         <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" disabled={add.isPending} onClick={onClose}>
             Cancel
           </Button>
           <Button type="submit" loading={add.isPending} disabled={cents === 0 || reason.trim() === ''}>
@@ -235,20 +264,38 @@ function NewEntryDialog({
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }) {
-  const [draft, setDraft] = useState(EMPTY);
+  const [draft, setDraft] = useState(newDraft);
+  const add = useAddEntry(appId, creator);
   const close = () => {
-    setDraft(EMPTY);
+    setDraft(newDraft());
+    add.reset();
     onClose();
   };
   return (
-    <Dialog isOpen={isOpen} onClose={close} title={`Bonus or deduction for ${creator.name}`}>
-      {isOpen && (
+    <Dialog
+      isOpen={isOpen}
+      isHeld={add.isPending}
+      onClose={close}
+      title={`Bonus or deduction for ${creator.name}`}
+    >
+      {isOpen && add.data === null && (
+        <Stack>
+          <Text size="sm" role="status">
+            The answer to an earlier attempt was lost, and that attempt has added it. The list shows what was
+            added. Nothing was added twice.
+          </Text>
+          <Group justify="flex-end">
+            <Button onClick={close}>Done</Button>
+          </Group>
+        </Stack>
+      )}
+      {isOpen && add.data !== null && (
         <AskToPay onCancel={close}>
           {(onNotRaised) => (
             <EntryForm
-              appId={appId}
               creator={creator}
               draft={draft}
+              add={add}
               onDraft={(changed) => setDraft((before) => ({ ...before, ...changed }))}
               onNotRaised={onNotRaised}
               onClose={close}

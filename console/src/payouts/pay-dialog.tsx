@@ -109,9 +109,7 @@ function Confirm({
         <dd>{payment.affiliateName}</dd>
         <dt>Rows</dt>
         <dd>
-          {payment.count === 1
-            ? '1 commission'
-            : `${formatCount(payment.count)} commissions, reversals and corrections`}
+          {payment.count === 1 ? '1 row of the ledger' : `${formatCount(payment.count)} rows of the ledger`}
         </dd>
         <dt>Total</dt>
         <dd>

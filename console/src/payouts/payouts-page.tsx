@@ -150,12 +150,12 @@ function whyNot({ reason, balanceCents, nextDueAt }: NotPayableRow): string {
   switch (reason) {
     case 'held':
       return nextDueAt === null
-        ? 'In the hold period.'
-        : `In the hold period: the next commission is due ${formatAgo(nextDueAt)}.`;
+        ? 'Not due yet.'
+        : `Not due yet: the next commission is due ${formatAgo(nextDueAt)}.`;
     case 'reversed':
-      return 'Refunds take back exactly what is due.';
+      return 'Refunds and deductions take back exactly what is due.';
     case 'negative_balance':
-      return `Refunds took back ${formatMoney(-balanceCents)} more than is due. Later commissions have to outweigh that.`;
+      return `Refunds and deductions took back ${formatMoney(-balanceCents)} more than is due. Later commissions have to outweigh that.`;
   }
 }
 

@@ -10,12 +10,19 @@ create table entries (
                   check (category in ('bonus', 'fixed_fee', 'unreported_refund', 'opening_balance', 'write_off', 'other')),
   amount_cents    cents not null check (amount_cents <> 0),
   reason          text not null check (length(reason) between 1 and 500),
+  -- The caller's id. Without it, only an undo, which is possible once.
   external_id     text collate "C" check (length(external_id) between 1 and 200),
   undoes_entry_id entry_id unique,
   due_at          timestamptz not null,
   account_id      account_id not null,
   key_id          key_id not null,
   created_at      timestamptz not null default now(),
+  constraint all_but_undos_have_an_external_id check ((undoes_entry_id is null) = (external_id is not null)),
+  -- An undo has the category of its entry, and the opposite sign.
+  constraint category_has_its_sign check
+    (undoes_entry_id is not null
+     or case category when 'bonus' then amount_cents > 0 when 'fixed_fee' then amount_cents > 0
+                      when 'unreported_refund' then amount_cents < 0 else true end),
   unique (app_id, id),
   unique (app_id, external_id),
   unique (app_id, affiliate_id, id, amount_cents, due_at),
@@ -115,7 +122,7 @@ begin
            'reversesCommissionId', c.reverses_commission_id, 'amount', usd_text(c.amount_cents),
            'amountCents', c.amount_cents, 'currency', 'USD', 'rateBps', c.rate_bps,
            'occurredAt', epoch_ms(c.occurred_at), 'dueAt', epoch_ms(c.due_at))
-         || coalesce((select jsonb_build_object('entryId', n.id, 'category', n.category, 'reason', n.reason)
+         || coalesce((select jsonb_build_object('entryId', n.id, 'category', n.category, 'reason', n.reason, 'undoesEntryId', n.undoes_entry_id)
                         from entries n where n.id = c.entry_id), '{}')
     from changed c
     join starts s on s.app_id = c.app_id

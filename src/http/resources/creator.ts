@@ -101,7 +101,9 @@ const commission = z
     amountCents: cents('The commission. Negative if it takes back or deducts.'),
     currency,
     occurredAt: epochMs('When the customer paid, or the time of the refund, dispute, bonus or deduction.'),
-    dueAt: epochMs('When it can be paid: the time of the payment plus the hold period.'),
+    dueAt: epochMs(
+      'When it can be paid: the time of the payment plus the hold period, or that of the bonus or deduction.',
+    ),
     paidAt: orNull(epochMs('When a payout paid it.'), 'Null until then.'),
     payoutId: orNull(idOf('payout'), 'Null until a payout contains it.'),
   })
@@ -127,7 +129,7 @@ const statement = payout
       'The sum of what refunds, disputes, corrections and deductions took back: zero or less.',
     ),
     takenBackCount: count('The number of these.'),
-    from: epochMs('The time of the first purchase, refund or dispute.'),
+    from: epochMs('The time of the first purchase, refund, dispute, bonus or deduction.'),
     to: epochMs('The time of the last one.'),
   })
   .meta({ id: 'CreatorStatement', description: 'The statement of a payout.' });

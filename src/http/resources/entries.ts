@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import { addEntry, findEntry, listEntries, undoEntry } from '../../db/entries.ts';
+import { addEntry, findEntry, findExisting, listEntries, undoEntry } from '../../db/entries.ts';
 import type { Entry } from '../../db/entries.ts';
+import { ENTRY_SIGNS } from '../../domain/entry.ts';
 import type { AppId } from '../../domain/ids.ts';
 import type { HttpDeps } from '../deps.ts';
 import * as enums from '../enum-fields.ts';
@@ -19,7 +20,6 @@ import {
   presentedExternalId,
 } from '../fields.ts';
 import { instantInBody } from '../instants.ts';
-import { readIdempotencyKey } from '../idempotency.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, EMPTY_PAGE, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
@@ -71,12 +71,12 @@ const newEntry = z
       .meta({
         description:
           'What to add. Negative to deduct. US cents, at most the limit of a payment (`MAX_PAYMENT_USD`).',
-        examples: [-250],
+        examples: [5000],
       }),
     category: enums.entryCategory,
     reason: reasonText,
     dueAt: instantInBody('When a payout can have it: at most 366 days ahead. Defaults to now.').optional(),
-    externalId: externalId.optional(),
+    externalId,
   })
   .meta({ id: 'NewEntry', description: 'A bonus or a deduction.' });
 
@@ -150,16 +150,13 @@ export const entryRoutes = [
     summary: 'Adds a bonus for a creator, or deducts.',
     description:
       'It is a row of the ledger like a commission: it nets with the others, and the next payout after `dueAt` has it. ' +
-      'An affiliate of any status may get one. `externalId` or `Idempotency-Key` is required, so that a repeated call adds nothing.',
+      'An affiliate of any status may get one. A repeated call with the same `externalId` adds nothing, whenever it comes.',
     ids: { affiliateId: 'affiliate' },
     body: newEntry,
     response: { status: 201, schema: entry },
     errors: ['external_id_taken'],
-    handler: async ({ ctx, deps, caller, app, ids, body, idGenerator, now }) => {
-      const { amountCents, category, reason, dueAt } = body;
-      if (body.externalId === undefined && readIdempotencyKey(ctx) === null) {
-        throw invalidField('externalId', 'Send `externalId` or the header `Idempotency-Key`.');
-      }
+    handler: async ({ deps, caller, app, ids, body, idGenerator, now }) => {
+      const { amountCents, category, reason, dueAt, externalId: ownId } = body;
       const most = deps.maxPaymentCents;
       if (Math.abs(amountCents) > most) {
         throw invalidField(
@@ -167,7 +164,16 @@ export const entryRoutes = [
           `Must be between ${-most} and ${most}, the limit of a payment (MAX_PAYMENT_USD).`,
         );
       }
-      if (dueAt !== undefined && dueAt < now) {
+      const sign = ENTRY_SIGNS[category];
+      if (sign !== undefined && Math.sign(amountCents) !== sign) {
+        throw invalidField(
+          'category',
+          `\`${category}\` only ${sign > 0 ? 'adds' : 'deducts'}. Choose another category.`,
+        );
+      }
+      // A repeated call may come after the date: it finds its entry.
+      const isLate = dueAt !== undefined && dueAt < now;
+      if (isLate && (await findExisting(deps.sql, app.id, ownId)) === undefined) {
         throw invalidField('dueAt', 'Must not be in the past. Omit it for now.');
       }
       const added = foundOrThrow(
@@ -181,7 +187,7 @@ export const entryRoutes = [
           category,
           amountCents,
           reason,
-          externalId: body.externalId ?? null,
+          externalId: ownId,
           dueAt: dueAt ?? null,
         }),
       );
