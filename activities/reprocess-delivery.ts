@@ -52,6 +52,7 @@ function statusChange(
 const FACTS = [
   'event',
   'payment',
+  'components',
   'adjustment',
   'users',
   'userKeys',

@@ -1,6 +1,6 @@
 import type { LikelyCause } from '../domain/likely-causes.ts';
 import type { AppId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
-import type { Environment, NormalizedEvent } from '../domain/events.ts';
+import type { Environment, NormalizedEvent, PaymentComponent } from '../domain/events.ts';
 import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
@@ -22,6 +22,8 @@ export interface EventFacts {
 export interface AppendedFacts {
   readonly event: number;
   readonly payment: number;
+  /** What a stored event states about the parts of its payment. */
+  readonly components: number;
   readonly adjustment: number;
   readonly users: number;
   readonly userKeys: number;
@@ -120,6 +122,7 @@ export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<App
       select id, delivery_id, payment_ref is null from events where delivery_id = ${facts.deliveryId}
     ),
     filled as (${fillEvent(sql, facts, eventCause)}),
+    components as (${fillComponents(sql, facts)}),
     money_event as (select id from event where may_add_money),
     new_payment as (${insertPayment(
       sql,
@@ -138,6 +141,7 @@ export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<App
     counts as (
       select jsonb_build_object(
                'event', (select count(*) from new_event), 'payment', (select count(*) from new_payment where is_new),
+               'components', (select count(*) from components),
                'adjustment', (select count(*) from adjustment), 'users', (select count(*) from users),
                'userKeys', (select count(*) from user_keys), 'userLinks', (select count(*) from links),
                'aliases', (select count(*) from aliases), 'transfers', (select count(*) from transfers)) as appended
@@ -176,6 +180,19 @@ function moneyOf({ event: { payment, adjustment } }: EventFacts) {
   };
 }
 
+/** What an event's row states about the parts of its payment. */
+function componentsOf({ event: { payment } }: EventFacts) {
+  const { tax, storeFee } = payment?.components ?? {};
+  return { tax: componentColumns(tax), storeFee: componentColumns(storeFee) };
+}
+
+function componentColumns(component: PaymentComponent | undefined) {
+  return {
+    minor: component !== undefined && 'minor' in component ? component.minor : null,
+    ppm: component !== undefined && 'ppm' in component ? component.ppm : null,
+  };
+}
+
 /** Inserts the event unless the app has it from this provider. Returns `id` and `delivery_id` of a new row. */
 function insertEvent(
   sql: Sql,
@@ -185,14 +202,16 @@ function insertEvent(
 ): Fragment {
   const { event } = facts;
   const { store, paymentRef, currency, amountMinor, usdCents } = moneyOf(facts);
+  const { tax, storeFee } = componentsOf(facts);
   return sql.fragment`
     insert into events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at,
-                        product_id, customer_user_id, store, payment_ref, currency, amount_minor, amount_cents, likely_cause)
+                        product_id, customer_user_id, store, payment_ref, currency, amount_minor, amount_cents, likely_cause,
+                        tax_minor, tax_ppm, store_fee_minor, store_fee_ppm)
     select ${facts.eventId}::text, ${facts.appId}::text, ${facts.deliveryId}::text, ${facts.source}::text,
            ${event.sourceEventId}::text, ${event.kind}::text, ${facts.environment}::text,
            ${instant(event.occurredAt)}::timestamptz, ${instant(facts.receivedAt)}::timestamptz, ${event.productId}::text,
            ${event.userIds[0] ?? null}::text, ${store}::text, ${paymentRef}::text, ${currency}::text, ${amountMinor}::bigint,
-           ${usdCents}::bigint, ${likelyCause}
+           ${usdCents}::bigint, ${likelyCause}, ${tax.minor}::bigint, ${tax.ppm}::int, ${storeFee.minor}::bigint, ${storeFee.ppm}::int
      ${condition}
     on conflict (app_id, source, source_event_id) do nothing
     returning id, delivery_id`;
@@ -208,9 +227,30 @@ function fillEvent(sql: Sql, facts: EventFacts, likelyCause: Fragment): Fragment
            amount_minor = coalesce(e.amount_minor, ${amountMinor}::bigint),
            amount_cents = coalesce(e.amount_cents, ${usdCents}::bigint),
            customer_user_id = coalesce(e.customer_user_id, ${event.userIds[0] ?? null}),
-           likely_cause = ${likelyCause}
+           likely_cause = ${likelyCause}, ${setComponents(sql, facts)}
      where ${(event.payment ?? event.adjustment) !== null}::boolean
        and e.delivery_id = ${facts.deliveryId} and e.payment_ref is null`;
+}
+
+/** Sets the columns of the components that a row `e` of events lacks. */
+function setComponents(sql: Sql, facts: EventFacts): Fragment {
+  const { tax, storeFee } = componentsOf(facts);
+  return sql.fragment`
+    tax_minor = case when e.tax_ppm is null then coalesce(e.tax_minor, ${tax.minor}::bigint) end,
+    tax_ppm = case when e.tax_minor is null then coalesce(e.tax_ppm, ${tax.ppm}::int) end,
+    store_fee_minor = case when e.store_fee_ppm is null then coalesce(e.store_fee_minor, ${storeFee.minor}::bigint) end,
+    store_fee_ppm = case when e.store_fee_minor is null then coalesce(e.store_fee_ppm, ${storeFee.ppm}::int) end`;
+}
+
+/** Adds components to the delivery's stored event, whose payment an earlier version has read without them. */
+function fillComponents(sql: Sql, facts: EventFacts): Fragment {
+  const { tax, storeFee } = componentsOf(facts);
+  return sql.fragment`
+    update events e set ${setComponents(sql, facts)}
+     where e.delivery_id = ${facts.deliveryId} and e.payment_ref is not null
+       and (num_nonnulls(${tax.minor}::bigint, ${tax.ppm}::int) > 0 and num_nonnulls(e.tax_minor, e.tax_ppm) = 0
+            or num_nonnulls(${storeFee.minor}::bigint, ${storeFee.ppm}::int) > 0 and num_nonnulls(e.store_fee_minor, e.store_fee_ppm) = 0)
+    returning 1`;
 }
 
 /**

@@ -38,6 +38,10 @@ async function findDelivery(
              'sourceEventId', e.source_event_id, 'kind', e.kind, 'environment', e.environment,
              'occurredAt', epoch_ms(e.occurred_at), 'productId', e.product_id, 'store', e.store,
              'paymentRef', e.payment_ref, 'currency', e.currency, 'amountMinor', e.amount_minor,
+             'tax', case when e.tax_minor is not null then jsonb_build_object('minor', e.tax_minor)
+                         when e.tax_ppm is not null then jsonb_build_object('ppm', e.tax_ppm) end,
+             'storeFee', case when e.store_fee_minor is not null then jsonb_build_object('minor', e.store_fee_minor)
+                              when e.store_fee_ppm is not null then jsonb_build_object('ppm', e.store_fee_ppm) end,
              'amountCents', e.amount_cents, 'fxUnits', e.fx_units::text, 'fxWorthUsd', e.fx_worth_usd::text,
              'fxSource', e.fx_source, 'customerUserId', e.customer_user_id, 'likelyCause', e.likely_cause) end as event,
            case when e.id is null and d.processing_status = 'duplicate' then (

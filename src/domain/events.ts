@@ -1,3 +1,8 @@
+import { share } from './money.ts';
+
+/** Parts per million. */
+export const PPM = 1_000_000;
+
 /** The kinds of events that billing providers report (docs/contract.md, "Events"). */
 export const EVENT_KINDS = [
   'purchase',
@@ -46,12 +51,32 @@ export interface OriginalAmount {
   readonly usdCents: number | null;
 }
 
+/**
+ * A part of a payment that does not reach the app: an amount that the provider states, in whole minor units of the payment's
+ * currency, or an estimated share of the amount in parts per million.
+ */
+export type PaymentComponent = { readonly minor: number } | { readonly ppm: number };
+
+/** Returns the amount of a component of a payment of `amountMinor`, in the same minor units. A share is rounded once. */
+export function componentMinor(component: PaymentComponent, amountMinor: number): number {
+  return 'minor' in component ? component.minor : share(amountMinor, component.ppm, PPM);
+}
+
+/** What an event states about the parts of its payment. A missing one is unknown, which is not zero. */
+export interface PaymentComponents {
+  readonly tax?: PaymentComponent;
+  /** What the store or the merchant of record keeps. */
+  readonly storeFee?: PaymentComponent;
+}
+
 /** Money that a customer paid. A store payment is one payment, however many events and providers report it. */
 export interface PaymentFact extends OriginalAmount {
   /** Lower case: `stripe`, `app_store`, `play_store`, … All providers use the same name for a store. */
   readonly store: string;
   /** The payment's own reference at the store, e.g. a transaction or an invoice id. */
   readonly ref: string;
+  /** Absent if the event states none. */
+  readonly components?: PaymentComponents;
 }
 
 /**

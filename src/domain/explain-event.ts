@@ -7,8 +7,8 @@ import {
   NOTHING_DUE,
   WAITING_FOR_PAYMENT,
 } from './event-outcome.ts';
-import { ADJUSTMENT_KINDS, PAYMENT_KINDS } from './events.ts';
-import type { Environment, EventKind } from './events.ts';
+import { ADJUSTMENT_KINDS, componentMinor, PAYMENT_KINDS } from './events.ts';
+import type { Environment, EventKind, PaymentComponent } from './events.ts';
 import type {
   AffiliateId,
   AttributionId,
@@ -47,6 +47,8 @@ export interface ExplainedEvent {
   readonly paymentRef: string | null;
   readonly currency: string | null;
   readonly amountMinor: number | null;
+  readonly tax: PaymentComponent | null;
+  readonly storeFee: PaymentComponent | null;
   readonly amountCents: number | null;
   readonly fxUnits: string | null;
   readonly fxWorthUsd: string | null;
@@ -239,6 +241,8 @@ function normalize(event: ExplainedEvent): ExplainedStep {
     paymentRef,
     currency,
     amountMinor,
+    tax,
+    storeFee,
     customerUserId,
   } = event;
   const amount =
@@ -253,8 +257,18 @@ function normalize(event: ExplainedEvent): ExplainedStep {
     paymentRef,
     currency,
     amountMinor,
+    ...(tax === null ? {} : { tax: explainComponent(tax, amountMinor) }),
+    ...(storeFee === null ? {} : { storeFee: explainComponent(storeFee, amountMinor) }),
     customerUserId,
   });
+}
+
+/** Returns the amount of a component, in whole minor units of the payment's currency. */
+function explainComponent(component: PaymentComponent, amountMinor: number | null) {
+  return {
+    amountMinor: componentMinor(component, amountMinor ?? 0),
+    estimated: 'ppm' in component,
+  };
 }
 
 /** The step `dedupe` of a delivery whose event another delivery reported before. */

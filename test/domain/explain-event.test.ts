@@ -48,6 +48,8 @@ const event: ExplainedEvent = {
   paymentRef: 'in_Fake1',
   currency: 'EUR',
   amountMinor: 999,
+  tax: null,
+  storeFee: null,
   amountCents: 1_085,
   fxUnits: '1',
   fxWorthUsd: '1.0845',

@@ -361,6 +361,64 @@ describe('deliveries that an earlier version read differently', () => {
     expect(await ledger()).toMatchObject([{ kind: 'earning', amountCents: 200 }]);
   });
 
+  // @promise payment-components
+  test('a reprocess adds the tax and the store fee that an earlier version did not read, and changes no stored one', async () => {
+    const userId = user();
+    await bind(userId);
+    const body = purchase(userId);
+    const { payment } = eventOf(revenuecat.parse(body));
+    if (payment === null) throw new Error('a purchase without a payment');
+    const { components, ...before } = payment;
+    expect(components).toEqual({ tax: { ppm: 0 }, storeFee: { ppm: 150_000 } });
+    const delivered = await acceptAsReadBefore(body, { payment: before });
+    const stored = async () =>
+      await api.sql`
+        select tax_minor, tax_ppm, store_fee_minor, store_fee_ppm, amount_minor, customer_user_id from events where id = ${delivered.eventId}`;
+    const nothing = { taxMinor: null, storeFeeMinor: null };
+    const same = { amountMinor: 1000, customerUserId: userId };
+    expect(await stored()).toEqual([{ ...nothing, ...same, taxPpm: null, storeFeePpm: null }]);
+    expect(changesOf(await reprocess(), delivered)).toMatchObject([
+      { what: 'components', today: '1 more', action: 'append' },
+      { what: 'commission', amountCents: 200 },
+      { what: 'revenue', amountCents: 1000 },
+    ]);
+    expect(await stored()).toEqual([{ ...nothing, ...same, taxPpm: 0, storeFeePpm: 150_000 }]);
+    expect(await reprocess()).toMatchObject({ changed: 0, applied: 0 });
+    // A stored component stays, in whatever form, and a missing one is added beside it.
+    await api.sql`
+      update events set tax_ppm = null, tax_minor = 5, store_fee_ppm = null where id = ${delivered.eventId}`;
+    expect(changesOf(await reprocess(), delivered)).toMatchObject([{ what: 'components' }]);
+    expect(await stored()).toEqual([
+      { ...same, taxMinor: 5, taxPpm: null, storeFeeMinor: null, storeFeePpm: 150_000 },
+    ]);
+    const explained = await api.call<{ steps: { step: string; facts: object }[] }>(
+      'GET',
+      `/apps/${app.appId}/events/${delivered.eventId}/explanation`,
+      { key: app.key },
+    );
+    expect(explained.body.steps.find(({ step }) => step === 'normalize')?.facts).toMatchObject({
+      amountMinor: 1000,
+      tax: { amountMinor: 5, estimated: false },
+      storeFee: { amountMinor: 150, estimated: true },
+    });
+  });
+
+  // @promise payment-components
+  test.each([
+    ['two forms of one', 'tax_minor = 1, tax_ppm = 1'],
+    ['more than was paid', 'tax_minor = 1001'],
+    ['a negative amount', 'store_fee_minor = -1'],
+    ['more than the whole', 'store_fee_ppm = 1000001'],
+    ['a part of no payment', 'payment_ref = null, amount_minor = null'],
+  ])('the database refuses components with %s', async (_title, change) => {
+    const userId = user();
+    const { eventId } = await acceptAsReadBefore(purchase(userId), {});
+    const text = `update events set ${change} where id = '${eventId}'`;
+    await expect(api.sql(Object.assign([text], { raw: [text] }))).rejects.toThrow(
+      'components_are_parts_of_the_payment',
+    );
+  });
+
   test('a reprocess appends a missing payment and keeps the stored kind of the event', async () => {
     const userId = user();
     await bind(userId);

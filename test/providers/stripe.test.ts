@@ -27,6 +27,7 @@ import {
   stripePaymentIntent,
   stripeRefund,
   stripeSubscription,
+  withoutComponents,
 } from '../support/provider-fixtures.ts';
 
 const reference = new Stripe('sk_test_fake').webhooks;
@@ -465,7 +466,7 @@ describe('reading a body', () => {
 
   // @promise stripe-reference, stripe-events
   test.each(Object.entries(EVENTS))('the fixture %s is read as expected', (name, event) => {
-    expect(stripe.parse(fixture('stripe', name))).toEqual({ outcome: 'event', event });
+    expect(withoutComponents(stripe.parse(fixture('stripe', name)))).toEqual({ outcome: 'event', event });
   });
 
   test.each(Object.entries(IGNORED))(
@@ -737,7 +738,9 @@ describe('payments', () => {
 
   // @promise stripe-reference
   test('a session and its invoice are one payment', () => {
-    const session = eventOf(parse(stripeCheckoutSession({ invoiceId: 'in_1', amount: 500 })));
+    const session = eventOf(
+      withoutComponents(parse(stripeCheckoutSession({ invoiceId: 'in_1', amount: 500 }))),
+    );
     const invoice = eventOf(
       parse(stripeInvoicePaid({ invoiceId: 'in_1', amount: 500, billingReason: 'manual' })),
     );

@@ -113,6 +113,15 @@ function UserFacts({ user, appId }: { readonly user: User; readonly appId: strin
   );
 }
 
+/** Returns a part of the amount in words. */
+function componentText(
+  component: { readonly amountMinor: number; readonly estimated: boolean } | undefined,
+  currency: string | null | undefined,
+): string | null {
+  if (component === undefined || currency == null) return null;
+  return `${formatMoney(component.amountMinor, currency)}, ${component.estimated ? 'estimated' : 'stated'} by the provider`;
+}
+
 function factsOf(step: Step, appId: string): ReactNode {
   switch (step.step) {
     case 'verify':
@@ -147,6 +156,8 @@ function factsOf(step: Step, appId: string): ReactNode {
             ['Environment', facts.environment],
             ['User', facts.customerUserId],
             ['Amount', amount],
+            ['Tax in it', componentText(facts.tax, facts.currency)],
+            ['Store fee', componentText(facts.storeFee, facts.currency)],
             ['Product', facts.productId],
             ['Store', facts.store],
             ['Payment', facts.paymentRef],

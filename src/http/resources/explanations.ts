@@ -71,6 +71,14 @@ const storeRaw = step(
   }),
 );
 
+/** A part of the payment that does not reach the app. */
+const component = z.object({
+  amountMinor: z.int().meta({ description: 'Whole minor units of `currency`.', examples: [319] }),
+  estimated: z
+    .boolean()
+    .describe('Whether the provider estimates it as a share of the amount, instead of stating it.'),
+});
+
 const normalize = step(
   'normalize',
   'NormalizeStep',
@@ -88,6 +96,10 @@ const normalize = step(
       paymentRef: orNull(paymentRef, 'Null if the event names none.'),
       currency: orNull(storeCurrency, 'Null if the event states no amount.'),
       amountMinor,
+      tax: component.describe('The tax in the amount. Absent if the event states none.'),
+      storeFee: component.describe(
+        'What the store, or the merchant of record, keeps of the amount. Absent if the event states none.',
+      ),
       customerUserId: orNull(presentedUserId, 'Null if the event names none.'),
       lastError: orNull(
         textField('the database is unavailable', 'Why the last attempt to process it failed.'),

@@ -1,7 +1,8 @@
 import * as z from 'zod';
-import type { EventKind, NormalizedEvent } from '../../domain/events.ts';
+import type { EventKind, NormalizedEvent, PaymentFact } from '../../domain/events.ts';
 import type { ParseResult } from '../provider.ts';
 import { done, failed, ignored, normalizedEvent, readEnvironment } from '../shared/normalized-event.ts';
+import { decimalAmount, statedComponent, toMinor, withComponents } from '../shared/payment-components.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
 import * as money from '../shared/store-money.ts';
@@ -34,6 +35,24 @@ const priceSchema = z
     currency: stated.currency,
     fields: { usd: 'event_properties.price_usd', local: 'event_properties.price_local' },
   }));
+
+/** The tax, and what is left after the store's fee, in dollars and in the currency of the purchase. */
+const componentsSchema = z.object({
+  proceeds_usd: decimalAmount,
+  proceeds_local: decimalAmount,
+  tax_amount_usd: decimalAmount,
+  tax_amount_local: decimalAmount,
+});
+
+/** Adds the tax and the store's fee to a payment. The proceeds still contain the tax, so the fee is the difference to the price. */
+function addComponents(payment: PaymentFact, fields: z.infer<typeof componentsSchema>): PaymentFact {
+  const { currency, amountMinor } = payment;
+  const isUsd = currency === 'USD';
+  const tax = toMinor(isUsd ? fields.tax_amount_usd : fields.tax_amount_local, currency);
+  const proceeds = toMinor(isUsd ? fields.proceeds_usd : fields.proceeds_local, currency);
+  const storeFee = proceeds === null ? null : amountMinor - proceeds;
+  return withComponents(payment, { tax: statedComponent(tax), storeFee: statedComponent(storeFee) });
+}
 
 const transactionSchema = z
   .object({ transaction_id: read.id, store: money.storeName })
@@ -129,8 +148,11 @@ function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResul
   if (event.kind !== 'refund') {
     const paid = money.storePayment(price.value, transaction);
     if (!paid.ok) return failed(paid.reason);
-    const occurredAt = paid.value.payment === null ? null : purchasedAt;
-    return done({ ...event, ...paid.value, occurredAt: occurredAt ?? event.occurredAt });
+    if (paid.value.payment === null) return done({ ...event, ...paid.value });
+    const components = read.readAs(componentsSchema, raw, 'event_properties');
+    if (!components.ok) return failed(components.reason);
+    const payment = addComponents(paid.value.payment, components.value);
+    return done({ ...event, ...paid.value, payment, occurredAt: purchasedAt ?? event.occurredAt });
   }
   // An upgrade in the App Store refunds only the unused part, but the event states the full price.
   if (reason === 'upgraded') return done({ ...event, priceUnknown: true });

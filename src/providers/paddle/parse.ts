@@ -1,10 +1,17 @@
 import * as z from 'zod';
-import type { AdjustmentFact, EventKind, NormalizedEvent, OriginalAmount } from '../../domain/events.ts';
+import type {
+  AdjustmentFact,
+  EventKind,
+  NormalizedEvent,
+  OriginalAmount,
+  PaymentFact,
+} from '../../domain/events.ts';
 import { share } from '../../domain/money.ts';
 import type { ParseResult } from '../provider.ts';
 import * as normalized from '../shared/normalized-event.ts';
 import { failed, normalizedEvent } from '../shared/normalized-event.ts';
 import { toIsoMinorUnits } from '../shared/minor-units.ts';
+import { paidShare, statedComponent, withComponents } from '../shared/payment-components.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
 import { PADDLE_MINOR_UNITS } from './currencies.ts';
@@ -32,7 +39,13 @@ const payoutTotals = read.part({
 });
 type PayoutTotals = z.infer<typeof payoutTotals>;
 
-const totalsSchema = z.object({ total: read.minorText, grand_total: read.minorText.nullish() });
+const totalsSchema = z.object({
+  total: read.minorText,
+  grand_total: read.minorText.nullish(),
+  tax: read.optionalMinorText,
+  // Null until the transaction is completed.
+  fee: read.optionalMinorText,
+});
 
 const transactionSchema = z.object({
   id: read.id,
@@ -162,6 +175,21 @@ function chargedUsdCents({ details }: Transaction, charged: number): number | nu
   return cents === null ? null : share(cents, charged, grandTotal);
 }
 
+/** Adds the tax and Paddle's fee to a payment, in proportion if credit paid a part of the total. */
+function addComponents(
+  payment: PaymentFact,
+  { details: { totals } }: Transaction,
+  charged: number,
+): PaymentFact {
+  const paidPart = (minor: number | null) => {
+    const part = paidShare(minor, { paid: charged, total: totals.total });
+    return statedComponent(
+      part === null ? null : toIsoMinorUnits(part, payment.currency, PADDLE_MINOR_UNITS),
+    );
+  };
+  return withComponents(payment, { tax: paidPart(totals.tax), storeFee: paidPart(totals.fee) });
+}
+
 /** Returns when the money was received. An invoice is billed long before it is paid. */
 function paidAt(transaction: Transaction, envelope: Envelope): number {
   const billedAt = transaction.collection_mode === 'manual' ? null : transaction.billed_at;
@@ -198,7 +226,7 @@ function readTransaction(envelope: Envelope): ParseResult {
   if (charged <= 0) return done(envelope, 'other', details);
   const amount = originalAmount(transaction.currency_code, charged, chargedUsdCents(transaction, charged));
   if (!amount.ok) return failed(amount.reason);
-  const payment = { store: STORE, ref: transaction.id, ...amount.value };
+  const payment = addComponents({ store: STORE, ref: transaction.id, ...amount.value }, transaction, charged);
   return done(envelope, transactionKind(transaction.origin), { ...details, payment });
 }
 

@@ -9,6 +9,7 @@ import {
   normalizedEvent,
   readEnvironment,
 } from '../shared/normalized-event.ts';
+import { estimatedComponent, shareOfPrice, withComponents } from '../shared/payment-components.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
 import * as money from '../shared/store-money.ts';
@@ -71,6 +72,14 @@ const oneOffSchema = z.union([
   z.object({ type: z.literal('NON_RENEWING_PURCHASE'), renewal_number: z.null().optional() }),
   z.object({ expiration_at_ms: z.null(), renewal_number: z.null().optional() }),
 ]);
+
+/** RevenueCat estimates both. `commission_percentage` is the share of the store. */
+const componentsSchema = z
+  .object({ tax_percentage: shareOfPrice, commission_percentage: shareOfPrice })
+  .transform((shares) => ({
+    tax: estimatedComponent(shares.tax_percentage),
+    storeFee: estimatedComponent(shares.commission_percentage),
+  }));
 
 const purchaseTimeSchema = z.object({ purchased_at_ms: read.epochMs.nullish() });
 
@@ -168,7 +177,10 @@ function readPaid(event: Base, raw: unknown, price: StorePrice): ParseResult {
   const time = read.readAs(purchaseTimeSchema, raw, 'event');
   if (!time.ok) return failed(time.reason);
   const occurredAt = time.value.purchased_at_ms ?? event.event_timestamp_ms;
-  return done({ ...paidEvent, ...paid.value, occurredAt });
+  const components = read.readAs(componentsSchema, raw, 'event');
+  if (!components.ok) return failed(components.reason);
+  const payment = withComponents(paid.value.payment, components.value);
+  return done({ ...paidEvent, ...paid.value, payment, occurredAt });
 }
 
 function paidKind(event: Base, free: boolean): EventKind {

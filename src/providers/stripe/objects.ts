@@ -26,6 +26,20 @@ export const amount = z.custom<number>(
   'a whole amount of zero or more',
 );
 
+/** An optional amount in minor units. */
+export const optionalAmount = read.anything.transform((value) => amount.safeParse(value).data ?? null);
+
+const taxOfItem = read.part({ amount: optionalAmount });
+
+/** The sum of a list of taxes. Zero for an empty list; null without a list, and if an amount is missing. */
+export const sumOfTaxes = read.anything.transform((value) => {
+  if (!Array.isArray(value)) return null;
+  return value.reduce<number | null>((sum, item) => {
+    const { amount: tax } = taxOfItem.parse(item);
+    return sum === null || tax === null ? null : sum + tax;
+  }, 0);
+});
+
 export function productOf(priced: readonly Priced[]): string | null {
   for (const { pricing, price, plan } of priced) {
     const product = pricing.price_details.product ?? price.product ?? plan.product;

@@ -2,10 +2,13 @@ import * as z from 'zod';
 import type { AdjustmentFact, EventKind, OriginalAmount, PaymentFact } from '../../domain/events.ts';
 import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
+import { toIsoMinorUnits } from '../shared/minor-units.ts';
+import { paidShare, statedComponent, withComponents } from '../shared/payment-components.ts';
 import * as read from '../shared/read-body.ts';
 import { aliasesOf, done, ignored, originalAmount, readObject, STORE } from './envelope.ts';
 import type { Details, Envelope } from './envelope.ts';
-import { amount, list, pricedShape, productOf, ref } from './objects.ts';
+import { STRIPE_MINOR_UNITS } from './currencies.ts';
+import { amount, list, optionalAmount, pricedShape, productOf, ref, sumOfTaxes } from './objects.ts';
 
 const metadata = read.userMetadata;
 
@@ -15,6 +18,11 @@ const invoiceSchema = z.object({
   currency: read.currencyCode,
   id: read.id,
   amount_paid: amount,
+  total: optionalAmount,
+  // Since API version 2025-03-31, before it, and the oldest form.
+  total_taxes: sumOfTaxes,
+  total_tax_amounts: sumOfTaxes,
+  tax: optionalAmount,
   paid_out_of_band: read.flag,
   billing_reason: read.optionalText,
   customer: ref,
@@ -51,7 +59,11 @@ const sessionSchema = z.object({
 });
 type Session = z.infer<typeof sessionSchema>;
 
-const sessionAmountSchema = z.object({ currency: read.currencyCode, amount_total: amount });
+const sessionAmountSchema = z.object({
+  currency: read.currencyCode,
+  amount_total: amount,
+  total_details: read.part({ amount_tax: optionalAmount }),
+});
 
 const invoicePaymentSchema = z.object({
   invoice: ref.refine((value): value is string => value !== null, 'an invoice id'),
@@ -106,6 +118,18 @@ function paymentOf(paymentRef: string, paid: OriginalAmount): PaymentFact | null
   return paid.amountMinor > 0 ? { store: STORE, ref: paymentRef, ...paid } : null;
 }
 
+/** Adds the tax to a payment, in proportion if only a part of the total was paid. Stripe's fee is in none of its webhooks. */
+function withTax(
+  payment: PaymentFact | null,
+  tax: number | null,
+  total: { readonly paid: number; readonly total: number | null },
+): PaymentFact | null {
+  if (payment === null) return null;
+  const part = paidShare(tax, total);
+  const minor = part === null ? null : toIsoMinorUnits(part, payment.currency, STRIPE_MINOR_UNITS);
+  return withComponents(payment, { tax: statedComponent(minor), storeFee: null });
+}
+
 export function readInvoicePaid(envelope: Envelope): ParseResult {
   const parsed = readObject(envelope, invoiceSchema);
   if (!parsed.ok) return failed(parsed.reason);
@@ -120,7 +144,11 @@ export function readInvoicePaid(envelope: Envelope): ParseResult {
   // 2025-03-31 only invoice_payment.paid states it.
   const paid = originalAmount(invoice.currency, invoice.paid_out_of_band ? 0 : invoice.amount_paid);
   if (!paid.ok) return failed(paid.reason);
-  const payment = paymentOf(invoice.id, paid.value);
+  const tax = invoice.total_taxes ?? invoice.total_tax_amounts ?? invoice.tax;
+  const payment = withTax(paymentOf(invoice.id, paid.value), tax, {
+    paid: invoice.amount_paid,
+    total: invoice.total,
+  });
   return done(envelope, payment === null ? freeInvoiceKind(invoice) : invoiceKind(invoice), {
     occurredAt: invoice.status_transitions.paid_at ?? envelope.created,
     productId: productOf(lines),
@@ -189,7 +217,12 @@ function readPaymentSession(envelope: Envelope, session: Session): ParseResult {
   if (!total.ok) return failed(total.reason);
   const paid = originalAmount(total.value.currency, total.value.amount_total);
   if (!paid.ok) return failed(paid.reason);
-  const payment = paymentOf(session.invoice ?? session.payment_intent ?? session.id, paid.value);
+  const { amount_total: whole, total_details: parts } = total.value;
+  const payment = withTax(
+    paymentOf(session.invoice ?? session.payment_intent ?? session.id, paid.value),
+    parts.amount_tax,
+    { paid: whole, total: whole },
+  );
   return done(envelope, payment === null ? 'other' : 'purchase', { ...details, payment });
 }
 

@@ -9,6 +9,7 @@ import {
   normalizedEvent,
   readEnvironment,
 } from '../shared/normalized-event.ts';
+import { estimatedComponent, shareOfPrice, withComponents } from '../shared/payment-components.ts';
 import * as read from '../shared/read-body.ts';
 import * as money from '../shared/store-money.ts';
 import type { StorePrice, StoreTransaction } from '../shared/store-money.ts';
@@ -44,6 +45,14 @@ const priceSchema = z
 const transactionSchema = z
   .object({ transactionId: read.id, store: money.storeName })
   .transform(({ transactionId: ref, store }): StoreTransaction => ({ store, ref }));
+
+/** Shares of the price. `proceeds` is after both, so it says nothing about either. */
+const componentsSchema = z
+  .object({ taxPercentage: shareOfPrice, commissionPercentage: shareOfPrice })
+  .transform((shares) => ({
+    tax: estimatedComponent(shares.taxPercentage),
+    storeFee: estimatedComponent(shares.commissionPercentage),
+  }));
 
 /** The names of events that are expected to state a price: without one, their price is unknown. */
 const PAID_NAMES: ReadonlySet<string> = new Set(['initial_purchase', 'non_renewing_purchase', 'renewal']);
@@ -85,8 +94,11 @@ function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice):
   if (kind === 'trial_started') return done(eventOf(data, eventAt, kind));
   const paid = money.storePayment(price, read.readAs(transactionSchema, raw, 'data'));
   if (!paid.ok) return failed(paid.reason);
-  const occurredAt = paid.value.payment === null ? null : data.purchasedAt;
-  return done({ ...eventOf(data, occurredAt ?? eventAt, kind), ...paid.value });
+  if (paid.value.payment === null) return done({ ...eventOf(data, eventAt, kind), ...paid.value });
+  const components = read.readAs(componentsSchema, raw, 'data');
+  if (!components.ok) return failed(components.reason);
+  const payment = withComponents(paid.value.payment, components.value);
+  return done({ ...eventOf(data, data.purchasedAt ?? eventAt, kind), ...paid.value, payment });
 }
 
 function readRefund(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {
