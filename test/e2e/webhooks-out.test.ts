@@ -168,7 +168,11 @@ describe('outgoing webhooks', () => {
       await runOn(
         database.url,
         `create function test_earlier() returns trigger language plpgsql as $$
-           begin new.received_at := new.received_at - interval '31 seconds'; return new; end $$;
+           begin
+             new.received_at := new.received_at - interval '31 seconds';
+             new.accepted_at := new.accepted_at - interval '31 seconds';
+             return new;
+           end $$;
          create function test_breaks() returns trigger language plpgsql as $$ begin raise exception 'the test broke this step'; end $$;
          create trigger test_earlier before insert on deliveries for each row execute function test_earlier();
          create trigger test_breaks before insert on commissions for each row execute function test_breaks();`,
