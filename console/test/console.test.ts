@@ -438,7 +438,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await other.page.reload();
     await title(other.page, 'Set-up');
     await end.click();
-    await button(page, 'End the session').last().click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End the session' }).click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     await end.waitFor({ state: 'detached' });
     await other.page.reload();

@@ -209,7 +209,7 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     await signIn(other, link);
     await mine.page.reload();
     await button(mine.page, 'Sign all others out …').click();
-    await button(mine.page, 'Sign all others out').last().click();
+    await mine.page.getByRole('dialog').getByRole('button', { name: 'Sign all others out' }).click();
     await mine.page.getByRole('dialog').waitFor({ state: 'hidden' });
     await button(mine.page, /^Sign out Chrome/).waitFor({ state: 'detached' });
     await goTo(other.page, 'Links');

@@ -99,7 +99,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await page.getByRole('row', { name: /All creators.*\$17\.35/ }).waitFor();
     await confirm(page, founder, 'Ada');
     expect(await dialog(page).innerText()).toMatch(
-      /Ada[^]*2 commissions[^]*\$12\.35[^]*This cannot be undone/,
+      /Ada[^]*2 rows of the ledger[^]*\$12\.35[^]*This cannot be undone/,
     );
     const [answer] = await Promise.all([
       page.waitForResponse((response) => response.url().endsWith('/payouts/export')),
