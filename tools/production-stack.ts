@@ -1,11 +1,13 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, open, readFile, rename } from 'node:fs/promises';
-import { Agent, request } from 'node:http';
+import { Agent, createServer, request } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
 import { connect as connectTo } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -184,6 +186,71 @@ const isReady = async (base: string) =>
 const purchaseOf = (userId: string) =>
   bodyOf(revenuecatEvent({ userId, usd: 10, occurredAt: Date.now() - 40 * DAY_MS }));
 
+/** What the balancer has passed on. */
+interface PassedOn {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly parts: number;
+}
+
+/** Starts a server that answers with what it received, behind the balancer. Returns its port. */
+async function startEcho(): Promise<number> {
+  const server = createServer((incoming, response) => {
+    let parts = 0;
+    incoming.on('data', () => (parts += 1));
+    incoming.on('end', () => response.end(JSON.stringify({ headers: incoming.headers, parts })));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  stops.push(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+const CLIENT_HEADERS = [
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-forwarded-port',
+  'x-real-ip',
+  'forwarded',
+];
+const BODY_BYTES = 2_000;
+/** A body in chunks of a byte would be as many parts as bytes without the balancer. */
+const MOST_PARTS = 10;
+
+/** Checks what a balancer passes on of headers that a client chooses, and of a body in chunks of a byte. */
+async function checkPassedOn(balancerPort: number): Promise<void> {
+  const base = `http://127.0.0.1:${balancerPort}`;
+  await eventually(
+    'the balancer passes requests on',
+    async () => (await send(base, 'GET', '/')).status === 200,
+  );
+  const answer = await new Promise<string>((resolve, reject) => {
+    const headers = Object.fromEntries(CLIENT_HEADERS.map((name) => [name, 'other.example']));
+    const sent = request(
+      { port: balancerPort, host: '127.0.0.1', method: 'POST', path: '/clicks', headers },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (part: string) => (text += part));
+        response.on('end', () => resolve(text));
+      },
+    ).on('error', reject);
+    sent.setNoDelay(true);
+    const write = (left: number) => {
+      if (left === 0) sent.end();
+      else sent.write('x', () => write(left - 1));
+    };
+    write(BODY_BYTES);
+  });
+  const { headers, parts } = JSON.parse(answer) as PassedOn;
+  const passed = CLIENT_HEADERS.filter((name) => headers[name] !== undefined);
+  if (passed.length > 0) throw new Error(`the balancer passes on ${passed.join(', ')}`);
+  if (headers['x-forwarded-for'] !== '127.0.0.1')
+    throw new Error(`the balancer says that the client is ${headers['x-forwarded-for']}`);
+  if (parts > MOST_PARTS) throw new Error(`a body of ${BODY_BYTES} bytes arrives in ${parts} parts`);
+}
+
 async function main(): Promise<void> {
   const image = path.join(folder, 'image');
   await layOutImage(image);
@@ -293,29 +360,34 @@ async function main(): Promise<void> {
     await Promise.all(PROCESS_ADDRESSES.map(stopProcess));
   });
 
-  const names = await startNameServer((name) => (name === 'tributary' ? [...processes.keys()] : []));
-  stops.push(async () => names.close());
-  const balancerPort = await tryListen(0);
   const configFile = path.join(projectRoot, 'deploy/haproxy/haproxy.cfg');
-  const balancerEnvironment = {
-    PATH: `${PATH}:/usr/sbin`,
-    ...environmentOf('balancer', variables),
-    LISTEN: `127.0.0.1:${balancerPort}`,
-    SERVICE_PORT: String(port),
-    DNS_SERVER: names.address,
+  /** Starts HAProxy with the configuration of the deployment in front of the processes at `hosts`. Returns its port. */
+  const startBalancer = async (hosts: () => string[], servicePort: number, log: string) => {
+    const names = await startNameServer((name) => (name === 'tributary' ? hosts() : []));
+    stops.push(async () => names.close());
+    const listenPort = await tryListen(0);
+    const env = {
+      PATH: `${PATH}:/usr/sbin`,
+      ...environmentOf('balancer', variables),
+      LISTEN: `127.0.0.1:${listenPort}`,
+      SERVICE_PORT: String(servicePort),
+      DNS_SERVER: names.address,
+    };
+    await run('haproxy', ['-c', '-f', configFile], { env });
+    const file = await open(path.join(folder, log), 'w');
+    const balancer = spawn('haproxy', ['-db', '-f', configFile], {
+      env,
+      stdio: ['ignore', file.fd, file.fd],
+    });
+    const forget = endWithThisProcess(balancer.pid ?? 0, 'TERM');
+    stops.push(async () => {
+      balancer.kill('SIGTERM');
+      forget();
+      await file.close();
+    });
+    return listenPort;
   };
-  await run('haproxy', ['-c', '-f', configFile], { env: balancerEnvironment });
-  const balancerLog = await open(path.join(folder, 'balancer.log'), 'w');
-  const balancer = spawn('haproxy', ['-db', '-f', configFile], {
-    env: balancerEnvironment,
-    stdio: ['ignore', balancerLog.fd, balancerLog.fd],
-  });
-  const forgetBalancer = endWithThisProcess(balancer.pid ?? 0, 'TERM');
-  stops.push(async () => {
-    balancer.kill('SIGTERM');
-    forgetBalancer();
-    await balancerLog.close();
-  });
+  const balancerPort = await startBalancer(() => [...processes.keys()], port, 'balancer.log');
   const base = `http://127.0.0.1:${balancerPort}`;
   await eventually('the service is ready behind the balancer', async () => await isReady(base), 60_000).catch(
     (error: unknown) => {
@@ -359,6 +431,11 @@ async function main(): Promise<void> {
   });
   if (speaksHttp2) throw new Error('the balancer speaks HTTP/2, so that a connection has a hundred requests');
   say('A connection of the balancer has one request at a time');
+
+  await checkPassedOn(await startBalancer(() => ['127.0.0.1'], await startEcho(), 'echo-balancer.log'));
+  say(
+    'The balancer passes no header of a client about hosts on, and a body in chunks of a byte in few parts',
+  );
 
   // --- One story, from the click to the payout CSV ---
 

@@ -117,14 +117,14 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     const csv = await readFile(await (await download).path(), 'utf8');
     expect(csv).toContain('total,,59.99,USD');
     await page.getByRole('link', { name: /^Statement of/ }).click();
-    await page.getByText('in 2 commissions').waitFor();
+    await page.getByText('in 2 rows').waitFor();
     await page.getByRole('row', { name: /refunded.*-\$2\.50/ }).waitFor();
     // A deep link works after a reload, and in print only the statement remains.
     await page.reload();
-    await page.getByText('in 2 commissions').waitFor();
+    await page.getByText('in 2 rows').waitFor();
     await page.emulateMedia({ media: 'print' });
     expect(await button(page, 'Print').isVisible()).toBe(false);
-    expect(await page.getByText('in 2 commissions').isVisible()).toBe(true);
+    expect(await page.getByText('in 2 rows').isVisible()).toBe(true);
     expect(guarded.problems()).toEqual([]);
   });
 
@@ -381,7 +381,7 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
         if (hasMoney) {
           await goTo(page, 'Payouts');
           await page.getByRole('link', { name: /^Statement of/ }).click();
-          await page.getByText('in 2 commissions').waitFor();
+          await page.getByText('in 2 rows').waitFor();
           await check('statement');
           await goTo(page, 'Commissions');
           await page.goto(`${service.url}/console/creator/payouts/pay_unknown`);
