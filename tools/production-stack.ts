@@ -224,7 +224,11 @@ async function checkPassedOn(balancerPort: number): Promise<void> {
   const base = `http://127.0.0.1:${balancerPort}`;
   await eventually(
     'the balancer passes requests on',
-    async () => (await send(base, 'GET', '/')).status === 200,
+    async () =>
+      await send(base, 'GET', '/').then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
   );
   const answer = await new Promise<string>((resolve, reject) => {
     const headers = Object.fromEntries(CLIENT_HEADERS.map((name) => [name, 'other.example']));
