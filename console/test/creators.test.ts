@@ -471,7 +471,11 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     });
     await button(page, 'Add $50.00').click();
     await dialog.getByText('The service did not respond').waitFor();
-    // Whatever was changed meanwhile, and although the session may no longer pay: it is not added twice.
+    // Whatever was changed meanwhile, in a form that was opened again, and although the session may no longer pay: it is not added twice.
+    await button(page, 'Cancel').click();
+    await dialog.waitFor({ state: 'hidden' });
+    await button(page, 'Add or deduct').click();
+    expect(await page.getByLabel('Reason').inputValue()).toBe('Retainer for May');
     await page.getByLabel('Reason').fill('Retainer for June');
     await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
     await button(page, 'Add $50.00').click();

@@ -135,7 +135,7 @@ export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayou
 /**
  * Finds the commission of each line: by its id, else an unpaid one of the creator with its amount and time. A person has to add a
  * forgotten entry again: it is found by its amount among those that are due and were added after all entries of the file. One that was
- * undone, or undoes another, is none of them.
+ * undone, or undoes one that is not paid, is none of them.
  */
 async function findCommissions(
   sql: Sql,
@@ -147,7 +147,10 @@ async function findCommissions(
         l ("position" integer, "commissionId" text, cents bigint, "occurredAt" bigint, "isEntry" boolean)
     ), own as (
       select c.*, case when c.entry_id is null then epoch_ms(c.occurred_at) end as purchased_at,
-             c.entry_id is not null and c.due_at <= now() and n.undoes_entry_id is null
+             c.entry_id is not null and c.due_at <= now()
+             and (n.undoes_entry_id is null
+                  or exists (select from commissions x where x.entry_id = n.undoes_entry_id and x.status = 'paid'))
+             and not exists (select from payouts p where p.id = c.payout_id and p.recorded_at is not null)
              and not exists (select from entries u where u.undoes_entry_id = n.id)
              and epoch_ms(c.occurred_at) >= all (select "occurredAt" from lines where "isEntry") as may_be_added_again
         from commissions c left join entries n on n.id = c.entry_id

@@ -113,8 +113,7 @@ export async function putWebhookSecret<Secret extends NewWebhookSecret>(
         select id, environment, ciphertext, encryption_key_id, signed, expires_at, expires_at is null as is_current, live_slot
           from webhook_secrets
          where app_id = ${appId} and provider = ${provider} and live_slot is not null
-         order by expires_at is null desc, created_at desc, id desc
-           for update`;
+         order by expires_at is null desc, created_at desc, id desc`;
       chosen = choose(stored.find(({ isCurrent }) => isCurrent) ?? null);
       const kept = stored
         .filter(
@@ -123,7 +122,8 @@ export async function putWebhookSecret<Secret extends NewWebhookSecret>(
         )
         .slice(0, MAX_LIVE_SECRETS - 1);
       const slot = SLOTS.find((free) => kept.every(({ liveSlot }) => liveSlot !== free));
-      await endSecrets(tx, place, new Set(kept.map((row) => row.id)));
+      const end = { ids: stored.map((row) => row.id), kept: new Set(kept.map((row) => row.id)) };
+      await endSecrets(tx, place, end);
       await tx`
         insert into webhook_secrets (id, app_id, provider, environment, signed, ciphertext, encryption_key_id, live_slot, created_at)
         select ${id}::text, ${appId}::text, ${provider}::text, ${chosen.environment}::text, ${chosen.signed}::boolean,
@@ -146,18 +146,18 @@ async function isStored(tx: Statements, id: SecretId): Promise<boolean> {
 
 const SLOTS = Array.from({ length: MAX_LIVE_SECRETS }, (_, index) => index + 1);
 
-/** Lets the secrets of `kept` expire at `previousEndsAt`, and all others now. */
+/** Lets the secrets of `kept` expire at `previousEndsAt`, and the others of `ids` now. Any other one stays, so that an insert conflicts with it. */
 async function endSecrets(
   tx: Statements,
-  { appId, provider, at, previousEndsAt }: SecretPlace,
-  kept: ReadonlySet<SecretId>,
+  { at, previousEndsAt }: SecretPlace,
+  { ids, kept }: { readonly ids: readonly SecretId[]; readonly kept: ReadonlySet<SecretId> },
 ): Promise<void> {
   const isKept = tx.fragment`id = any(${[...kept]}::text[])`;
   await tx`
     update webhook_secrets
        set expires_at = least(expires_at, case when ${isKept} then ${instant(previousEndsAt)}::timestamptz else ${instant(at)}::timestamptz end),
            live_slot = case when ${isKept} then live_slot end
-     where app_id = ${appId} and provider = ${provider} and live_slot is not null and ${acting(tx)}`;
+     where id = any(${[...ids]}::text[]) and live_slot is not null and ${acting(tx)}`;
 }
 
 /** The state of a provider's webhooks, for display. */

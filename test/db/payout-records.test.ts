@@ -170,6 +170,26 @@ test('a forgotten bonus that was added again is found by its amount, and no othe
 });
 
 // @promise payout-recorded
+test('a forgotten undo of a paid bonus that was undone again is found', async () => {
+  const { entryId } = await enter(140);
+  await payOut(api, app, affiliateId);
+  const earning = await earn(900);
+  const lost = await forgottenEntry(-140);
+  await api.call('POST', `/apps/${app.appId}/entries/${entryId}/undo`, {
+    key: app.key,
+    body: { reason: 'x' },
+  });
+  const recorded = await recordPayout(api.sql, csvOf(newId('payout'), earning, lost));
+  expect(recorded).toMatchObject({ kind: 'recorded', totalCents: 760, replaced: 1 });
+  // What a recorded payout has paid is no other forgotten bonus.
+  const other = await forgottenEntry(-140);
+  expect(await recordPayout(api.sql, csvOf(newId('payout'), await earn(901), other))).toMatchObject({
+    kind: 'missing',
+    lines: [other.id],
+  });
+});
+
+// @promise payout-recorded
 test('a forgotten bonus that was added again and paid since is named, instead of being paid once more', async () => {
   const lost = await forgottenEntry(321);
   await enter(321);

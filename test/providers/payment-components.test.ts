@@ -62,8 +62,8 @@ const FIXTURES: Readonly<Record<ProviderName, Readonly<Record<string, PaymentCom
   paddle: {
     'transaction.completed.jpy': amounts(0, 83),
     'transaction.completed.no_user': amounts(0, 60),
-    // 15.00 of 24.00 were paid by card, so five eighths of the fee of 1.20.
-    'transaction.completed.part_credit': amounts(0, 75),
+    // 15.00 of 24.00 were paid by card: nothing says which part of the fee is theirs.
+    'transaction.completed.part_credit': { tax: part(0) },
     'transaction.completed.payout_unknown': amounts(0, 495),
     'transaction.completed.simulated': amounts(0, 60),
     'transaction.completed.subscription_charge': amounts(0, 155),
@@ -132,6 +132,24 @@ describe('the tax and the store fee of a payment', () => {
     const fields = { price_usd: 11.9, proceeds_usd: 10.115, tax_amount_usd: 1.9, net_revenue_usd: 8.215 };
     const payment = changed('adapty', 'subscription_renewed', ['event_properties'], fields);
     expect(payment?.components).toEqual(amounts(190, 178));
+  });
+
+  test('adapty: a price that is known only in the currency of the purchase has the parts of that one', () => {
+    const fields = {
+      price_usd: null,
+      proceeds_usd: null,
+      tax_amount_usd: null,
+      price_local: 10,
+      proceeds_local: 8.5,
+      tax_amount_local: 1.6,
+    };
+    for (const currency of ['USD', 'EUR']) {
+      const payment = changed('adapty', 'subscription_renewed', ['event_properties'], {
+        ...fields,
+        currency,
+      });
+      expect(payment).toMatchObject({ currency, amountMinor: 1_000, components: amounts(160, 150) });
+    }
   });
 
   test.each([

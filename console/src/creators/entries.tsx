@@ -54,6 +54,10 @@ const CATEGORIES: Readonly<Record<Draft['direction'], readonly Category[]>> = {
   deduct: ['unreported_refund', 'opening_balance', 'write_off', 'other'],
 };
 
+/** Whether the service may have done what a failed call asked for. */
+const isLost = (error: Error | null): boolean =>
+  error !== null && (!(error instanceof Problem) || error.status === 0 || error.status >= 500);
+
 /** Calls `onNotRaised` if the session may not pay any more. */
 const watchRaise = (onNotRaised: () => void) => (error: Error) => {
   if (error instanceof Problem && error.code === 'session_not_raised') onNotRaised();
@@ -134,7 +138,10 @@ function EntryForm({
           onSuccess: (entry) => {
             if (entry !== null) onClose();
           },
-          onError: watchRaise(onNotRaised),
+          onError: watchRaise(() => {
+            add.reset();
+            onNotRaised();
+          }),
         });
       }}
     >
@@ -267,7 +274,8 @@ function NewEntryDialog({
   const [draft, setDraft] = useState(newDraft);
   const add = useAddEntry(appId, creator);
   const close = () => {
-    setDraft(newDraft());
+    // An attempt whose answer was lost may have added it: the next one has the same external id.
+    if (!isLost(add.error)) setDraft(newDraft());
     add.reset();
     onClose();
   };

@@ -45,11 +45,15 @@ const componentsSchema = z.object({
 });
 
 /** Adds the tax and the store's fee to a payment. The proceeds still contain the tax, so the fee is the difference to the price. */
-function addComponents(payment: PaymentFact, fields: z.infer<typeof componentsSchema>): PaymentFact {
+function addComponents(
+  payment: PaymentFact,
+  price: StorePrice,
+  fields: z.infer<typeof componentsSchema>,
+): PaymentFact {
   const { currency, amountMinor } = payment;
-  const isUsd = currency === 'USD';
-  const tax = toMinor(isUsd ? fields.tax_amount_usd : fields.tax_amount_local, currency);
-  const proceeds = toMinor(isUsd ? fields.proceeds_usd : fields.proceeds_local, currency);
+  const isLocal = price.currency === currency && (currency !== 'USD' || price.usd == null);
+  const tax = toMinor(isLocal ? fields.tax_amount_local : fields.tax_amount_usd, currency);
+  const proceeds = toMinor(isLocal ? fields.proceeds_local : fields.proceeds_usd, currency);
   const storeFee = proceeds === null ? null : amountMinor - proceeds;
   return withComponents(payment, { tax: statedComponent(tax), storeFee: statedComponent(storeFee) });
 }
@@ -151,7 +155,7 @@ function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResul
     if (paid.value.payment === null) return done({ ...event, ...paid.value });
     const components = read.readAs(componentsSchema, raw, 'event_properties');
     if (!components.ok) return failed(components.reason);
-    const payment = addComponents(paid.value.payment, components.value);
+    const payment = addComponents(paid.value.payment, price.value, components.value);
     return done({ ...event, ...paid.value, payment, occurredAt: purchasedAt ?? event.occurredAt });
   }
   // An upgrade in the App Store refunds only the unused part, but the event states the full price.

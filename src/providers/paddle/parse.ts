@@ -175,19 +175,21 @@ function chargedUsdCents({ details }: Transaction, charged: number): number | nu
   return cents === null ? null : share(cents, charged, grandTotal);
 }
 
-/** Adds the tax and Paddle's fee to a payment, in proportion if credit paid a part of the total. */
+/**
+ * Adds the tax and Paddle's fee to a payment. If credit paid a part of the total, the tax counts in proportion, and the fee is unknown:
+ * no page says which amount it is a part of.
+ */
 function addComponents(
   payment: PaymentFact,
   { details: { totals } }: Transaction,
   charged: number,
 ): PaymentFact {
-  const paidPart = (minor: number | null) => {
-    const part = paidShare(minor, { paid: charged, total: totals.total });
-    return statedComponent(
-      part === null ? null : toIsoMinorUnits(part, payment.currency, PADDLE_MINOR_UNITS),
-    );
-  };
-  return withComponents(payment, { tax: paidPart(totals.tax), storeFee: paidPart(totals.fee) });
+  const { currency } = payment;
+  const component = (minor: number | null) =>
+    statedComponent(minor === null ? null : toIsoMinorUnits(minor, currency, PADDLE_MINOR_UNITS));
+  const tax = paidShare(totals.tax, { paid: charged, total: totals.total });
+  const fee = charged === totals.total ? totals.fee : null;
+  return withComponents(payment, { tax: component(tax), storeFee: component(fee) });
 }
 
 /** Returns when the money was received. An invoice is billed long before it is paid. */
