@@ -20,6 +20,7 @@ export const ENTRY_SIGNS: Readonly<Partial<Record<EntryCategory, 1 | -1>>> = {
 export const ENTRY_KINDS = ['bonus', 'deduction'] as const;
 export type EntryKind = (typeof ENTRY_KINDS)[number];
 
+/** Returns the kind of an entry of an amount, US cents, not zero. */
 export function kindOfEntry(amountCents: number): EntryKind {
   return amountCents > 0 ? 'bonus' : 'deduction';
 }

@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { api, Problem, read } from '../api/client.ts';
 import type { Session } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { ErrorBox } from '../parts.tsx';
@@ -36,6 +36,11 @@ export function AskToPay({
     void client.invalidateQueries({ queryKey: KEYS.session });
   });
 }
+
+/** Handles an error of a change: calls `onNotRaised` if the service refused because the session may not pay any more. */
+export const watchRaise = (onNotRaised: () => void) => (error: Error) => {
+  if (error instanceof Problem && error.code === 'session_not_raised') onNotRaised();
+};
 
 /** Asks for a key that may pay. The session may then pay for 15 minutes. */
 export function RaiseForm({

@@ -1,6 +1,6 @@
 import { Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { api, given, Problem, read } from '../api/client.ts';
+import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useIdempotencyKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
@@ -9,7 +9,7 @@ import { formatInstant, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
 import { ErrorBox } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
-import { AskToPay } from './raise-form.tsx';
+import { AskToPay, watchRaise } from './raise-form.tsx';
 
 type Transfer = Schemas['PayoutTransfer'];
 type State = Transfer['state'];
@@ -103,12 +103,7 @@ function MarkForm({
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        mark.mutate(undefined, {
-          onSuccess: onClose,
-          onError: (error) => {
-            if (error instanceof Problem && error.code === 'session_not_raised') onNotRaised();
-          },
-        });
+        mark.mutate(undefined, { onSuccess: onClose, onError: watchRaise(onNotRaised) });
       }}
     >
       <Stack>

@@ -33,7 +33,7 @@ import { route } from '../routing/route.ts';
 const NO_PAYMENT = 'Null for an entry.';
 
 /** The entry that a commission results from. */
-export const entryOfCommission = z
+const entryOfCommission = z
   .object({
     id: idOf('entry'),
     category: enums.entryCategory,
