@@ -1,18 +1,21 @@
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
 import type { Evaluation, EvaluationLimits } from '../src/domain/evaluation.ts';
 import type { Logger } from 'pino';
-import type { PaymentId, ReprocessRunId } from '../src/domain/ids.ts';
+import type { BindingId, PaymentId, ReprocessRunId } from '../src/domain/ids.ts';
 import { applyEvaluation } from '../src/db/evaluations.ts';
 import type { AppliedEvaluation, EvaluatedDelivery } from '../src/db/evaluations.ts';
 import { loadPayments, markForRecheck } from '../src/db/payments.ts';
+import { lockSubject, numberEarlierPayments } from '../src/db/policy-snapshot.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
-import { isEnvironmentFault } from '../src/db/errors.ts';
-import type { Sql } from '../src/db/sql.ts';
+import { isEnvironmentFault, violatedConstraint } from '../src/db/errors.ts';
+import type { Sql, Statements } from '../src/db/sql.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import type { WorkEvents } from './work-events.ts';
 
 /** A concurrent evaluation of the payment costs one more attempt. More than this in a row means a bug. */
 const MAX_ATTEMPTS = 50;
+/** From this attempt on, the evaluation of a payment that gets a number waits for those of the customer's other payments. */
+const WAITS_FROM_ATTEMPT = 3;
 
 /** What was appended to a payment, and the evaluation that it follows from. */
 export interface EvaluatedPayment extends AppliedEvaluation {
@@ -37,14 +40,42 @@ export async function evaluateAndApply(
   options: EvaluationOptions = {},
 ): Promise<EvaluatedPayment> {
   const { limits, reprocessRunId = null } = options;
+  const apply = async (statements: Statements, read: StoredPayment, evaluation: Evaluation) => {
+    const applied = await applyEvaluation(statements, read, evaluation, delivery, reprocessRunId);
+    return applied && { ...applied, evaluation };
+  };
+  /** Evaluates and applies while no other payment of the customer takes a number. */
+  const applyAlone = async (subjectId: BindingId) =>
+    await sql.transaction(async (tx) => {
+      await lockSubject(tx, subjectId);
+      const [read] = await loadPayments(tx, { rowId: payment.paymentId });
+      return read === undefined ? null : await apply(tx, read, evaluatePayment(read, limits));
+    });
   let snapshot: StoredPayment | undefined = payment;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS && snapshot !== undefined; attempt += 1) {
     const evaluation = evaluatePayment(snapshot, limits);
-    const applied = await applyEvaluation(sql, snapshot, evaluation, delivery, reprocessRunId);
-    if (applied !== null) return await withNewRates(sql, snapshot, { ...applied, evaluation }, options);
+    const subject = evaluation.binding?.policy ?? null;
+    if (subject?.hasUnnumbered === true) {
+      await numberEarlierPayments(sql, subject.subjectId);
+    } else {
+      const applied =
+        subject === null || attempt < WAITS_FROM_ATTEMPT
+          ? await apply(sql, snapshot, evaluation).catch(noneIfNumberMissing)
+          : await applyAlone(subject.subjectId);
+      if (applied !== null) return await withNewRates(sql, snapshot, applied, options);
+    }
     [snapshot] = await loadPayments(sql, { rowId: payment.paymentId });
   }
   throw new Error(`payment ${payment.paymentId} changed during ${MAX_ATTEMPTS} evaluations in a row`);
+}
+
+/**
+ * The app's first policy came into effect between the reading and the writing of a payment: it is read again, and gets a number.
+ * Throws any other error.
+ */
+function noneIfNumberMissing(error: unknown): null {
+  if (violatedConstraint(error) === 'attributed_payments_have_a_number') return null;
+  throw error;
 }
 
 /**

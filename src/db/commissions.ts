@@ -2,9 +2,11 @@ import type { MatchMethod } from '../domain/attribution.ts';
 import type { EntryCategory, EntryKind } from '../domain/entry.ts';
 import type { CommissionKind as PaymentCommissionKind } from '../domain/payment-snapshot.ts';
 import type { AffiliateId, AppId, CommissionId, EntryId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
+import type { ShownPolicy } from '../domain/policy.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
+import { shownPolicyOf } from './policy-snapshot.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -43,6 +45,8 @@ export interface CommissionListRow {
   readonly paidAt: number | null;
   readonly payoutId: PayoutId | null;
   readonly createdAt: number;
+  /** The policy that the rate is of. Null for another rate. */
+  readonly policy: ShownPolicy | null;
   /** What a person wrote. Null for what results from a payment. */
   readonly entry: CommissionEntry | null;
 }
@@ -152,16 +156,16 @@ export async function listCommissions(
        where m.is_match or m.examined = ${examines}
        order by m.examined limit ${limit + 1}
     )
-    select p.id, p.affiliate_id, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name, p.link_id,
-           p.event_id, p.kind, p.reverses_commission_id, p.reason, p.status,
-           p.rate_bps, p.base_cents, p.amount_cents, p.source,
-           p.customer_user_id, p.match_method, p.occurred_at,
-           p.due_at, p.matured_at, p.paid_at, p.payout_id,
-           p.created_at,
+    select c.id, c.affiliate_id, (select a.name from affiliates a where a.id = c.affiliate_id) as affiliate_name, c.link_id,
+           c.event_id, c.kind, c.reverses_commission_id, c.reason, c.status,
+           c.rate_bps, c.base_cents, c.amount_cents, c.source,
+           c.customer_user_id, c.match_method, c.occurred_at,
+           c.due_at, c.matured_at, c.paid_at, c.payout_id,
+           c.created_at,
            (select jsonb_build_object('id', n.id, 'category', n.category, 'reason', n.reason, 'undoesEntryId', n.undoes_entry_id)
-              from entries n where n.id = p.entry_id) as entry,
-           epoch_ms(p.occurred_at) as sort_key, p.is_match, p.examined
-      from p
-     order by p.examined`;
+              from entries n where n.id = c.entry_id) as entry,
+           ${shownPolicyOf(sql)} as policy, epoch_ms(c.occurred_at) as sort_key, c.is_match, c.examined
+      from p c
+     order by c.examined`;
   return others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }

@@ -6,7 +6,7 @@ import { newId } from './new-id.ts';
 import type { StoredPayment } from './payments.ts';
 import { instant } from './sql.ts';
 import type { HeldCommission } from './maturing.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
 
 type Fragment = ReturnType<Sql['fragment']>;
 
@@ -51,14 +51,14 @@ interface CommissionRow {
 
 /**
  * Appends the difference that an evaluation found, in one statement, if the payment still has the version that was
- * read. Returns null if it does not: read and evaluate the payment again. With `delivery`, the same statement stores
+ * read. Returns null if it does not, or if another payment of the customer has taken its number: read and evaluate the payment again. With `delivery`, the same statement stores
  * the delivery's outcome. Rows that a reprocess run appends carry its id.
  *
  * The statement consists of the parts that this evaluation needs. All of them read `held`, which is empty if another
  * evaluation came first: then none of them changes anything.
  */
 export async function applyEvaluation(
-  sql: Sql,
+  sql: Statements,
   payment: StoredPayment,
   evaluation: Evaluation,
   delivery: EvaluatedDelivery | null,
@@ -100,7 +100,13 @@ function commissionRows(payment: StoredPayment, evaluation: Evaluation): Commiss
   const rows: CommissionRow[] = [];
   if (earning !== null) {
     const { amountCents } = earning;
-    rows.push({ id: newId('commission'), kind: 'earning', ...ofPayment, amountCents, baseCents });
+    rows.push({
+      id: newId('commission'),
+      kind: 'earning',
+      ...ofPayment,
+      amountCents,
+      baseCents: earning.policy?.baseCents ?? baseCents,
+    });
   }
   for (const reversal of reversals) rows.push({ id: newId('commission'), kind: 'reversal', ...reversal });
   if (correction !== null) {
@@ -114,25 +120,34 @@ function commissionRows(payment: StoredPayment, evaluation: Evaluation): Commiss
  * payment has other references and money changes, `names` locks all its rows before, in one order, and `aliases` raises the
  * versions of the others, so that their evaluations run again: only one reference earns. Attributed ones are marked, too.
  */
-function hold(sql: Sql, { payment, evaluation, rows }: Application): Fragment {
-  const { binding, revenue, booked } = evaluation;
+function hold(sql: Statements, { payment, evaluation, rows }: Application): Fragment {
+  const { binding, numbered, revenue, booked } = evaluation;
   const changesMoney = binding !== null || rows.length > 0 || revenue.length > 0 || booked.length > 0;
+  const hasItsNumber = numbered === null ? sql.fragment`` : sql.fragment`and exists (select from numbered)`;
   const holdRow = (condition: Fragment) => sql.fragment`
     held as (
       update payments
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
              base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}),
              duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf?.paymentId ?? null}), recheck_since = null
-       where id = ${payment.paymentId} and version = ${payment.version} ${condition}
+       where id = ${payment.paymentId} and version = ${payment.version} ${hasItsNumber} ${condition}
       returning id, app_id, event_id, binding_id, occurred_at
     )`;
-  if (!changesMoney || payment.aliasIds.length === 0) return holdRow(sql.fragment``);
+  if (!changesMoney || payment.aliasIds.length === 0) {
+    const unchanged = sql.fragment`
+      select id, app_id from payments where id = ${payment.paymentId} and version = ${payment.version} for update`;
+    return sql.fragment`${takeNumber(sql, numbered, unchanged)} ${holdRow(sql.fragment``)}`;
+  }
   const names = [payment.paymentId, ...payment.aliasIds];
+  const haveTheirVersions = sql.fragment`
+    (select sum(n.version) from names n) = ${payment.version + payment.aliasVersions}::bigint`;
+  const unchanged = sql.fragment`
+    select id, app_id from names where id = ${payment.paymentId} and version = ${payment.version} and ${haveTheirVersions}`;
   return sql.fragment`
     names as materialized (
       -- All evaluations lock in the same order and read the rows after that: one of another reference waits, or is seen.
-      select q.id, q.version from payments q where q.id = any(${names}::text[]) order by q.id for update
-    ), ${holdRow(sql.fragment`and (select sum(n.version) from names n) = ${payment.version + payment.aliasVersions}::bigint`)},
+      select q.id, q.app_id, q.version from payments q where q.id = any(${names}::text[]) order by q.id for update
+    ), ${takeNumber(sql, numbered, unchanged)} ${holdRow(sql.fragment`and ${haveTheirVersions}`)},
     aliases as (
       -- An attributed row no longer counts if this evaluation attributes another one. Its own evaluation has to follow.
       update payments q
@@ -145,32 +160,54 @@ function hold(sql: Sql, { payment, evaluation, rows }: Application): Fragment {
 }
 
 /**
+ * In an app with policies, `numbered` gives the payment its number, if nobody has changed the payment (`unchanged`, locked) and no
+ * other payment of the customer has the number. Without a row, `held` is empty: the payment is read and evaluated again.
+ */
+function takeNumber(sql: Statements, numbered: Evaluation['numbered'], unchanged: Fragment): Fragment {
+  if (numbered === null) return sql.fragment``;
+  const { subjectId, number, firstPaidAt, countsAs } = numbered;
+  return sql.fragment`
+    unchanged as materialized (${unchanged}), numbered as (
+      insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at, counts_as)
+      select id, app_id, ${subjectId}::text, ${number}::int, ${instant(firstPaidAt)}::timestamptz, ${countsAs}::text from unchanged
+      on conflict do nothing
+      returning payment_id
+    ),`;
+}
+
+/**
  * Inserts commissions. They share the terms of their earning, which are fixed when it is written: those of the evaluation, or
  * those of the stored earning.
  */
-function insertCommissions(sql: Sql, { payment, evaluation, rows, reprocessRunId }: Application): Fragment {
+function insertCommissions(
+  sql: Statements,
+  { payment, evaluation, rows, reprocessRunId }: Application,
+): Fragment {
   const { earning, binding } = evaluation;
   const earningId = rows.find((row) => row.kind === 'earning')?.id ?? payment.earning?.commissionId ?? null;
+  const policy = policyColumns(sql, { payment, evaluation });
   const terms =
     earning === null
       ? sql.fragment`
           select c.affiliate_id, c.link_id, c.rate_bps, c.rate_source, c.due_at, c.customer_user_id, c.match_method
+                 ${policy.ofStored}
             from commissions c where c.id = ${earningId}`
       : sql.fragment`
           select ${binding?.affiliateId ?? null}::text as affiliate_id, ${binding?.linkId ?? null}::text as link_id,
                  ${earning.rateBps}::int as rate_bps, ${earning.rateSource}::text as rate_source,
                  ${instant(earning.dueAt)}::timestamptz as due_at, ${earning.customerUserId}::text as customer_user_id,
-                 ${binding?.matchMethod ?? null}::text as match_method`;
+                 ${binding?.matchMethod ?? null}::text as match_method ${policy.ofEarning}`;
   return sql.fragment`
     insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
                              reverses_commission_id, reason, duplicate_of_commission_id, rate_bps, rate_source, base_cents,
-                             amount_cents, source, customer_user_id, match_method, occurred_at, due_at, reprocess_run_id)
+                             amount_cents, source, customer_user_id, match_method, occurred_at, due_at, reprocess_run_id
+                             ${policy.names})
     select r.id, held.app_id, t.affiliate_id, t.link_id, r."eventId", held.id, held.binding_id, r."adjustmentId", r.kind,
            case when r.kind <> 'earning' then ${earningId} end,
            case r.kind when 'correction' then 'earned_under_another_reference' end,
            case r.kind when 'correction' then ${payment.duplicateOf?.commissionId ?? null} end, t.rate_bps, t.rate_source,
            r."baseCents", r."amountCents", ${payment.source}, t.customer_user_id, t.match_method,
-           to_timestamp(r."occurredAt" / 1000.0), t.due_at, ${reprocessRunId}
+           to_timestamp(r."occurredAt" / 1000.0), t.due_at, ${reprocessRunId} ${policy.values}
       from held, (${terms}) t,
            rows from (jsonb_to_recordset(${sql.json(rows)}) as (id text, kind text, "eventId" text, "adjustmentId" text,
              "amountCents" bigint, "baseCents" bigint, "occurredAt" bigint)) with ordinality r
@@ -178,8 +215,35 @@ function insertCommissions(sql: Sql, { payment, evaluation, rows, reprocessRunId
     returning id, app_id, event_id, due_at`;
 }
 
+/**
+ * The columns of commissions with what an earning by a policy was computed from. They are left out for any other earning. Reversals and
+ * corrections have those of their earning, without its inputs.
+ */
+function policyColumns(
+  sql: Statements,
+  { payment, evaluation }: Pick<Application, 'payment' | 'evaluation'>,
+): Record<'names' | 'values' | 'ofStored' | 'ofEarning', Fragment> {
+  const { earning } = evaluation;
+  const nothing = sql.fragment``;
+  const isByPolicy = earning === null ? payment.earning?.policyBaseCents != null : earning.policy !== null;
+  if (!isByPolicy) return { names: nothing, values: nothing, ofStored: nothing, ofEarning: nothing };
+  const policy = earning?.policy ?? null;
+  return {
+    names: sql.fragment`, policy_version_id, rule_index, base_kind, base_estimated, flat_cents, policy_inputs`,
+    values: sql.fragment`,
+           t.policy_version_id, t.rule_index, t.base_kind, t.base_estimated, t.flat_cents,
+           case when r.kind = 'earning' then t.policy_inputs end`,
+    ofStored: sql.fragment`,
+                 c.policy_version_id, c.rule_index, c.base_kind, c.base_estimated, c.flat_cents, null::jsonb as policy_inputs`,
+    ofEarning: sql.fragment`,
+                 ${earning?.rule?.versionId ?? null}::text as policy_version_id, ${policy?.ruleIndex ?? null}::smallint as rule_index,
+                 ${policy?.base ?? null}::text as base_kind, ${policy?.baseEstimated ?? null}::boolean as base_estimated,
+                 ${policy?.flatCents ?? null}::bigint as flat_cents, ${sql.json(policy?.inputs ?? null)}::jsonb as policy_inputs`,
+  };
+}
+
 /** Inserts revenue entries of the affiliate and link that the payment is attributed to. */
-function insertRevenue(sql: Sql, { payment, evaluation, reprocessRunId }: Application): Fragment {
+function insertRevenue(sql: Statements, { payment, evaluation, reprocessRunId }: Application): Fragment {
   const { binding, revenue } = evaluation;
   const entries = revenue.map((entry, index) => ({ ...entry, position: payment.revenueEntries + index + 1 }));
   const attribution =
@@ -199,7 +263,7 @@ function insertRevenue(sql: Sql, { payment, evaluation, reprocessRunId }: Applic
 }
 
 /** Stores how much of each adjustment the ledger contains. One that was converted keeps its value until another event states it. */
-function bookAdjustments(sql: Sql, { evaluation }: Application): Fragment {
+function bookAdjustments(sql: Statements, { evaluation }: Application): Fragment {
   return sql.fragment`
     update adjustments a
        set booked_minor = b."bookedMinor", booked_payment_id = held.id,
@@ -210,21 +274,21 @@ function bookAdjustments(sql: Sql, { evaluation }: Application): Fragment {
 }
 
 /** Stores the cause of refunds and disputes that wait for a rate. An import of rates marks their payments. */
-function markUnconverted(sql: Sql, { evaluation }: Application): Fragment {
+function markUnconverted(sql: Statements, { evaluation }: Application): Fragment {
   return sql.fragment`
     update events e set likely_cause = 'missing_exchange_rate' from held
      where e.id = any(${[...evaluation.unconverted]}::text[]) and e.likely_cause is null`;
 }
 
 /** Removes the cause of refunds and disputes that waited for a rate and do not any more. */
-function clearConverted(sql: Sql, { evaluation }: Application): Fragment {
+function clearConverted(sql: Statements, { evaluation }: Application): Fragment {
   return sql.fragment`
     update events e set likely_cause = null from held
      where e.id = any(${[...evaluation.converted]}::text[]) and e.likely_cause = 'missing_exchange_rate'`;
 }
 
 /** Stores the time of the first payment of the user whom the payment is attributed through. */
-function markFirstPaid(sql: Sql, { evaluation }: Application): Fragment {
+function markFirstPaid(sql: Statements, { evaluation }: Application): Fragment {
   return sql.fragment`
     update bindings b set first_paid_at = held.occurred_at
       from held
@@ -232,7 +296,7 @@ function markFirstPaid(sql: Sql, { evaluation }: Application): Fragment {
 }
 
 /** Stores the cause, the amount and the frozen rate of the payment's event. */
-function updatePaidEvent(sql: Sql, { payment, evaluation }: Application): Fragment {
+function updatePaidEvent(sql: Statements, { payment, evaluation }: Application): Fragment {
   const { likelyCause, baseCents, customerUserId, fx } = evaluation;
   const frozenRate =
     fx === null
@@ -250,14 +314,14 @@ function updatePaidEvent(sql: Sql, { payment, evaluation }: Application): Fragme
 }
 
 /** Removes the first cause of an event whose payment another event brought. */
-function clearCause(sql: Sql, eventId: EventId): Fragment {
+function clearCause(sql: Statements, eventId: EventId): Fragment {
   return sql.fragment`
     update events e set likely_cause = null from held
      where e.id = ${eventId} and e.amount_minor is not null and num_nonnulls(e.likely_cause) = 1`;
 }
 
 /** Stores the outcome of a delivery that has none. Its commission is the latest one of its event. */
-function completeDelivery(sql: Sql, { rows }: Application, delivery: EvaluatedDelivery): Fragment {
+function completeDelivery(sql: Statements, { rows }: Application, delivery: EvaluatedDelivery): Fragment {
   const own = rows.findLast((row) => row.eventId === delivery.eventId)?.id;
   const commissionId =
     own === undefined

@@ -1,3 +1,4 @@
+import type { PolicyInputs, ShownPolicy } from '../domain/policy.ts';
 import { payersOf } from '../domain/evaluate-payment.ts';
 import type {
   EventHistory,
@@ -11,6 +12,7 @@ import type { ProviderName } from '../providers/index.ts';
 import { isSimilarUserId, loadPayments } from './payments.ts';
 import type { StoredPayment } from './payments.ts';
 import { testAttributionOfUser } from './test-attributions.ts';
+import { shownPolicyOf } from './policy-snapshot.ts';
 import type { Sql } from './sql.ts';
 
 type DeliveryWithEvent = ExplainedDelivery & {
@@ -55,10 +57,20 @@ async function findDelivery(
 }
 
 async function findCommissions(sql: Sql, paymentId: PaymentId): Promise<ExplainedCommission[]> {
-  return await sql<ExplainedCommission>`
-    select id as commission_id, event_id, kind, status, rate_bps, rate_source,
-           base_cents, amount_cents, occurred_at, due_at
-      from commissions where payment_id = ${paymentId} order by created_at, id`;
+  const rows = await sql<
+    Omit<ExplainedCommission, 'policy' | 'policyInputs'> & {
+      readonly policy: ShownPolicy | null;
+      readonly policyInputs: PolicyInputs | null;
+    }
+  >`
+    select c.id as commission_id, c.event_id, c.kind, c.status, c.rate_bps, c.rate_source,
+           c.base_cents, c.amount_cents, c.occurred_at, c.due_at, ${shownPolicyOf(sql)} as policy, c.policy_inputs
+      from commissions c where c.payment_id = ${paymentId} order by c.created_at, c.id`;
+  return rows.map(({ policy, policyInputs, ...row }) => ({
+    ...row,
+    ...(policy === null ? {} : { policy }),
+    ...(policyInputs === null ? {} : { policyInputs }),
+  }));
 }
 
 async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promise<ExplainedUser[]> {

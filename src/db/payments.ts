@@ -5,15 +5,19 @@ import { CUSTOMER_KEY } from '../domain/payment-snapshot.ts';
 import type { PaymentSnapshot } from '../domain/payment-snapshot.ts';
 import { standingOf } from '../domain/payment-rows.ts';
 import type { PaymentRow, RowStanding } from '../domain/payment-rows.ts';
+import { componentsOf, policyOf, ruleOf } from './policy-snapshot.ts';
 import { isRunningTotal } from './running-totals.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
 
 /** Prefixes that sign-in services add to an id: `auth0|4711`, `firebase:4711`. */
 const USER_ID_PREFIX = String.raw`^\s*[A-Za-z][\w.-]*[|:](?=\S)`;
 
 /** The condition for an identity `i` to differ from `userId` at most in case, surrounding spaces or a prefix. */
-export function isSimilarUserId(sql: Sql, userId: ReturnType<Sql['fragment']>): ReturnType<Sql['fragment']> {
+export function isSimilarUserId(
+  sql: Statements,
+  userId: ReturnType<Sql['fragment']>,
+): ReturnType<Sql['fragment']> {
   return sql.fragment`
     lower(btrim(i.customer_user_id) collate "C") = any(array[
       lower(btrim(${userId}) collate "C"),
@@ -25,7 +29,6 @@ export interface StoredPayment extends PaymentSnapshot, Pick<RowStanding, 'isPar
   readonly paymentId: PaymentId;
   readonly appId: AppId;
   readonly eventId: EventId;
-  readonly source: string;
   readonly version: number;
   readonly revenueEntries: number;
   /** Rows of the same payment under other references. */
@@ -69,7 +72,7 @@ const NOTHING_ELSE = {
  */
 export async function loadCommonPayment(sql: Sql, paymentId: PaymentId): Promise<StoredPayment | undefined> {
   const row = await sql.maybe<Omit<StoredPayment, keyof typeof NOTHING_ELSE>>`
-    select ${paymentColumns(sql, sql.fragment`array[p.id::text]`)}
+    select ${paymentColumns(sql, { rowIds: sql.fragment`array[p.id::text]`, refs: sql.fragment`array[p.ref]` })}
       from payments p
      cross join lateral (select * from events x where x.id = p.event_id offset 0) e
      cross join lateral (select * from apps x where x.id = p.app_id offset 0) app
@@ -100,7 +103,7 @@ type LoadedPayment = Omit<StoredPayment, keyof RowStanding | 'aliasIds' | 'alias
  * - `names`: all references of the payment, and with any of them `adjustments`, its refunds and disputes;
  * - `same`: its rows, one per reference that reported money.
  */
-export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise<StoredPayment[]> {
+export async function loadPayments(sql: Statements, selector: PaymentSelector): Promise<StoredPayment[]> {
   const which =
     'rowId' in selector
       ? sql.fragment`p.id = ${selector.rowId}`
@@ -114,7 +117,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
           select id from same_payment(${selector.appId}, ${selector.environment}, ${selector.store},
                                       ${[...selector.refs]}::text[])))`;
   const loaded = await sql<LoadedPayment>`
-    select ${paymentColumns(sql, sql.fragment`same.ids`)}, p.reversed_cents, p.corrected_cents,
+    select ${paymentColumns(sql, { rowIds: sql.fragment`same.ids`, refs: sql.fragment`names.refs` })}, p.reversed_cents, p.corrected_cents,
            r.net as revenue_cents, r.entries as revenue_entries, own.earning, same.rows,
            coalesce((
              select jsonb_agg(jsonb_build_object(
@@ -139,7 +142,8 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
      cross join lateral (select sum(v.amount_cents)::bigint as net, count(*)::int as entries
                            from revenue_entries v where v.payment_id = p.id) r
      cross join lateral (
-       select jsonb_agg(jsonb_build_object('commissionId', c.id, 'amountCents', c.amount_cents))
+       select jsonb_agg(jsonb_build_object('commissionId', c.id, 'amountCents', c.amount_cents,
+                                           'policyBaseCents', case when c.policy_version_id is not null then c.base_cents end))
                 filter (where c.kind = 'earning')->0 as earning
          from commissions c where c.payment_id = p.id) own
      cross join lateral (
@@ -155,8 +159,11 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
                 'attribution', case when q.binding_id is not null then jsonb_build_object(
                   'customerUserId', b.customer_user_id, 'binding', ${bindingObject(sql)}) end,
                 'earning', (select jsonb_build_object('commissionId', c.id, 'rateBps', c.rate_bps,
-                                                      'rateSource', coalesce(c.rate_source, 'app'))
-                              from commissions c where c.payment_id = q.id and c.kind = 'earning' limit 1))) as rows
+                                                      'rateSource', coalesce(c.rate_source, 'app'), 'rule', ${ruleOf(sql)})
+                              from commissions c where c.payment_id = q.id and c.kind = 'earning' limit 1),
+                'numbered', case when app.policies_from is not null then (
+                  select jsonb_build_object('subjectId', n.subject_id, 'number', n.number, 'firstPaidAt', epoch_ms(n.first_paid_at))
+                    from payment_numbers n where n.payment_id = q.id) end)) as rows
          from unnest(names.refs) n (ref)
         cross join lateral (
           select * from payments x
@@ -182,17 +189,20 @@ function withStanding({ rows, ...payment }: LoadedPayment): StoredPayment {
 }
 
 /** The snapshot of a binding `b` with its attribution `t` and affiliate `f`. */
-function bindingObject(sql: Sql): ReturnType<Sql['fragment']> {
+function bindingObject(sql: Statements): ReturnType<Sql['fragment']> {
   return sql.fragment`
     jsonb_build_object(
       'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
       'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,
       'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
-      'affiliateRateBps', f.default_commission_rate_bps)`;
+      'affiliateRateBps', f.default_commission_rate_bps, 'policy', ${policyOf(sql)})`;
 }
 
 /** The rate of a currency on the day of a payment `p`, otherwise the latest of the seven days before. */
-function rateOnPaymentDay(sql: Sql, currency: ReturnType<Sql['fragment']>): ReturnType<Sql['fragment']> {
+function rateOnPaymentDay(
+  sql: Statements,
+  currency: ReturnType<Sql['fragment']>,
+): ReturnType<Sql['fragment']> {
   return sql.fragment`
     (select jsonb_build_object('units', x.units::text, 'worthUsd', x.worth_usd::text, 'source', x.source || ' ' || x.day)
        from exchange_rates x
@@ -204,11 +214,17 @@ function rateOnPaymentDay(sql: Sql, currency: ReturnType<Sql['fragment']>): Retu
 /**
  * The columns of a snapshot that every payment has, for a payment `p` with its event `e` and its `app`. `candidates` are the
  * users whom the events of any row of the payment (`rowIds`) name or whom its provider keys lead to, with their bindings, those
- * of its own row first. Each look-up has one index.
+ * of its own row first. `refs` are all references of the payment. Each look-up has one index.
  */
-function paymentColumns(sql: Sql, rowIds: ReturnType<Sql['fragment']>): ReturnType<Sql['fragment']> {
+function paymentColumns(
+  sql: Statements,
+  {
+    rowIds,
+    refs,
+  }: { readonly rowIds: ReturnType<Sql['fragment']>; readonly refs: ReturnType<Sql['fragment']> },
+): ReturnType<Sql['fragment']> {
   return sql.fragment`
-    p.id as payment_id, p.app_id, p.event_id, e.source, p.version, p.environment, p.currency, p.amount_minor, p.usd_cents,
+    p.id as payment_id, p.app_id, p.event_id, e.source, e.product_id, p.store, p.version, p.environment, p.currency, p.amount_minor, p.usd_cents,
     p.occurred_at, e.received_at, p.only_anonymous_user, p.evaluated_at, p.likely_cause, p.base_cents, p.binding_id,
     coalesce((
       select jsonb_agg(jsonb_build_object(
@@ -245,6 +261,7 @@ function paymentColumns(sql: Sql, rowIds: ReturnType<Sql['fragment']>): ReturnTy
         left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true), '[]') as candidates,
     jsonb_build_object('commissionRateBps', app.commission_rate_bps, 'attributionWindowDays', app.attribution_window_days,
                        'holdPeriodDays', app.hold_period_days) as app,
+    ${componentsOf(sql, refs)} as components,
     ${rateOnPaymentDay(sql, sql.fragment`p.currency`)} as reference_rate,
     epoch_ms(now()) as now`;
 }

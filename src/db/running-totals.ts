@@ -1,9 +1,9 @@
-import type { Sql } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
 
 type Fragment = ReturnType<Sql['fragment']>;
 
 /** The condition for an adjustment `a` to be the running total of a Stripe charge: it has the charge's id. */
-export function isRunningTotal(sql: Sql, a: Fragment): Fragment {
+export function isRunningTotal(sql: Statements, a: Fragment): Fragment {
   return sql.fragment`
     (${a}.store = 'stripe' and ${a}.kind = 'refund' and (starts_with(${a}.ref, 'ch_') or starts_with(${a}.ref, 'py_')))`;
 }

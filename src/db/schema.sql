@@ -18,12 +18,15 @@ create domain entry_id as text collate "C" CHECK ((VALUE ~ '^ent_[0-7][0-9a-hjkm
 create domain environment as text collate "C" CHECK ((VALUE = ANY (ARRAY['production'::text, 'sandbox'::text])));
 create domain erasure_id as text collate "C" CHECK ((VALUE ~ '^ers_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain event_id as text collate "C" CHECK ((VALUE ~ '^evt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain group_id as text collate "C" CHECK ((VALUE ~ '^grp_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain installation_id as text collate "C" CHECK ((VALUE ~ '^ins_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain key_id as text collate "C" CHECK ((VALUE ~ '^key_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain link_id as text collate "C" CHECK ((VALUE ~ '^lnk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_id as text collate "C" CHECK ((VALUE ~ '^pay_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_request_id as text collate "C" CHECK ((VALUE ~ '^req_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain policy_id as text collate "C" CHECK ((VALUE ~ '^pol_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain policy_version_id as text collate "C" CHECK ((VALUE ~ '^plv_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain provider as text collate "C" CHECK ((VALUE = ANY (ARRAY['revenuecat'::text, 'adapty'::text, 'superwall'::text, 'stripe'::text, 'paddle'::text])));
 create domain rate_bps as integer CHECK (((VALUE >= 0) AND (VALUE <= 10000)));
 create domain reprocess_run_id as text collate "C" CHECK ((VALUE ~ '^rpr_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -119,6 +122,19 @@ create table adjustments (
 );
 CREATE INDEX adjustments_by_payment ON adjustments USING btree (app_id, environment, store, payment_ref);
 
+create table affiliate_groups (
+  id group_id not null,
+  app_id app_id not null,
+  name text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint affiliate_groups_pkey PRIMARY KEY (id),
+  constraint affiliate_groups_app_id_id_key UNIQUE (app_id, id),
+  constraint affiliate_groups_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint affiliate_groups_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
+);
+CREATE INDEX affiliate_groups_by_created ON affiliate_groups USING btree (app_id, created_at, id);
+CREATE TRIGGER affiliate_groups_audit AFTER INSERT OR UPDATE ON affiliate_groups FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate_group', 'id', 'name');
+
 create table affiliates (
   id affiliate_id not null,
   app_id app_id not null,
@@ -141,6 +157,7 @@ CREATE INDEX affiliates_by_name ON affiliates USING btree (app_id, lower(name) C
 CREATE INDEX affiliates_by_status_created ON affiliates USING btree (app_id, status, created_at, id);
 CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status, lower(name) COLLATE "C", id);
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
+CREATE INDEX affiliates_with_own_rate ON affiliates USING btree (app_id, id) WHERE (default_commission_rate_bps IS NOT NULL);
 CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id');
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
@@ -160,6 +177,7 @@ create table apps (
   ios_app_ids text[] not null default '{}'::text[],
   android_apps jsonb not null default '[]'::jsonb,
   created_at timestamp with time zone not null default now(),
+  policies_from timestamp with time zone,
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),
@@ -241,14 +259,16 @@ create table bindings (
   first_paid_at timestamp with time zone,
   healed_at timestamp with time zone,
   relayed_at timestamp with time zone,
+  counts_with text collate "C",
   constraint bindings_pkey PRIMARY KEY (id),
   constraint bindings_app_id_customer_user_id_key UNIQUE (app_id, customer_user_id),
   constraint bindings_app_id_id_key UNIQUE (app_id, id),
   constraint bindings_app_id_attribution_id_fkey FOREIGN KEY (app_id, attribution_id) REFERENCES attributions(app_id, id),
   constraint bindings_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512)))
 );
+CREATE INDEX bindings_counted_with ON bindings USING btree (counts_with) WHERE (counts_with IS NOT NULL);
 CREATE INDEX bindings_to_heal ON bindings USING btree (COALESCE(relayed_at, created_at)) WHERE (healed_at IS NULL);
-CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR ((old.first_paid_at IS NOT NULL) AND (old.first_paid_at IS DISTINCT FROM new.first_paid_at)))) EXECUTE FUNCTION forbid_binding_change();
+CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR (old.counts_with IS DISTINCT FROM new.counts_with) OR ((old.first_paid_at IS NOT NULL) AND (old.first_paid_at IS DISTINCT FROM new.first_paid_at)))) EXECUTE FUNCTION forbid_binding_change();
 CREATE TRIGGER bindings_roll_up AFTER INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION roll_up_binding();
 CREATE TRIGGER bindings_roll_up_paid AFTER UPDATE OF first_paid_at ON bindings FOR EACH ROW WHEN (((old.first_paid_at IS NULL) AND (new.first_paid_at IS NOT NULL))) EXECUTE FUNCTION roll_up_paid_user();
 CREATE TRIGGER bindings_roll_up_paid_new AFTER INSERT ON bindings FOR EACH ROW WHEN ((new.first_paid_at IS NOT NULL)) EXECUTE FUNCTION roll_up_paid_user();
@@ -303,9 +323,16 @@ create table commissions (
   created_at timestamp with time zone not null default now(),
   reprocess_run_id reprocess_run_id,
   entry_id text collate "C",
+  policy_version_id text collate "C",
+  rule_index smallint,
+  base_kind text collate "C",
+  base_estimated boolean,
+  flat_cents bigint,
+  policy_inputs jsonb,
   constraint commissions_pkey PRIMARY KEY (id),
   constraint commissions_app_id_affiliate_id_id_amount_cents_key UNIQUE (app_id, affiliate_id, id, amount_cents),
   constraint commissions_app_id_id_key UNIQUE (app_id, id),
+  constraint commission_has_its_policy FOREIGN KEY (app_id, policy_version_id) REFERENCES policy_versions(app_id, id),
   constraint commission_is_that_of_its_entry FOREIGN KEY (app_id, affiliate_id, entry_id, amount_cents, due_at) REFERENCES entries(app_id, affiliate_id, id, amount_cents, due_at),
   constraint commissions_app_id_adjustment_id_fkey FOREIGN KEY (app_id, adjustment_id) REFERENCES adjustments(app_id, id),
   constraint commissions_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
@@ -320,8 +347,8 @@ create table commissions (
   constraint commissions_amount_cents_check CHECK (((amount_cents)::bigint <> 0)),
   constraint commissions_environment_check CHECK (((environment)::text = 'production'::text)),
   constraint commissions_kind_check CHECK ((kind = ANY (ARRAY['earning'::text, 'reversal'::text, 'correction'::text, 'bonus'::text, 'deduction'::text]))),
-  constraint commissions_rate_bps_check CHECK ((((rate_bps)::integer > 0) OR (entry_id IS NOT NULL))),
-  constraint commissions_rate_source_check CHECK ((rate_source = ANY (ARRAY['affiliate'::text, 'app'::text]))),
+  constraint commissions_rate_bps_check CHECK ((((rate_bps)::integer > 0) OR (flat_cents > 0) OR (entry_id IS NOT NULL))),
+  constraint commissions_rate_source_check CHECK ((rate_source = ANY (ARRAY['affiliate'::text, 'app'::text, 'policy'::text]))),
   constraint commissions_reason_check CHECK ((reason = 'earned_under_another_reference'::text)),
   constraint commissions_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'matured'::text, 'paid'::text]))),
   constraint correction_has_cause CHECK ((((kind = 'correction'::text) = (reason IS NOT NULL)) AND ((kind = 'correction'::text) = (duplicate_of_commission_id IS NOT NULL)))),
@@ -336,6 +363,7 @@ CASE
     ELSE ((event_id IS NULL) AND (payment_id IS NULL) AND (binding_id IS NULL) AND (source IS NULL) AND (customer_user_id IS NULL) AND (match_method IS NULL) AND (link_id IS NULL) AND (reprocess_run_id IS NULL) AND ((rate_bps)::integer = 0) AND (rate_source IS NULL) AND ((base_cents)::bigint = 0))
 END),
   constraint paid_means_in_a_payout CHECK ((((status = 'paid'::text) = (payout_id IS NOT NULL)) AND ((status = 'paid'::text) = (paid_at IS NOT NULL)))),
+  constraint policy_has_its_terms CHECK ((((policy_version_id IS NOT NULL) = (NOT (rate_source IS DISTINCT FROM 'policy'::text))) AND (num_nonnulls(policy_version_id, rule_index, base_kind, base_estimated) = ANY (ARRAY[0, 4])) AND ((policy_inputs IS NOT NULL) = ((policy_version_id IS NOT NULL) AND (kind = 'earning'::text))) AND ((flat_cents IS NULL) OR ((policy_version_id IS NOT NULL) AND ((rate_bps)::integer = 0) AND (flat_cents > 0))) AND ((rule_index >= 0) AND (rule_index <= 19)) AND (base_kind = ANY (ARRAY['gross'::text, 'net_of_tax'::text, 'proceeds'::text])))),
   constraint reversal_names_earning CHECK ((((kind = ANY (ARRAY['reversal'::text, 'correction'::text])) = (reverses_commission_id IS NOT NULL)) AND ((kind = 'reversal'::text) = (adjustment_id IS NOT NULL))))
 );
 CREATE INDEX commissions_by_affiliate ON commissions USING btree (app_id, affiliate_id, occurred_at DESC, id DESC);
@@ -624,7 +652,7 @@ create table events (
   constraint events_fx_units_check CHECK ((fx_units > (0)::numeric)),
   constraint events_fx_worth_usd_check CHECK ((fx_worth_usd > (0)::numeric)),
   constraint events_kind_check CHECK ((kind = ANY (ARRAY['purchase'::text, 'renewal'::text, 'trial_started'::text, 'trial_converted'::text, 'product_change'::text, 'cancellation'::text, 'expiration'::text, 'refund'::text, 'refund_reversed'::text, 'chargeback'::text, 'chargeback_reversed'::text, 'transfer'::text, 'test'::text, 'other'::text]))),
-  constraint events_likely_cause_check CHECK ((likely_cause = ANY (ARRAY['missing_user_id'::text, 'anonymous_user_id'::text, 'user_never_identified'::text, 'user_id_mismatch'::text, 'user_not_attributed'::text, 'outside_attribution_window'::text, 'affiliate_paused'::text, 'affiliate_removed'::text, 'rate_zero'::text, 'missing_exchange_rate'::text, 'price_unknown'::text, 'processing'::text, 'test_key_only'::text]))),
+  constraint events_likely_cause_check CHECK ((likely_cause = ANY (ARRAY['missing_user_id'::text, 'anonymous_user_id'::text, 'user_never_identified'::text, 'user_id_mismatch'::text, 'user_not_attributed'::text, 'outside_attribution_window'::text, 'affiliate_paused'::text, 'affiliate_removed'::text, 'rate_zero'::text, 'missing_exchange_rate'::text, 'price_unknown'::text, 'processing'::text, 'test_key_only'::text, 'no_policy_rule'::text]))),
   constraint events_source_event_id_check CHECK (((length(source_event_id) >= 1) AND (length(source_event_id) <= 500))),
   constraint fx_rate_is_complete CHECK ((((fx_rate IS NULL) = (fx_units IS NULL)) AND ((fx_rate IS NULL) = (fx_worth_usd IS NULL))))
 );
@@ -633,6 +661,7 @@ CREATE INDEX events_by_received ON events USING btree (app_id, received_at DESC,
 CREATE INDEX events_by_user ON events USING btree (app_id, customer_user_id, received_at DESC, id DESC) WHERE (customer_user_id IS NOT NULL);
 CREATE INDEX events_unattributed ON events USING btree (app_id, occurred_at DESC, id DESC) WHERE (likely_cause IS NOT NULL);
 CREATE INDEX events_unattributed_by_user ON events USING btree (app_id, customer_user_id, occurred_at DESC, id DESC) WHERE ((likely_cause IS NOT NULL) AND (customer_user_id IS NOT NULL));
+CREATE INDEX events_with_components ON events USING btree (app_id, payment_ref) WHERE (num_nonnulls(tax_minor, tax_ppm, store_fee_minor, store_fee_ppm) > 0);
 CREATE INDEX events_with_user ON events USING btree (app_id, id DESC) WHERE ((customer_user_id IS NOT NULL) AND (kind <> 'test'::text));
 CREATE TRIGGER events_self_test_is_sandbox BEFORE INSERT OR UPDATE OF environment, delivery_id ON events FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_self_test_is_sandbox();
 
@@ -647,6 +676,24 @@ create table exchange_rates (
   constraint exchange_rates_units_check CHECK ((units > (0)::numeric)),
   constraint exchange_rates_worth_usd_check CHECK ((worth_usd > (0)::numeric))
 );
+
+create table group_memberships (
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  "position" integer not null,
+  group_id group_id,
+  effective_from timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  constraint group_memberships_pkey PRIMARY KEY (affiliate_id, "position"),
+  constraint group_memberships_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint group_memberships_app_id_group_id_fkey FOREIGN KEY (app_id, group_id) REFERENCES affiliate_groups(app_id, id),
+  constraint group_memberships_position_check CHECK (("position" > 0))
+);
+CREATE INDEX group_memberships_by_group ON group_memberships USING btree (app_id, group_id, affiliate_id);
+CREATE INDEX group_memberships_in_effect ON group_memberships USING btree (affiliate_id, effective_from DESC, "position" DESC);
+CREATE TRIGGER group_memberships_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON group_memberships FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER group_memberships_audit AFTER INSERT ON group_memberships FOR EACH ROW EXECUTE FUNCTION write_audit_row('group_membership', 'affiliate_id', 'group_id effective_from');
+CREATE CONSTRAINT TRIGGER group_memberships_take_effect_later AFTER INSERT ON group_memberships DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_effective_from();
 
 create table idempotency_keys (
   account_id account_id not null,
@@ -814,6 +861,27 @@ create table payment_aliases (
 CREATE INDEX payment_aliases_by_payment ON payment_aliases USING btree (app_id, environment, store, payment_ref);
 CREATE TRIGGER payment_aliases_mark_for_recheck AFTER INSERT ON payment_aliases REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_for_recheck();
 
+create table payment_numbers (
+  payment_id payment_id not null,
+  app_id app_id not null,
+  environment environment not null default 'production'::text,
+  subject_id binding_id not null,
+  number integer not null,
+  first_paid_at timestamp with time zone not null,
+  counts_as payment_id,
+  created_at timestamp with time zone not null default now(),
+  constraint payment_numbers_pkey PRIMARY KEY (payment_id),
+  constraint payment_numbers_app_id_payment_id_environment_fkey FOREIGN KEY (app_id, payment_id, environment) REFERENCES payments(app_id, id, environment),
+  constraint payment_numbers_app_id_subject_id_fkey FOREIGN KEY (app_id, subject_id) REFERENCES bindings(app_id, id),
+  constraint payment_numbers_counts_as_fkey FOREIGN KEY (counts_as) REFERENCES payment_numbers(payment_id),
+  constraint payment_numbers_check CHECK (((counts_as)::text <> (payment_id)::text)),
+  constraint payment_numbers_environment_check CHECK (((environment)::text = 'production'::text)),
+  constraint payment_numbers_number_check CHECK ((number > 0))
+);
+CREATE UNIQUE INDEX one_payment_per_number ON payment_numbers USING btree (subject_id, number) WHERE (counts_as IS NULL);
+CREATE TRIGGER payment_numbers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payment_numbers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE CONSTRAINT TRIGGER payment_numbers_have_no_gap AFTER INSERT ON payment_numbers NOT DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW EXECUTE FUNCTION check_payment_number();
+
 create table payment_user_keys (
   app_id app_id not null,
   source provider not null,
@@ -880,6 +948,7 @@ CREATE INDEX payments_to_recheck ON payments USING btree (recheck_since) WHERE (
 CREATE INDEX payments_waiting_for_rate ON payments USING btree (currency, (((occurred_at AT TIME ZONE 'UTC'::text))::date), id) WHERE (likely_cause = 'missing_exchange_rate'::text);
 CREATE TRIGGER payments_duplicate_immutable BEFORE UPDATE OF duplicate_of ON payments FOR EACH ROW WHEN (((old.duplicate_of IS NOT NULL) AND ((old.duplicate_of)::text IS DISTINCT FROM (new.duplicate_of)::text))) EXECUTE FUNCTION forbid_duplicate_change();
 CREATE TRIGGER payments_guard_sums BEFORE UPDATE ON payments FOR EACH ROW WHEN ((((old.earned_cents)::bigint <> (new.earned_cents)::bigint) OR ((old.reversed_cents)::bigint <> (new.reversed_cents)::bigint) OR ((old.corrected_cents)::bigint <> (new.corrected_cents)::bigint))) EXECUTE FUNCTION guard_payment_sums();
+CREATE TRIGGER payments_have_a_number AFTER UPDATE OF binding_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NULL) AND (new.binding_id IS NOT NULL))) EXECUTE FUNCTION require_payment_number();
 CREATE TRIGGER payments_production_event BEFORE INSERT OR UPDATE OF environment, event_id ON payments FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_payment_environment();
 
 create table payout_chain (
@@ -1016,6 +1085,64 @@ CREATE TRIGGER payouts_guard BEFORE UPDATE ON payouts FOR EACH ROW EXECUTE FUNCT
 CREATE TRIGGER payouts_known_history BEFORE INSERT ON payouts FOR EACH ROW WHEN ((new.recorded_at IS NULL)) EXECUTE FUNCTION require_known_history();
 CREATE TRIGGER payouts_no_delete BEFORE DELETE OR TRUNCATE ON payouts FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE CONSTRAINT TRIGGER payouts_sum AFTER INSERT ON payouts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_payout_sum();
+
+create table policies (
+  id policy_id not null,
+  app_id app_id not null,
+  name text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint policies_pkey PRIMARY KEY (id),
+  constraint policies_app_id_id_key UNIQUE (app_id, id),
+  constraint policies_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint policies_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
+);
+CREATE INDEX policies_by_created ON policies USING btree (app_id, created_at, id);
+CREATE TRIGGER policies_audit AFTER INSERT OR UPDATE ON policies FOR EACH ROW EXECUTE FUNCTION write_audit_row('policy', 'id', 'name');
+
+create table policy_assignments (
+  app_id app_id not null,
+  group_id group_id,
+  affiliate_id affiliate_id,
+  scope_id text collate "C" not null default COALESCE((affiliate_id)::text, (group_id)::text, (app_id)::text),
+  "position" integer not null,
+  policy_id policy_id,
+  effective_from timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  constraint policy_assignments_pkey PRIMARY KEY (scope_id, "position"),
+  constraint policy_assignments_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint policy_assignments_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint policy_assignments_app_id_group_id_fkey FOREIGN KEY (app_id, group_id) REFERENCES affiliate_groups(app_id, id),
+  constraint policy_assignments_app_id_policy_id_fkey FOREIGN KEY (app_id, policy_id) REFERENCES policies(app_id, id),
+  constraint assigned_to_one_scope CHECK ((num_nonnulls(group_id, affiliate_id) <= 1)),
+  constraint policy_assignments_position_check CHECK (("position" > 0))
+);
+CREATE INDEX policy_assignments_by_app ON policy_assignments USING btree (app_id, created_at DESC, scope_id DESC);
+CREATE INDEX policy_assignments_by_scope ON policy_assignments USING btree (app_id, scope_id, created_at DESC);
+CREATE INDEX policy_assignments_in_effect ON policy_assignments USING btree (scope_id, effective_from DESC, "position" DESC);
+CREATE TRIGGER policy_assignments_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON policy_assignments FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER policy_assignments_audit AFTER INSERT ON policy_assignments FOR EACH ROW EXECUTE FUNCTION write_audit_row('policy_assignment', 'scope_id', 'policy_id group_id affiliate_id effective_from');
+CREATE TRIGGER policy_assignments_begin AFTER INSERT ON policy_assignments FOR EACH ROW EXECUTE FUNCTION begin_policies();
+CREATE CONSTRAINT TRIGGER policy_assignments_take_effect_later AFTER INSERT ON policy_assignments DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_effective_from();
+
+create table policy_versions (
+  id policy_version_id not null,
+  app_id app_id not null,
+  policy_id policy_id not null,
+  version integer not null,
+  effective_from timestamp with time zone not null,
+  terms jsonb not null,
+  created_at timestamp with time zone not null default now(),
+  constraint policy_versions_pkey PRIMARY KEY (id),
+  constraint policy_versions_app_id_id_key UNIQUE (app_id, id),
+  constraint policy_versions_policy_id_version_key UNIQUE (policy_id, version),
+  constraint policy_versions_app_id_policy_id_fkey FOREIGN KEY (app_id, policy_id) REFERENCES policies(app_id, id),
+  constraint policy_versions_terms_check CHECK ((((terms ->> 'base'::text) = ANY (ARRAY['gross'::text, 'net_of_tax'::text, 'proceeds'::text])) AND (jsonb_typeof((terms -> 'rules'::text)) = 'array'::text) AND ((jsonb_array_length((terms -> 'rules'::text)) >= 1) AND (jsonb_array_length((terms -> 'rules'::text)) <= 20)))),
+  constraint policy_versions_version_check CHECK ((version > 0))
+);
+CREATE INDEX policy_versions_in_effect ON policy_versions USING btree (policy_id, effective_from DESC, version DESC);
+CREATE TRIGGER policy_versions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON policy_versions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER policy_versions_audit AFTER INSERT ON policy_versions FOR EACH ROW EXECUTE FUNCTION write_audit_row('policy_version', 'id', 'policy_id version effective_from terms');
+CREATE CONSTRAINT TRIGGER policy_versions_take_effect_later AFTER INSERT ON policy_versions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_effective_from();
 
 create table reprocess_changes (
   app_id app_id not null,
@@ -1691,6 +1818,8 @@ begin
            'occurredAt', epoch_ms(c.occurred_at), 'dueAt', epoch_ms(c.due_at))
          || coalesce((select jsonb_build_object('entryId', n.id, 'category', n.category, 'reason', n.reason, 'undoesEntryId', n.undoes_entry_id)
                         from entries n where n.id = c.entry_id), '{}')
+         || case when c.policy_version_id is null then '{}' else jsonb_build_object(
+              'policy', shown_policy(c.policy_version_id, c.rule_index, c.base_kind, c.base_estimated, c.flat_cents)) end
     from changed c
     join starts s on s.app_id = c.app_id
    cross join lateral (
@@ -1767,6 +1896,16 @@ AS $function$
               else value end
 $function$;
 
+CREATE OR REPLACE FUNCTION begin_policies()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update apps set policies_from = new.effective_from
+   where id = new.app_id and (policies_from is null or policies_from > new.effective_from);
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION camel_case(name text)
  RETURNS text
  LANGUAGE sql
@@ -1795,6 +1934,18 @@ begin
   ) then
     raise exception 'correction % needs an earlier earning of the same payment or one of the whole payment, and must take back the rest of its own', new.id
       using errcode = 'integrity_constraint_violation';
+  end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION check_effective_from()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.effective_from < clock_timestamp() + interval '1 minute' then
+    raise exception 'a change of terms takes effect a minute after its commit at the earliest, not at %', new.effective_from
+      using errcode = 'integrity_constraint_violation', constraint = 'takes_effect_later';
   end if;
   return null;
 end $function$;
@@ -1849,6 +2000,30 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION check_payment_number()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not exists (
+    select from payments p join bindings b on b.id = p.binding_id
+     where p.id = new.payment_id and coalesce(b.counts_with, b.id) = new.subject_id
+       and case when new.counts_as is not null then exists (
+                  select from payment_numbers n
+                   where n.payment_id = new.counts_as and n.counts_as is null
+                     and (n.subject_id, n.number, n.first_paid_at) = (new.subject_id, new.number, new.first_paid_at))
+                when new.number = 1 then new.first_paid_at = p.occurred_at
+                else exists (
+                  select from payment_numbers n
+                   where n.subject_id = new.subject_id and n.number = new.number - 1 and n.counts_as is null
+                     and n.first_paid_at = new.first_paid_at) end
+  ) then
+    raise exception 'payment % is not the next one of its customer', new.payment_id
+      using errcode = 'integrity_constraint_violation', constraint = 'payment_numbers_have_no_gap';
+  end if;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION check_payout_sum()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1880,8 +2055,10 @@ begin
     select from commissions e
      where e.id = new.reverses_commission_id and e.kind = 'earning' and e.payment_id = new.payment_id
        and e.affiliate_id = new.affiliate_id and e.rate_bps = new.rate_bps and e.due_at = new.due_at
+       and (e.policy_version_id, e.rule_index, e.flat_cents)
+           is not distinct from (new.policy_version_id, new.rule_index, new.flat_cents)
   ) then
-    raise exception '% % differs from its earning in payment, affiliate, rate or due date', new.kind, new.id
+    raise exception '% % differs from its earning in payment, affiliate, rate, policy or due date', new.kind, new.id
       using errcode = 'integrity_constraint_violation';
   end if;
   return null;
@@ -2210,6 +2387,28 @@ AS $function$
                            || of_payout || E'\n' || total_cents || E'\n' || encode(csv_sha256, 'hex') || E'\n', 'UTF8'))
 $function$;
 
+CREATE OR REPLACE FUNCTION policy_in_effect(of_app app_id, of_affiliate affiliate_id, at timestamp with time zone)
+ RETURNS TABLE(scope text, policy_id policy_id, version_id policy_version_id, version integer, terms jsonb)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE ROWS 1
+AS $function$
+  select s.scope, v.policy_id, v.id, v.version, v.terms
+    from (values (1, 'affiliate', of_affiliate::text),
+                 (2, 'group', (select m.group_id::text from group_memberships m
+                                where m.affiliate_id = of_affiliate and m.effective_from <= at
+                                order by m.effective_from desc, m.position desc limit 1)),
+                 (3, 'app', of_app::text)) s (rank, scope, id)
+   cross join lateral (
+     select a.policy_id from policy_assignments a
+      where a.scope_id = s.id and a.effective_from <= at
+      order by a.effective_from desc, a.position desc limit 1) a
+   cross join lateral (
+     select * from policy_versions x
+      where x.policy_id = a.policy_id and x.effective_from <= at
+      order by x.effective_from desc, x.version desc limit 1) v
+   order by s.rank limit 1
+$function$;
+
 CREATE OR REPLACE FUNCTION rank_affiliate()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2245,6 +2444,19 @@ begin
       using errcode = 'object_not_in_prerequisite_state', hint = 'record them with payouts record, then run payouts resume';
   end if;
   return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION require_payment_number()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select from apps a where a.id = new.app_id and a.policies_from <= now())
+     and not exists (select from payment_numbers n where n.payment_id = new.id) then
+    raise exception 'payment % is attributed in an app with policies and has no number', new.id
+      using errcode = 'integrity_constraint_violation', constraint = 'attributed_payments_have_a_number';
+  end if;
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION roll_up_attribution()
@@ -2388,6 +2600,18 @@ AS $function$
              where l.app_id = of_app and l.environment = of_environment and l.store = of_store collate "default"
                and l.payment_ref = other.payment_ref collate "default" and d.duplicate_of is not null limit 1) is not null)
   select names.ref from names
+$function$;
+
+CREATE OR REPLACE FUNCTION shown_policy(version_id text, rule_index smallint, base_kind text, base_estimated boolean, flat_cents bigint)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select jsonb_build_object('policyId', v.policy_id, 'name', p.name, 'policyVersionId', v.id, 'version', v.version,
+                            'ruleIndex', rule_index, 'base', base_kind, 'baseEstimated', base_estimated)
+         || case when flat_cents is null then '{}' else jsonb_build_object('flatCents', flat_cents) end
+    from policy_versions v join policies p on p.id = v.policy_id
+   where v.id = version_id
 $function$;
 
 CREATE OR REPLACE FUNCTION usd_text(amount cents)

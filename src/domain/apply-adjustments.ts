@@ -4,15 +4,23 @@ import type { AdjustmentId, EventId } from './ids.ts';
 import type { AdjustmentSnapshot, PaymentSnapshot } from './payment-snapshot.ts';
 import type { ReversalEntry, RevenueEntry, BookedAdjustment, Evaluation } from './evaluation.ts';
 
+/** What the ledger of a payment has, US cents. */
+interface BookedSums {
+  readonly earnedCents: number;
+  /** The part of the payment's base that is not in its revenue entries. */
+  readonly refundedCents: number;
+  /** The base of an earning by a policy. Null for another one, whose base is that of the payment. */
+  readonly policyBaseCents: number | null;
+}
+
 /**
  * Books the payment's refunds and disputes. Returns the reversals of the commission and the revenue entries that each
- * adds. `refundedCents` is the part of `baseCents` that is not in the revenue entries of the ledger.
+ * adds.
  */
 export function applyAdjustments(
   payment: PaymentSnapshot,
   baseCents: number,
-  earnedCents: number,
-  refundedCents: number,
+  { earnedCents, refundedCents, policyBaseCents }: BookedSums,
 ): Pick<Evaluation, 'reversals' | 'revenue' | 'booked' | 'unconverted' | 'converted'> {
   const reversals: ReversalEntry[] = [];
   const revenue: RevenueEntry[] = [];
@@ -22,6 +30,7 @@ export function applyAdjustments(
   let refunded = refundedCents;
   const { changes, unconverted, converted } = adjustmentChanges(payment, baseCents);
   for (const { adjustmentId, eventId, occurredAt, fromMinor, toMinor, stated } of changes) {
+    const beforeMinor = bookedMinor;
     bookedMinor += toMinor - fromMinor;
     booked.push({ adjustmentId, bookedMinor: toMinor, ...stated });
     const shouldReverse = share(earnedCents, bookedMinor, payment.amountMinor);
@@ -29,7 +38,10 @@ export function applyAdjustments(
     const amountCents = reversed - shouldReverse;
     const revenueCents = refunded - shouldRefund;
     if (amountCents !== 0) {
-      reversals.push({ adjustmentId, eventId, occurredAt, amountCents, baseCents: revenueCents });
+      const ofPolicyBase = (minor: number) => share(policyBaseCents ?? 0, minor, payment.amountMinor);
+      const changedBaseCents =
+        policyBaseCents === null ? revenueCents : ofPolicyBase(beforeMinor) - ofPolicyBase(bookedMinor);
+      reversals.push({ adjustmentId, eventId, occurredAt, amountCents, baseCents: changedBaseCents });
     }
     if (revenueCents !== 0) revenue.push({ adjustmentId, amountCents: revenueCents, occurredAt });
     reversed = shouldReverse;

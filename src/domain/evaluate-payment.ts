@@ -1,6 +1,8 @@
 import { convertToUsdCents } from './exchange-rate.ts';
 import { maturesAt } from './hold.ts';
-import { commissionCents } from './money.ts';
+import { commissionCents, share } from './money.ts';
+import { chooseComponents, earnByPolicy, earnByRule, policyThatCounts } from './policy.ts';
+import type { AssignedPolicy, PolicyEarning, PolicySale } from './policy.ts';
 import { DAY_MS } from './time.ts';
 import { isPlaceholder } from './user-ids.ts';
 import { CANDIDATE_SOURCES } from './payment-snapshot.ts';
@@ -49,6 +51,7 @@ export function evaluatePayment(
     baseCents: payment.baseCents,
     fx: null,
     binding: null,
+    numbered: null,
     earning: null,
     reversals: [],
     correction: null,
@@ -71,20 +74,27 @@ export function evaluatePayment(
   const base = baseOf(payment, limits);
   if ('missing' in base) return { ...nothing, customerUserId, likelyCause: base.missing };
 
+  const numbered = binding === null ? null : numberOf(payment, binding);
   const { likelyCause, earning } =
     binding === null || customerUserId === null
       ? { likelyCause: payment.likelyCause, earning: null }
-      : earn(payment, base.cents, customerUserId, binding);
+      : earn(payment, base.cents, { customerUserId, binding, numbered });
   const earnedCents = payment.earning?.amountCents ?? earning?.amountCents ?? 0;
   const firstRevenue = revenueOf(payment, base.cents);
   const revenueCents = payment.revenueCents ?? firstRevenue[0]?.amountCents ?? 0;
-  const adjusted = applyAdjustments(payment, base.cents, earnedCents, base.cents - revenueCents);
+  const policyBaseCents = payment.earning?.policyBaseCents ?? earning?.policy?.baseCents ?? null;
+  const adjusted = applyAdjustments(payment, base.cents, {
+    earnedCents,
+    refundedCents: base.cents - revenueCents,
+    policyBaseCents,
+  });
   return {
     likelyCause,
     customerUserId,
     baseCents: base.cents,
     fx: base.fx,
     binding,
+    numbered,
     earning,
     reversals: adjusted.reversals,
     correction: null,
@@ -155,14 +165,22 @@ function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined
  * for the row that stays. The entries have the time of the payment, so that they correct the day that counted it twice.
  */
 function takeBack(payment: PaymentSnapshot): Pick<Evaluation, 'likelyCause' | 'correction' | 'revenue'> {
-  const { likelyCause, occurredAt } = payment;
+  const { likelyCause, occurredAt, earning } = payment;
   const revenueCents = payment.revenueCents ?? 0;
-  const leftCents = (payment.earning?.amountCents ?? 0) - payment.reversedCents - payment.correctedCents;
+  const leftCents = (earning?.amountCents ?? 0) - payment.reversedCents - payment.correctedCents;
+  const leftBaseCents =
+    earning?.policyBaseCents == null ? revenueCents : leftOfPolicyBase(payment, earning.policyBaseCents);
   return {
     likelyCause,
-    correction: leftCents > 0 ? { amountCents: -leftCents, baseCents: 0 - revenueCents } : null,
+    correction: leftCents > 0 ? { amountCents: -leftCents, baseCents: 0 - leftBaseCents } : null,
     revenue: revenueCents === 0 ? [] : [{ adjustmentId: null, amountCents: -revenueCents, occurredAt }],
   };
+}
+
+/** Returns the part of a policy's base that refunds and disputes have not taken back, US cents. */
+function leftOfPolicyBase({ adjustments, amountMinor }: PaymentSnapshot, baseCents: number): number {
+  const bookedMinor = adjustments.reduce((sum, a) => sum + a.bookedMinor, 0);
+  return baseCents - share(baseCents, bookedMinor, amountMinor);
 }
 
 /** The amount in US cents that a commission is calculated from, or why there is none. */
@@ -186,27 +204,95 @@ function convertedBase({ referenceRate: fx, amountMinor, currency }: PaymentSnap
   return cents === null ? { missing: 'price_unknown' } : { cents, fx };
 }
 
-/** Returns the earning of a payment that is attributed through `binding`, or why it earns nothing. */
+/**
+ * Returns the number of a payment among those of its customer, in an app with policies: that of the part that it replaces, else the
+ * next one. It is taken whether the payment earns or not.
+ */
+function numberOf(payment: PaymentSnapshot, { policy }: BindingSnapshot): Evaluation['numbered'] {
+  if (payment.inherited?.numbered != null) return payment.inherited.numbered;
+  if (policy === null) return null;
+  const { subjectId, payments, firstPaidAt } = policy;
+  return { subjectId, number: payments + 1, firstPaidAt: firstPaidAt ?? payment.occurredAt, countsAs: null };
+}
+
+/** How a payment was attributed. */
+interface Attributed extends Pick<Evaluation, 'numbered'> {
+  readonly customerUserId: string;
+  readonly binding: BindingSnapshot;
+}
+
+/** Returns the earning of a payment that is attributed through a binding, or why it earns nothing. */
 function earn(
   payment: PaymentSnapshot,
   baseCents: number,
-  customerUserId: string,
-  binding: BindingSnapshot,
+  { customerUserId, binding, numbered }: Attributed,
 ): Pick<Evaluation, 'likelyCause' | 'earning'> {
   // A part has earned while its affiliate was active, and a later change is not retroactive.
   const inherited = payment.inherited?.terms ?? null;
-  const { rateBps, rateSource } = inherited ?? currentTerms(payment, binding);
-  const amountCents = commissionCents(baseCents, rateBps);
+  const earned = earnedOn(payment, baseCents, { binding, numbered });
   if (inherited === null) {
     if (binding.affiliateStatus === 'removed') return { likelyCause: 'affiliate_removed', earning: null };
     if (binding.affiliateStatus === 'paused') return { likelyCause: 'affiliate_paused', earning: null };
   }
-  if (amountCents === 0) return { likelyCause: 'rate_zero', earning: null };
+  if (earned === null) return { likelyCause: 'no_policy_rule', earning: null };
+  if (earned.amountCents === 0) return { likelyCause: 'rate_zero', earning: null };
   const dueAt = maturesAt(payment.occurredAt, payment.app.holdPeriodDays);
-  return { likelyCause: null, earning: { binding, customerUserId, rateBps, rateSource, amountCents, dueAt } };
+  return { likelyCause: null, earning: { binding, customerUserId, dueAt, ...earned } };
 }
 
-function currentTerms(payment: PaymentSnapshot, binding: BindingSnapshot): EarningTerms {
+type Earned = EarningTerms & { readonly amountCents: number; readonly policy: PolicyEarning | null };
+
+/** Returns what a payment earns, and on which terms: those of the part that it replaces, else those in effect. Null: no rule applies. */
+function earnedOn(
+  payment: PaymentSnapshot,
+  baseCents: number,
+  { binding, numbered }: Pick<Attributed, 'binding' | 'numbered'>,
+): Earned | null {
+  const inherited = payment.inherited?.terms ?? null;
+  const sale = numbered === null ? null : saleOf(payment, baseCents, numbered);
+  if (sale !== null && inherited?.rule != null) {
+    const { terms, index } = inherited.rule;
+    return byPolicy(inherited.rule, earnByRule(terms, index, sale));
+  }
+  const assigned =
+    inherited === null ? policyThatCounts(binding.policy?.assigned ?? null, binding.affiliateRateBps) : null;
+  if (sale !== null && assigned !== null) {
+    const policy = earnByPolicy(assigned.terms, sale);
+    return policy && byPolicy(assigned, policy);
+  }
+  const { rateBps, rateSource } = inherited ?? currentTerms(payment, binding);
+  return { rateBps, rateSource, rule: null, amountCents: commissionCents(baseCents, rateBps), policy: null };
+}
+
+function byPolicy(
+  { versionId, terms }: Pick<AssignedPolicy, 'versionId' | 'terms'>,
+  policy: PolicyEarning,
+): Earned {
+  const { rateBps, amountCents, ruleIndex: index } = policy;
+  return { rateBps, rateSource: 'policy', rule: { versionId, terms, index }, amountCents, policy };
+}
+
+function saleOf(
+  { amountMinor, components, source, store, productId, occurredAt }: PaymentSnapshot,
+  grossCents: number,
+  { number, firstPaidAt }: NonNullable<Evaluation['numbered']>,
+): PolicySale {
+  return {
+    grossCents,
+    paidMinor: amountMinor,
+    components: chooseComponents(components, source),
+    store,
+    productId,
+    paymentNumber: number,
+    firstPaidAt,
+    occurredAt,
+  };
+}
+
+function currentTerms(
+  payment: PaymentSnapshot,
+  binding: BindingSnapshot,
+): Pick<EarningTerms, 'rateBps' | 'rateSource'> {
   return binding.affiliateRateBps === null
     ? { rateBps: payment.app.commissionRateBps, rateSource: 'app' }
     : { rateBps: binding.affiliateRateBps, rateSource: 'affiliate' };

@@ -1,12 +1,16 @@
-import type { AdjustmentId, EventId } from './ids.ts';
+import type { AdjustmentId, EventId, PaymentId } from './ids.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type { BindingSnapshot, FrozenRate, EarningTerms } from './payment-snapshot.ts';
+import type { PaymentNumber } from './payment-rows.ts';
+import type { PolicyEarning } from './policy.ts';
 
 export interface EarningEntry extends EarningTerms {
   readonly binding: BindingSnapshot;
   readonly customerUserId: string;
   readonly amountCents: number;
   readonly dueAt: number;
+  /** What it was computed from. Null for an earning of another rate. */
+  readonly policy: PolicyEarning | null;
 }
 
 export interface ReversalEntry {
@@ -57,6 +61,8 @@ export interface Evaluation {
   /** The rate at which this evaluation converted the base. Null when it converted nothing. */
   readonly fx: FrozenRate | null;
   readonly binding: BindingSnapshot | null;
+  /** The number that the payment gets among those of its customer. Null if it gets none. */
+  readonly numbered: (PaymentNumber & { readonly countsAs: PaymentId | null }) | null;
   readonly earning: EarningEntry | null;
   readonly reversals: readonly ReversalEntry[];
   readonly correction: CorrectionEntry | null;

@@ -20,6 +20,8 @@ import type {
 } from './ids.ts';
 import { CAUSE_EXPLANATIONS } from './likely-causes.ts';
 import { formatMoney } from './money.ts';
+import type { PolicyInputs, ShownPolicy } from './policy.ts';
+import { BASE_WORDS } from './policy-sentences.ts';
 
 /** The delivery that reported the event. Every event has one. */
 export interface ExplainedDelivery {
@@ -112,7 +114,11 @@ export interface ExplainedCommission {
   readonly kind: CommissionKind;
   readonly status: string;
   readonly rateBps: number;
-  readonly rateSource: 'affiliate' | 'app' | null;
+  readonly rateSource: 'affiliate' | 'app' | 'policy' | null;
+  /** Absent for another rate. */
+  readonly policy?: ShownPolicy;
+  /** What an earning by a policy was computed from. Absent for another row. */
+  readonly policyInputs?: PolicyInputs;
   readonly baseCents: number;
   readonly amountCents: number;
   readonly occurredAt: number;
@@ -379,8 +385,27 @@ function writeCommission(
   return step('write_commission', 'none', explanation, facts);
 }
 
-function earningSentence({ amountCents, rateBps, rateSource, baseCents }: ExplainedCommission): string {
+function earningSentence(earning: ExplainedCommission): string {
+  const { amountCents, rateBps, rateSource, baseCents, policy } = earning;
+  if (policy !== undefined) return policySentence(earning, policy);
   const whose = rateSource === 'affiliate' ? "the creator's own rate" : "the app's rate";
   const source = rateSource === null ? '' : ` (${whose} at the time of the evaluation)`;
   return `${formatMoney(amountCents, 'USD')}: ${rateBps / 100} %${source} of ${formatMoney(baseCents, 'USD')}.`;
+}
+
+function policySentence(
+  { amountCents, rateBps, baseCents, policyInputs }: ExplainedCommission,
+  { name, version, ruleIndex, base, baseEstimated, flatCents }: ShownPolicy,
+): string {
+  const about = baseEstimated ? ', which are partly estimated' : '';
+  const of = `${formatMoney(baseCents, 'USD')}, ${BASE_WORDS[base]}${about}`;
+  const earned =
+    flatCents === undefined
+      ? `${rateBps / 100} % of ${of}`
+      : `the fixed amount of ${formatMoney(flatCents, 'USD')} (the payment is worth ${of})`;
+  const which =
+    policyInputs === undefined
+      ? ''
+      : ` It is payment ${policyInputs.paymentNumber} of this customer, in month ${policyInputs.monthsSinceFirst + 1}.`;
+  return `${formatMoney(amountCents, 'USD')}: ${earned}, by rule ${ruleIndex + 1} of the policy ${name}, version ${version}.${which}`;
 }

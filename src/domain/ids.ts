@@ -13,6 +13,9 @@ export const ID_PREFIXES = {
   delivery: 'del',
   commission: 'com',
   entry: 'ent',
+  group: 'grp',
+  policy: 'pol',
+  policyVersion: 'plv',
   payout: 'pay',
   transfer: 'trf',
   key: 'key',
@@ -46,6 +49,9 @@ export type EventId = Id<'event'>;
 export type DeliveryId = Id<'delivery'>;
 export type CommissionId = Id<'commission'>;
 export type EntryId = Id<'entry'>;
+export type GroupId = Id<'group'>;
+export type PolicyId = Id<'policy'>;
+export type PolicyVersionId = Id<'policyVersion'>;
 export type PayoutId = Id<'payout'>;
 export type TransferId = Id<'transfer'>;
 export type KeyId = Id<'key'>;

@@ -9,6 +9,7 @@ export type LikelyCause =
   | 'affiliate_paused'
   | 'affiliate_removed'
   | 'rate_zero'
+  | 'no_policy_rule'
   | 'missing_exchange_rate'
   | 'price_unknown'
   | 'processing'
@@ -34,6 +35,8 @@ export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
     "The creator was removed when this payment was evaluated, so it earns no commission. Set the creator's status to active: later payments then earn.",
   rate_zero:
     "The commission was zero when this payment was evaluated, and stays zero. Raise the creator's commission rate, or the app's if the creator has none: later payments then earn.",
+  no_policy_rule:
+    "No rule of the creator's commission policy applied to this payment, so it earns no commission. Publish a version of the policy with a rule without conditions at its end: payments after its date then earn.",
   missing_exchange_rate:
     "There is no exchange rate for the payment's currency on its day or in the seven days before. Ask the operator to import exchange rates (admin rates import): the payment is then evaluated automatically.",
   price_unknown:
@@ -61,6 +64,7 @@ export const CAUSE_HEALING: Readonly<Record<LikelyCause, Healing>> = {
   affiliate_paused: 'never',
   affiliate_removed: 'never',
   rate_zero: 'never',
+  no_policy_rule: 'never',
   missing_exchange_rate: 'automatically',
   price_unknown: 'never',
   processing: 'automatically',

@@ -1,5 +1,5 @@
 import type { BindingSnapshot, EarningTerms } from './payment-snapshot.ts';
-import type { CommissionId, PaymentId } from './ids.ts';
+import type { BindingId, CommissionId, PaymentId } from './ids.ts';
 
 /** A row of a payment. A payment has one row for each reference under which an event reported its money. */
 export interface PaymentRow {
@@ -16,6 +16,17 @@ export interface PaymentRow {
   /** Through which it was attributed. Null if it is not attributed. */
   readonly attribution: { readonly customerUserId: string; readonly binding: BindingSnapshot } | null;
   readonly earning: ({ readonly commissionId: CommissionId } & EarningTerms) | null;
+  /** Its place among the payments of its customer. Null in an app without policies. */
+  readonly numbered: PaymentNumber | null;
+}
+
+/** The place of a payment among those of its customer, from 1. */
+export interface PaymentNumber {
+  /** The binding with which the payments are numbered. */
+  readonly subjectId: BindingId;
+  readonly number: number;
+  /** The time of the customer's first payment, epoch ms. */
+  readonly firstPaidAt: number;
 }
 
 /** What an attributed part passes on to the row that counts instead. */
@@ -24,6 +35,8 @@ export interface InheritedAttribution {
   readonly binding: BindingSnapshot;
   /** The terms on which the part earned. Null if it earned nothing. */
   readonly terms: EarningTerms | null;
+  /** The number of the part, which the row takes over. Null if it has none. */
+  readonly numbered: (PaymentNumber & { readonly countsAs: PaymentId }) | null;
 }
 
 /** The place of a row among the rows of its payment. */
@@ -78,12 +91,14 @@ export function standingOf(own: PaymentRow, rows: readonly PaymentRow[]): RowSta
         ? null
         : {
             ...before.attribution,
-            terms:
-              before.earning === null
-                ? null
-                : { rateBps: before.earning.rateBps, rateSource: before.earning.rateSource },
+            terms: termsOf(before),
+            numbered: before.numbered && { ...before.numbered, countsAs: before.paymentId },
           },
   };
+}
+
+function termsOf({ earning }: PaymentRow): EarningTerms | null {
+  return earning && { rateBps: earning.rateBps, rateSource: earning.rateSource, rule: earning.rule };
 }
 
 /** Returns the row of the whole payment. A row that was corrected in favour of a part never counts again. */

@@ -1,8 +1,17 @@
 import type { ExchangeRate } from './exchange-rate.ts';
-import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId, LinkId } from './ids.ts';
+import type {
+  AdjustmentId,
+  AffiliateId,
+  BindingId,
+  CommissionId,
+  EventId,
+  LinkId,
+  PolicyVersionId,
+} from './ids.ts';
 import type { AdjustmentFact, Environment } from './events.ts';
 import type { AffiliateStatus, MatchMethod } from './attribution.ts';
 import type { LikelyCause } from './likely-causes.ts';
+import type { PolicyContext, PolicyTerms, StatedComponents } from './policy.ts';
 import type { RowStanding } from './payment-rows.ts';
 
 /** A reversal follows a refund or dispute. A correction takes back an earning of a payment that earned twice. */
@@ -20,6 +29,8 @@ export interface BindingSnapshot {
   readonly affiliateStatus: AffiliateStatus;
   /** Null when the affiliate inherits the app's rate. */
   readonly affiliateRateBps: number | null;
+  /** Null in an app without policies. */
+  readonly policy: PolicyContext | null;
 }
 
 /**
@@ -75,6 +86,8 @@ export interface AdjustmentSnapshot {
 export interface EarningSnapshot {
   readonly commissionId: CommissionId;
   readonly amountCents: number;
+  /** The base of a policy, US cents. Null for an earning of another rate, whose base is that of the payment. */
+  readonly policyBaseCents: number | null;
 }
 
 /** The rate that a payment was converted at, with its source. Later imports do not change it. */
@@ -82,10 +95,16 @@ export interface FrozenRate extends ExchangeRate {
   readonly source: string;
 }
 
-/** The rate of an earning, and whether it is the affiliate's own setting or the app's. */
+/** The rate of an earning, and whether it is the affiliate's own setting, the app's, or that of a policy. */
 export interface EarningTerms {
   readonly rateBps: number;
-  readonly rateSource: 'affiliate' | 'app';
+  readonly rateSource: 'affiliate' | 'app' | 'policy';
+  /** The rule of a policy. Null for another rate. */
+  readonly rule: {
+    readonly versionId: PolicyVersionId;
+    readonly terms: PolicyTerms;
+    readonly index: number;
+  } | null;
 }
 
 /** A payment with all known facts, read in one statement that begins after the newest fact was committed. */
@@ -98,6 +117,11 @@ export interface PaymentSnapshot extends Omit<RowStanding, 'isPart'> {
   /** When the delivery that first reported the payment was received. */
   readonly receivedAt: number;
   readonly onlyAnonymousUser: boolean;
+  readonly store: string;
+  readonly source: string;
+  readonly productId: string | null;
+  /** What the events of the payment state about its components. Empty in an app without policies. */
+  readonly components: readonly StatedComponents[];
   readonly evaluatedAt: number | null;
   readonly likelyCause: LikelyCause | null;
   readonly baseCents: number | null;

@@ -19,8 +19,11 @@ import { leaderRoutes } from './resources/leaders.ts';
 import { linkAssociationRoutes } from './resources/link-associations.ts';
 import { linkRoutes } from './resources/links.ts';
 import { overviewRoutes } from './resources/overviews.ts';
+import { groupRoutes } from './resources/groups.ts';
 import { operatorRoutes } from './resources/operator.ts';
 import { payoutRoutes } from './resources/payouts.ts';
+import { policyAssignmentRoutes } from './resources/policy-assignments.ts';
+import { policyRoutes } from './resources/policies.ts';
 import { redirectRoutes } from './resources/redirect.ts';
 import { sdkRoutes } from './resources/sdk.ts';
 import { reprocessRunRoutes } from './resources/reprocess-runs.ts';
@@ -28,6 +31,7 @@ import { searchRoutes } from './resources/search.ts';
 import { selfTestRoutes } from './resources/self-test.ts';
 import { sessionRoutes } from './resources/sessions.ts';
 import { setupRoutes } from './resources/setup.ts';
+import { termsRoutes } from './resources/terms.ts';
 import { timeseriesRoutes } from './resources/timeseries.ts';
 import { webhookSettingsRoutes } from './resources/webhook-settings.ts';
 import { webhookEndpointRoutes } from './resources/webhook-endpoints.ts';
@@ -63,6 +67,12 @@ export const routeGroups: readonly RouteGroup[] = [
     name: 'Commissions',
     description: 'The ledger of earnings and reversals, and the bonuses and deductions that people add.',
     routes: [...commissionRoutes, ...entryRoutes],
+  },
+  {
+    name: 'Commission policies',
+    description:
+      'What payments earn: policies with versions, and groups of affiliates whom they are assigned to.',
+    routes: [...policyRoutes, ...policyAssignmentRoutes, ...groupRoutes, ...termsRoutes],
   },
   {
     name: 'Payouts',

@@ -95,6 +95,8 @@ const TABLES: Partial<Record<IdKind, string>> = {
   link: 'links',
   commission: 'commissions',
   entry: 'entries',
+  group: 'affiliate_groups',
+  policy: 'policies',
   payout: 'payouts',
   event: 'events',
   delivery: 'deliveries',
@@ -129,6 +131,7 @@ const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   affiliateId: () => idsOf('affiliate'),
   linkId: () => idsOf('link'),
   payoutId: () => idsOf('payout'),
+  groupId: () => idsOf('group'),
   // Forty days before the last event. Payouts and commissions of the time since are read.
   asOf: async () => [String(Date.UTC(2026, 4, 6)), String(Date.UTC(2026, 5, 15))],
   // All rows are of Stripe.

@@ -28,6 +28,7 @@ const binding: BindingSnapshot = {
   linkId: null,
   affiliateStatus: 'active',
   affiliateRateBps: null,
+  policy: null,
 };
 
 const payment: PaymentSnapshot = {
@@ -38,6 +39,10 @@ const payment: PaymentSnapshot = {
   occurredAt: NOW - DAY_MS,
   receivedAt: NOW - 1,
   onlyAnonymousUser: false,
+  store: 'app_store',
+  source: 'revenuecat',
+  productId: 'pro_monthly',
+  components: [],
   evaluatedAt: null,
   likelyCause: 'processing',
   baseCents: null,
@@ -103,7 +108,11 @@ function after(before: PaymentSnapshot, evaluation: Evaluation): PaymentSnapshot
       before.earning ??
       (evaluation.earning === null
         ? null
-        : { commissionId: 'com_1' as CommissionId, amountCents: evaluation.earning.amountCents }),
+        : {
+            commissionId: 'com_1' as CommissionId,
+            amountCents: evaluation.earning.amountCents,
+            policyBaseCents: evaluation.earning.policy?.baseCents ?? null,
+          }),
     adjustments: before.adjustments.map((a) => ({
       ...a,
       bookedMinor:
@@ -680,6 +689,7 @@ const NOTHING: Evaluation = {
   baseCents: null,
   fx: null,
   binding: null,
+  numbered: null,
   earning: null,
   reversals: [],
   correction: null,
@@ -698,6 +708,8 @@ describe('the result of an evaluation', () => {
       rateSource: 'app' as const,
       amountCents: 200,
       dueAt: payment.occurredAt + 30 * DAY_MS,
+      rule: null,
+      policy: null,
     };
     expect(evaluatePayment(payment)).toEqual({
       ...NOTHING,
@@ -978,7 +990,10 @@ describe('a payment that was attributed under two references', () => {
     (_, [earned = 0, reversed, corrected, revenueCents = null], correction, revenue) => {
       const evaluation = evaluatePayment({
         ...second,
-        earning: earned === null ? null : { commissionId: 'com_2' as CommissionId, amountCents: earned },
+        earning:
+          earned === null
+            ? null
+            : { commissionId: 'com_2' as CommissionId, amountCents: earned, policyBaseCents: null },
         reversedCents: reversed ?? 0,
         correctedCents: corrected ?? 0,
         revenueCents,

@@ -13,7 +13,12 @@ function row(n: number, over: Partial<PaymentRow> & { earned?: number | undefine
   const earning =
     earned === undefined
       ? null
-      : { commissionId: `com_${earned}` as CommissionId, rateBps: 2_000, rateSource: 'app' as const };
+      : {
+          commissionId: `com_${earned}` as CommissionId,
+          rateBps: 2_000,
+          rateSource: 'app' as const,
+          rule: null,
+        };
   return {
     paymentId: `pmt_${n}` as PaymentId,
     isRoot: false,
@@ -22,6 +27,7 @@ function row(n: number, over: Partial<PaymentRow> & { earned?: number | undefine
     isDuplicate: false,
     attribution: earning === null ? null : attribution,
     earning,
+    numbered: null,
     ...fields,
   };
 }
@@ -51,7 +57,7 @@ describe('the rows of a payment that was reported in parts', () => {
       isPart: false,
       countedElsewhere: false,
       duplicateOf: null,
-      inherited: { ...attribution, terms: { rateBps: 2_000, rateSource: 'app' } },
+      inherited: { ...attribution, terms: { rateBps: 2_000, rateSource: 'app', rule: null }, numbered: null },
     });
     // Until the whole is attributed, the part counts.
     expect(standingOf(one, [one, two, whole]).duplicateOf).toBeNull();
@@ -59,7 +65,11 @@ describe('the rows of a payment that was reported in parts', () => {
 
   test('the whole inherits the binding of a part that earned nothing, without a rate', () => {
     const [one, whole] = [part(1, { attribution }), invoice()];
-    expect(standingOf(whole, [one, whole]).inherited).toEqual({ ...attribution, terms: null });
+    expect(standingOf(whole, [one, whole]).inherited).toEqual({
+      ...attribution,
+      terms: null,
+      numbered: null,
+    });
   });
 
   test('rows of one amount, or in another currency, are no parts: the first to earn counts', () => {

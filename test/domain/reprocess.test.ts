@@ -171,6 +171,7 @@ const nothing: Evaluation = {
   baseCents: 1_000,
   fx: null,
   binding: null,
+  numbered: null,
   earning: null,
   reversals: [],
   correction: null,
@@ -189,6 +190,8 @@ const earning: NonNullable<Evaluation['earning']> = {
   rateSource: 'app',
   amountCents: 200,
   dueAt: 9,
+  rule: null,
+  policy: null,
 };
 const reversal = {
   adjustmentId: 'adj_1' as AdjustmentId,

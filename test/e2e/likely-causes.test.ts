@@ -12,6 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder, WebhookResponse } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
+import { earnByPolicy } from '../support/policies.ts';
 import { bodyOf, revenuecatEvent, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
@@ -244,6 +245,25 @@ const SCENARIOS: Readonly<Record<LikelyCause, Scenario>> = {
       return { eventId, repair: { nextOneEarns } };
     },
     advice: /Raise the creator's commission rate, or the app's if the creator has none: later payments/,
+    attribute: { decision: 'attributed', explanation: CREATOR },
+    writeCommission: { facts: { price: { amountCents: 1_000 }, commissions: [] } },
+  },
+  no_policy_rule: {
+    produce: async (founder) => {
+      const user = await founder.customer();
+      await earnByPolicy(founder, service.sql, {
+        base: 'gross',
+        rules: [{ when: { productIds: ['another'] }, percentBps: 5_000 }],
+      });
+      const { eventId } = await pay(founder, user);
+      const nextOneEarns = async () => {
+        await earnByPolicy(founder, service.sql, { base: 'gross', rules: [{ percentBps: 1_000 }] });
+        return await pay(founder, user);
+      };
+      return { eventId, repair: { nextOneEarns } };
+    },
+    advice:
+      /Publish a version of the policy with a rule without conditions at its end: payments after its date/,
     attribute: { decision: 'attributed', explanation: CREATOR },
     writeCommission: { facts: { price: { amountCents: 1_000 }, commissions: [] } },
   },

@@ -44,6 +44,7 @@ afterAll(async () => {
 
 /** Routes that change something and write no audit row, with the reason. */
 const EXEMPT: Readonly<Record<string, string>> = {
+  previewPolicy: 'It computes, and stores nothing.',
   testWebhookEndpoint: 'it sends a test message, which is listed with its attempts',
   sendWebhookMessageAgain: 'it sends a message again, which is listed with its attempts',
   signOutOperator: 'sessions of the operator belong to no account',
@@ -98,6 +99,8 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
   },
   createAffiliate: async () => ({ body: { name: 'A creator' } }),
   updateAffiliate: async () => ({ body: { name: `Creator ${(number += 1)}` } }),
+  renamePolicy: async () => ({ body: { name: `Policy ${(number += 1)}` } }),
+  renameGroup: async () => ({ body: { name: `Group ${(number += 1)}` } }),
   updateLink: async () => ({ body: { campaign: `campaign ${(number += 1)}` } }),
   updateSettings: async () => ({ body: { name: `App ${(number += 1)}` } }),
   revokeCreatorSignInLinks: async () => await after(creatorLink(api, mine, mine.ids.affiliate)),

@@ -43,6 +43,9 @@ const UNITS: readonly (readonly [name: RegExp, unit: RegExp])[] = [
   [/Seconds$/, /seconds/],
 ];
 
+/** The fields `from` and `to` of these are numbers. */
+const RANGES = /\/(paymentNumber|monthsSinceFirst)$/;
+
 /** Finds the fields and parameters of a document whose description is missing or incomplete. */
 function describedFields(root: JsonSchema): { fields: number; problems: string[] } {
   const problems: string[] = [];
@@ -62,7 +65,8 @@ function describedFields(root: JsonSchema): { fields: number; problems: string[]
       problems.push(`${path}.${name} does not state what null means`);
     }
     for (const [ofName, unit] of UNITS) {
-      if (ofName.test(name) && !unit.test(text)) problems.push(`${path}.${name} lacks ${unit}`);
+      if (ofName.test(name) && !unit.test(text) && !RANGES.test(path))
+        problems.push(`${path}.${name} lacks ${unit}`);
     }
   };
   const walk = (value: unknown, path: string): void => {

@@ -398,6 +398,31 @@ const MONEY: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: commission policies',
+    promises: {
+      'policy-by-months':
+        'a rule by months counts calendar months from the first payment of a customer, and a charge up to two days early counts after the border',
+      'policy-of-its-day': 'a payment earns by what is in effect at its own time, whenever it is reported',
+      'policy-of-the-narrowest-scope':
+        "the policy of a creator goes before the creator's own rate, which goes before the policies of the group and the app",
+      'first-payment-once': 'of any number of payments of a customer at once, exactly one is the first',
+      'policy-numbers':
+        'attributed payments of a customer are numbered in the order of their attribution, also those that earn nothing, those from before the first policy, and those after a transfer',
+      'policy-base':
+        'a base without tax or store fee takes what is stated before what is estimated, and that before what the policy assumes',
+      'policy-flat':
+        'a fixed amount is at most the base, unless its rule says otherwise, which needs the permission `payout`',
+      'policy-input': '400 for rules that cannot be meant, and for an instant that is not two minutes ahead',
+      'policy-append-only': 'versions, assignments and memberships are never changed',
+      'policy-absent': 'without policies, commissions and their CSV have the fields and columns of before',
+      'policy-explained': 'the explanation of an event says by which rule it earned, and from which inputs',
+      'policy-creator': 'the creator reads the own terms, and what changes later, in sentences',
+      'policy-database': 'the database refuses an earning or a number that does not follow from a policy',
+      'policy-conversion':
+        'the row of a whole invoice has the rule and the number of the part that earned before it',
+    },
+  },
+  {
     title: 'Beyond the specification: bonuses and deductions',
     promises: {
       'entry-one-commission':

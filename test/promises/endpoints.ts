@@ -205,6 +205,96 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'post-entry-undo': '201 with the opposite entry, due when the first one is' },
   },
   {
+    route: 'GET /apps/:appId/policies',
+    caller: 'account read',
+    promises: { 'get-policies': 'lists policies, oldest first, with the version in effect and the next one' },
+  },
+  {
+    route: 'POST /apps/:appId/policies',
+    caller: 'account write',
+    promises: { 'post-policy': '201 with a policy without rules' },
+  },
+  {
+    route: 'POST /apps/:appId/policies/preview',
+    caller: 'account read',
+    promises: { 'policy-preview': 'computes what payments would earn, and stores nothing' },
+  },
+  {
+    route: 'GET /apps/:appId/policies/:policyId',
+    caller: 'account read',
+    promises: { 'get-policy': 'returns the policy' },
+  },
+  {
+    route: 'PATCH /apps/:appId/policies/:policyId',
+    caller: 'account write',
+    promises: { 'patch-policy': 'renames the policy' },
+  },
+  {
+    route: 'GET /apps/:appId/policies/:policyId/versions',
+    caller: 'account read',
+    promises: { 'get-policy-versions': 'lists the versions, the last one first, also as CSV' },
+  },
+  {
+    route: 'POST /apps/:appId/policies/:policyId/versions',
+    caller: 'account write',
+    promises: {
+      'post-policy-version': '201 with a version that takes effect two minutes later at the earliest',
+    },
+  },
+  {
+    route: 'GET /apps/:appId/policy-assignments',
+    caller: 'account read',
+    promises: { 'get-policy-assignments': 'lists to whom policies were assigned, latest first, also as CSV' },
+  },
+  {
+    route: 'PUT /apps/:appId/policy-assignment',
+    caller: 'account write',
+    promises: {
+      'put-policy-of-app':
+        'assigns a policy to the app, and names the creators whose own rate goes before it',
+    },
+  },
+  {
+    route: 'PUT /apps/:appId/groups/:groupId/policy-assignment',
+    caller: 'account write',
+    promises: { 'put-policy-of-group': 'assigns a policy to a group' },
+  },
+  {
+    route: 'PUT /apps/:appId/affiliates/:affiliateId/policy-assignment',
+    caller: 'account write',
+    promises: { 'put-policy-of-affiliate': 'assigns a policy to an affiliate' },
+  },
+  {
+    route: 'PUT /apps/:appId/affiliates/:affiliateId/group',
+    caller: 'account write',
+    promises: { 'put-group-of-affiliate': 'moves the affiliate to a group, or to none' },
+  },
+  {
+    route: 'GET /apps/:appId/groups',
+    caller: 'account read',
+    promises: { 'get-groups': 'lists groups, oldest first, also as CSV' },
+  },
+  {
+    route: 'POST /apps/:appId/groups',
+    caller: 'account write',
+    promises: { 'post-group': '201 with a group without members' },
+  },
+  {
+    route: 'PATCH /apps/:appId/groups/:groupId',
+    caller: 'account write',
+    promises: { 'patch-group': 'renames the group' },
+  },
+  {
+    route: 'GET /apps/:appId/groups/:groupId/members',
+    caller: 'account read',
+    promises: { 'get-group-members': 'lists the affiliates whose latest group it is, also as CSV' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/terms',
+    caller: 'account read',
+    promises: { 'get-terms': 'returns by which terms the affiliate earns now, and the next five changes' },
+  },
+  {
     route: 'POST /apps/:appId/payouts/:payoutId/transfers',
     caller: 'account payout',
     promises: { 'post-transfer': 'appends what somebody states about the money of a payout' },

@@ -23,6 +23,7 @@ const binding: BindingSnapshot = {
   linkId: 'lnk_1' as LinkId,
   affiliateStatus: 'active',
   affiliateRateBps: null,
+  policy: null,
 };
 
 function snapshotOf(
@@ -54,6 +55,9 @@ function snapshotOf(
         ];
   return {
     ...payment,
+    source: 'stripe',
+    productId: null,
+    components: [],
     environment: 'production',
     occurredAt,
     receivedAt: occurredAt,

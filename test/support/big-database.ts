@@ -22,6 +22,11 @@ const AUDIT_ROWS = 30_000;
 /** Bonuses and deductions, nearly half of them of one creator. Only the first and the last have their commission. */
 const ENTRIES = 10_000;
 
+/** Groups, and as many policies. */
+const GROUPS = 1_000;
+/** Versions of policies, their assignments to creators, and memberships. Half of them are of one policy, creator and group. */
+const TERMS = 10_000;
+
 /** The tables that grow with use. A plan that reads one of them completely is a fault. */
 export const LARGE_TABLES = [
   'affiliates',
@@ -40,6 +45,11 @@ export const LARGE_TABLES = [
   'commissions',
   'revenue_entries',
   'entries',
+  'affiliate_groups',
+  'group_memberships',
+  'policies',
+  'policy_versions',
+  'policy_assignments',
   'payouts',
   'payout_items',
   'webhook_endpoints',
@@ -52,7 +62,7 @@ export const LARGE_TABLES = [
 
 /** An id made from a number, with a valid format and in the order of the numbers. */
 const id = (kind: IdKind, number: string) =>
-  `('${ID_PREFIXES[kind]}_0' || lpad((${number})::text, 25, '0'))::${kind}_id`;
+  `('${ID_PREFIXES[kind]}_0' || lpad((${number})::text, 25, '0'))::${kind.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}_id`;
 
 /** The end of the generated two years. */
 const END = `timestamptz '2026-06-15 12:00:00+00'`;
@@ -205,6 +215,26 @@ const ROWS_OF_PURCHASES = [
        from entries where id in ((select min(id::text) from entries), (select max(id::text) from entries))`,
   `insert into account_keys (id, account_id, key_sha256, permissions, display)
      values (${id('key', '1')}, ${id('account', '1')}, sha256('key'), '{payout}', 'tri_sk')`,
+  `insert into affiliate_groups (id, app_id, name, created_at)
+     select ${id('group', 'n')}, ${id('app', '1')}, 'Group', ${moment(`n / ${GROUPS}.0`)} from generate_series(1, ${GROUPS}) n`,
+  `insert into policies (id, app_id, name, created_at)
+     select ${id('policy', 'n')}, ${id('app', '1')}, 'Policy', ${moment(`n / ${GROUPS}.0`)} from generate_series(1, ${GROUPS}) n`,
+  `insert into policy_versions (id, app_id, policy_id, version, effective_from, terms, created_at)
+     select ${id('policyVersion', 'n')}, ${id('app', '1')}, ${id('policy', `1 + n % 2 * (n % ${GROUPS})`)}, n, ${moment(`n / ${TERMS}.0`)},
+            '{"base":"gross","rules":[{"percentBps":2000}]}', ${moment(`n / ${TERMS}.0`)}
+       from generate_series(1, ${TERMS}) n`,
+  `insert into policy_assignments (app_id, affiliate_id, position, policy_id, effective_from, created_at)
+     select ${id('app', '1')}, ${id('affiliate', `1 + n % 2 * (n % ${BIG.affiliates})`)}, n, ${id('policy', `1 + n % ${GROUPS}`)},
+            ${moment(`n / ${TERMS}.0`)}, ${moment(`n / ${TERMS}.0`)}
+       from generate_series(1, ${TERMS}) n`,
+  `insert into policy_assignments (app_id, group_id, position, policy_id, effective_from, created_at)
+     select ${id('app', '1')}, ${id('group', 'n')}, 1, ${id('policy', 'n')}, ${moment(`n / ${GROUPS}.0`)}, ${moment(`n / ${GROUPS}.0`)}
+       from generate_series(1, ${GROUPS}) n`,
+  `insert into group_memberships (app_id, affiliate_id, position, group_id, effective_from, created_at)
+     select ${id('app', '1')}, ${id('affiliate', `1 + n % ${BIG.affiliates}`)}, n, ${id('group', `1 + n % 2 * (n % ${GROUPS})`)},
+            ${moment(`n / ${TERMS}.0`)}, ${moment(`n / ${TERMS}.0`)}
+       from generate_series(1, ${TERMS}) n`,
+  `update apps set policies_from = ${moment('0')} where id = ${id('app', '1')}`,
   `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot)
      select 'whe_' || n / 5 * 2 || lpad(n::text, 25, '0'), ${id('app', '1 + n % 5')}, 'https://example.com/hook', '{commission.created}',
             'sec_0' || lpad(n::text, 25, '0'), '', 'none', 1 + n / 5 from generate_series(0, 9) n`,

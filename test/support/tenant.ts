@@ -25,6 +25,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
   await signIn(api, app.key);
   const { id: sessionId } = await sql.one<{ id: string }>`
     select id from sessions where account_id = ${app.accountId}`;
+  const members: string[] = [];
   for (let round = 0; round < 2; round += 1) {
     const affiliateId = await newAffiliate(api, app, { name: `${mark} creator ${round}` });
     const link = await newLink(api, app, affiliateId, {
@@ -52,6 +53,18 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
         body: { amountCents: 100 + round, category: 'bonus', reason: mark, externalId: `${mark}-${round}` },
       },
     );
+    const send = async (method: string, path: string, body: object) =>
+      await api.call<{ id: string }>(method, `/apps/${app.appId}/${path}`, { key: app.key, body });
+    const group = await send('POST', 'groups', { name: `${mark} group ${round}` });
+    const policy = await send('POST', 'policies', { name: `${mark} policy ${round}` });
+    let version = policy;
+    for (const percentBps of [1_000, 2_000]) {
+      const terms = { base: 'gross', rules: [{ percentBps }] };
+      version = await send('POST', `policies/${policy.body.id}/versions`, terms);
+      await send('PUT', `affiliates/${affiliateId}/policy-assignment`, { policyId: policy.body.id });
+    }
+    members.push(affiliateId);
+    for (const one of members) await send('PUT', `affiliates/${one}/group`, { groupId: group.body.id });
     const endpoint = await api.call<{ id: string }>('POST', `/apps/${app.appId}/webhook-endpoints`, {
       key: app.key,
       body: { url: `https://example.com/${mark}/${round}`, eventTypes: ['payout.created'] },
@@ -77,6 +90,9 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       commission: commissionId,
       payout: payoutId,
       entry: entry.body.id,
+      group: group.body.id,
+      policy: policy.body.id,
+      policyVersion: version.body.id,
       transfer: newId('transfer'),
       key: keyId,
       session: sessionId,

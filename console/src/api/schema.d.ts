@@ -632,6 +632,302 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists commission policies, oldest first.
+         * @description Requires an account key with the permission `read`.
+         */
+        get: operations["listPolicies"];
+        put?: never;
+        /**
+         * Creates a commission policy without rules.
+         * @description It has no effect before a version is published and it is assigned to the app, a group or an affiliate.
+         *
+         *     Requires an account key with the permission `write`.
+         */
+        post: operations["createPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/policies/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Computes what payments would earn by rules, without storing anything.
+         * @description Requires an account key with the permission `read`.
+         */
+        post: operations["previewPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/policies/{policyId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieves a commission policy.
+         * @description Requires an account key with the permission `read`.
+         */
+        get: operations["getPolicy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Renames a commission policy.
+         * @description Requires an account key with the permission `write`.
+         */
+        patch: operations["renamePolicy"];
+        trace?: never;
+    };
+    "/apps/{appId}/policies/{policyId}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the versions of a commission policy, the last one first.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listPolicyVersions"];
+        put?: never;
+        /**
+         * Publishes a version of a commission policy.
+         * @description Payments of customers from `effectiveFrom` on earn by it, whenever they are reported; earlier ones do not. A version is never changed: publish another one. Of two with the same `effectiveFrom`, the last one counts.
+         *
+         *     Requires an account key with the permission `write`.
+         */
+        post: operations["publishPolicyVersion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/policy-assignments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists to whom policies were assigned, latest first.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listPolicyAssignments"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/policy-assignment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Assigns a commission policy to the app.
+         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change.
+         *
+         *     Requires an account key with the permission `write`.
+         */
+        put: operations["assignPolicyToApp"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/groups/{groupId}/policy-assignment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Assigns a commission policy to a group.
+         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change.
+         *
+         *     Requires an account key with the permission `write`.
+         */
+        put: operations["assignPolicyToGroup"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/affiliates/{affiliateId}/policy-assignment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Assigns a commission policy to an affiliate.
+         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. It goes before the affiliate's own rate.
+         *
+         *     Requires an account key with the permission `write`.
+         */
+        put: operations["assignPolicyToAffiliate"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/affiliates/{affiliateId}/group": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Moves an affiliate to a group.
+         * @description Payments from `effectiveFrom` on earn by the policy of the group.
+         *
+         *     Requires an account key with the permission `write`.
+         */
+        put: operations["moveAffiliateToGroup"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists groups of affiliates, oldest first.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listGroups"];
+        put?: never;
+        /**
+         * Creates a group of affiliates.
+         * @description Requires an account key with the permission `write`.
+         */
+        post: operations["createGroup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/groups/{groupId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Renames a group of affiliates.
+         * @description Requires an account key with the permission `write`.
+         */
+        patch: operations["renameGroup"];
+        trace?: never;
+    };
+    "/apps/{appId}/groups/{groupId}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the affiliates of a group.
+         * @description In the order of their ids. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listGroupMembers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/affiliates/{affiliateId}/terms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieves by which terms an affiliate earns now, and what changes later.
+         * @description Requires an account key with the permission `read`.
+         */
+        get: operations["getAffiliateTerms"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/payouts": {
         parameters: {
             query?: never;
@@ -2811,6 +3107,242 @@ export interface components {
              */
             reason: string;
         };
+        /** @description The name of a policy. */
+        PolicyName: {
+            /**
+             * @description Creators see it, too.
+             * @example Standard
+             */
+            name: string;
+        };
+        /**
+         * @description Rules, and payments to try them with.
+         * @example {
+         *       "base": "proceeds",
+         *       "rules": [
+         *         {
+         *           "when": {
+         *             "monthsSinceFirst": {
+         *               "below": 12
+         *             }
+         *           },
+         *           "percentBps": 5000
+         *         },
+         *         {
+         *           "percentBps": 2000
+         *         }
+         *       ],
+         *       "payments": [
+         *         {
+         *           "priceCents": 999
+         *         }
+         *       ]
+         *     }
+         */
+        PolicyExamples: {
+            /**
+             * @description What a rate applies to. `gross`: what the customer paid. `net_of_tax`: without tax. `proceeds`: without tax and what the store keeps.
+             * @enum {string}
+             */
+            base: "gross" | "net_of_tax" | "proceeds";
+            /** @description What counts where no provider says anything about tax or store fee of a payment. */
+            assumed?: {
+                /**
+                 * @description The tax, as a part of what was paid. Default: 0. Basis points: 2000 is 20 %.
+                 * @example 2000
+                 */
+                taxBps?: number;
+                /**
+                 * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                 * @example {
+                 *       "app_store": 1500
+                 *     }
+                 */
+                feeBps?: {
+                    [key: string]: number;
+                };
+            };
+            /** @description The first rule that applies counts. Without one, nothing is earned. */
+            rules: components["schemas"]["PolicyRule"][];
+            /** @description What to try. */
+            payments: components["schemas"]["ExamplePayment"][];
+        };
+        /**
+         * @description What a payment earns, and when. Either `percentBps` or `flatCents`.
+         * @example {
+         *       "when": {
+         *         "monthsSinceFirst": {
+         *           "below": 12
+         *         }
+         *       },
+         *       "percentBps": 5000
+         *     }
+         */
+        PolicyRule: {
+            /** @description When the rule applies: all conditions that are given are met. Absent: always. */
+            when?: {
+                /** @description One of these products. */
+                productIds?: string[];
+                /** @description One of these stores. */
+                stores?: string[];
+                /** @description The place of the payment among those of its customer. Free trials are no payments. */
+                paymentNumber?: {
+                    /** @description The first payment, from 1. Default: 1. */
+                    from?: number;
+                    /** @description The last payment, inclusive. Default: none. */
+                    to?: number;
+                };
+                /** @description Whole months since the customer's first payment: 0 in the first month. */
+                monthsSinceFirst?: {
+                    /** @description The first month, from 0. Default: 0. */
+                    from?: number;
+                    /** @description The month after the last one. Default: none. */
+                    below?: number;
+                };
+            };
+            /**
+             * @description A part of the base. Basis points: 2000 is 20 %.
+             * @example 2000
+             */
+            percentBps?: number;
+            /**
+             * @description A fixed amount per payment, US cents: at most the base.
+             * @example 1500
+             */
+            flatCents?: number;
+            /**
+             * @description Whether `flatCents` is earned even if the base is smaller. Needs the permission `payout`.
+             * @constant
+             */
+            aboveBase?: true;
+        };
+        /** @description A payment to try a policy with. */
+        ExamplePayment: {
+            /**
+             * @description What the customer pays, US cents.
+             * @example 999
+             */
+            priceCents: number;
+            /**
+             * @description The store.
+             * @default app_store
+             * @example app_store
+             */
+            store: string;
+            /**
+             * @description The product.
+             * @example pro_monthly
+             */
+            productId?: string;
+            /**
+             * @description The tax, as a part of the price. Absent: the policy assumes it. Basis points: 2000 is 20 %.
+             * @example 2000
+             */
+            taxBps?: number;
+            /**
+             * @description The store fee, as a part of the price. Absent: the policy assumes it. Basis points: 2000 is 20 %.
+             * @example 2000
+             */
+            feeBps?: number;
+            /**
+             * @description The place among the payments of the customer.
+             * @default 1
+             */
+            paymentNumber: number;
+            /**
+             * @description Whole months since the first payment.
+             * @default 0
+             */
+            monthsSinceFirst: number;
+        };
+        /**
+         * @description The rules of a policy from an instant on.
+         * @example {
+         *       "base": "proceeds",
+         *       "rules": [
+         *         {
+         *           "when": {
+         *             "monthsSinceFirst": {
+         *               "below": 12
+         *             }
+         *           },
+         *           "percentBps": 5000
+         *         },
+         *         {
+         *           "percentBps": 2000
+         *         }
+         *       ]
+         *     }
+         */
+        NewPolicyVersion: {
+            /**
+             * @description What a rate applies to. `gross`: what the customer paid. `net_of_tax`: without tax. `proceeds`: without tax and what the store keeps.
+             * @enum {string}
+             */
+            base: "gross" | "net_of_tax" | "proceeds";
+            /** @description What counts where no provider says anything about tax or store fee of a payment. */
+            assumed?: {
+                /**
+                 * @description The tax, as a part of what was paid. Default: 0. Basis points: 2000 is 20 %.
+                 * @example 2000
+                 */
+                taxBps?: number;
+                /**
+                 * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                 * @example {
+                 *       "app_store": 1500
+                 *     }
+                 */
+                feeBps?: {
+                    [key: string]: number;
+                };
+            };
+            /** @description The first rule that applies counts. Without one, nothing is earned. */
+            rules: components["schemas"]["PolicyRule"][];
+            /**
+             * @description From when on it counts, at least two minutes ahead. Defaults to two minutes from now. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            effectiveFrom?: number;
+        };
+        /**
+         * @description The policy of a scope from an instant on.
+         * @example {
+         *       "policyId": "pol_01kbf2z4x8e0rvq1n3m5t7w9yc"
+         *     }
+         */
+        NewPolicyAssignment: {
+            /** @description The id of a policy. Null: the scope has no policy of its own any more. */
+            policyId: string | null;
+            /**
+             * @description From when on it counts, at least two minutes ahead. Defaults to two minutes from now. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            effectiveFrom?: number;
+        };
+        /**
+         * @description The group of an affiliate from an instant on.
+         * @example {
+         *       "groupId": "grp_01kbf2z4x8e0rvq1n3m5t7w9yc"
+         *     }
+         */
+        NewGroupMembership: {
+            /** @description The id of a group. Null: no group. */
+            groupId: string | null;
+            /**
+             * @description From when on it counts, at least two minutes ahead. Defaults to two minutes from now. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            effectiveFrom?: number;
+        };
+        /** @description The name of a group. */
+        GroupName: {
+            /**
+             * @description The name.
+             * @example VIPs
+             */
+            name: string;
+        };
         /** @description A statement about the money of a payout. */
         NewPayoutTransfer: {
             /**
@@ -3784,10 +4316,11 @@ export interface components {
              */
             status: "pending" | "matured" | "paid";
             /**
-             * @description The rate of the earning, fixed when it was written. 0 for an entry. Basis points: 2000 is 20 %.
+             * @description The rate of the earning, fixed when it was written. 0 for an entry, and for a fixed amount of a policy. Basis points: 2000 is 20 %.
              * @example 2000
              */
             rateBps: number;
+            policy?: components["schemas"]["CommissionPolicy"];
             /**
              * @description The part of the payment, refund or dispute that the rate applies to. 0 for an entry. US cents.
              * @example 1999
@@ -3830,6 +4363,40 @@ export interface components {
              * @example 1781524800000
              */
             createdAt: number;
+        };
+        /** @description The policy that the rate of a commission is of. Absent for the rate of an affiliate or the app. */
+        CommissionPolicy: {
+            /**
+             * @description The id of the policy.
+             * @example pol_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            policyId: string;
+            /**
+             * @description The current name of the policy.
+             * @example Standard
+             */
+            name: string;
+            /**
+             * @description The id of the version that was in effect when the customer paid.
+             * @example plv_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            policyVersionId: string;
+            /** @description The number of the version. */
+            version: number;
+            /** @description The rule that applied: 0 is the first. */
+            ruleIndex: number;
+            /**
+             * @description What a rate applies to. `gross`: what the customer paid. `net_of_tax`: without tax. `proceeds`: without tax and what the store keeps.
+             * @enum {string}
+             */
+            base: "gross" | "net_of_tax" | "proceeds";
+            /** @description Whether tax or store fee in the base were estimated by a provider or assumed by the policy. */
+            baseEstimated: boolean;
+            /**
+             * @description The fixed amount of the rule, US cents. Absent for a percentage.
+             * @example 1500
+             */
+            flatCents?: number;
         };
         /** @description The range, and the sum of its commissions. */
         CommissionTotals: {
@@ -3932,6 +4499,415 @@ export interface components {
              * @example tri_sk_live_Ab12…wxyz
              */
             display: string;
+        };
+        /** @description One page of the list. */
+        PolicyPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["Policy"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description A commission policy: what payments earn, in versions. */
+        Policy: {
+            /**
+             * @description The id of the policy.
+             * @example pol_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The name, which creators see, too.
+             * @example Standard
+             */
+            name: string;
+            /** @description The rules of a policy from an instant on. Never changed. The version in effect. Null before the first one. */
+            current: components["schemas"]["PolicyVersion"] | null;
+            /** @description The rules of a policy from an instant on. Never changed. The version that takes effect next. Null without one. */
+            next: components["schemas"]["PolicyVersion"] | null;
+            /**
+             * @description When it was created. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+        };
+        /** @description The rules of a policy from an instant on. Never changed. */
+        PolicyVersion: {
+            /**
+             * @description The id of the policyVersion.
+             * @example plv_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The id of the policy.
+             * @example pol_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            policyId: string;
+            /** @description Counted from 1. */
+            version: number;
+            /**
+             * @description Payments from then on earn by this version, until another one takes effect. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            effectiveFrom: number;
+            /** @description What payments earn. */
+            terms: {
+                /**
+                 * @description What a rate applies to. `gross`: what the customer paid. `net_of_tax`: without tax. `proceeds`: without tax and what the store keeps.
+                 * @enum {string}
+                 */
+                base: "gross" | "net_of_tax" | "proceeds";
+                /** @description What counts where no provider says anything about tax or store fee of a payment. */
+                assumed?: {
+                    /**
+                     * @description The tax, as a part of what was paid. Default: 0. Basis points: 2000 is 20 %.
+                     * @example 2000
+                     */
+                    taxBps?: number;
+                    /**
+                     * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                     * @example {
+                     *       "app_store": 1500
+                     *     }
+                     */
+                    feeBps?: {
+                        [key: string]: number;
+                    };
+                };
+                /** @description The first rule that applies counts. Without one, nothing is earned. */
+                rules: components["schemas"]["PolicyRuleOutput"][];
+            };
+            /**
+             * @description Each rule as a sentence for people, in order.
+             * @example [
+             *       "50 % of the proceeds in the first 12 months of a customer.",
+             *       "Otherwise 20 % of the proceeds."
+             *     ]
+             */
+            sentences: string[];
+            /**
+             * @description When it was published. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+        };
+        /** @description What payments would earn. */
+        PolicyPreview: {
+            /**
+             * @description Each rule as a sentence for people, in order.
+             * @example [
+             *       "50 % of the proceeds in the first 12 months of a customer.",
+             *       "Otherwise 20 % of the proceeds."
+             *     ]
+             */
+            sentences: string[];
+            /** @description In the order of the payments. */
+            earnings: components["schemas"]["ExampleEarning"][];
+        };
+        /** @description What a payment would earn. */
+        ExampleEarning: {
+            /** @description The rule that applies. Null if none does. */
+            ruleIndex: number | null;
+            /**
+             * @description What the rule applies to. US cents.
+             * @example 1999
+             */
+            baseCents: number;
+            /** @description Whether tax or store fee were assumed. */
+            baseEstimated: boolean;
+            /**
+             * @description What the creator earns. US cents.
+             * @example 1999
+             */
+            amountCents: number;
+        };
+        /** @description One page of the list. */
+        PolicyVersionPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["PolicyVersion"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description One page of the list. */
+        PolicyAssignmentPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["PolicyAssignment"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description A policy for an app, a group or an affiliate. Never changed. */
+        PolicyAssignment: {
+            /**
+             * @description What the policy is assigned to. That of an affiliate goes before that of its group, which goes before that of the app.
+             * @enum {string}
+             */
+            scope: "app" | "group" | "affiliate";
+            /**
+             * @description The id of the app, the group or the affiliate.
+             * @example grp_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            scopeId: string;
+            /**
+             * @description Its current name.
+             * @example VIPs
+             */
+            scopeName: string;
+            /** @description The id of the policy. Null: from then on, the scope has no policy of its own. */
+            policyId: string | null;
+            /** @description The current name of the policy. Null without a policy. */
+            policyName: string | null;
+            /**
+             * @description Payments from then on earn by it, until another assignment of the scope takes effect. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            effectiveFrom: number;
+            /**
+             * @description `past`: another assignment of the scope has taken its place.
+             * @enum {string}
+             */
+            state: "past" | "in_effect" | "scheduled";
+            /**
+             * @description When it was made. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+        };
+        /** @description The assignment, and whom it does not reach. */
+        AssignedPolicy: {
+            /**
+             * @description What the policy is assigned to. That of an affiliate goes before that of its group, which goes before that of the app.
+             * @enum {string}
+             */
+            scope: "app" | "group" | "affiliate";
+            /**
+             * @description The id of the app, the group or the affiliate.
+             * @example grp_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            scopeId: string;
+            /**
+             * @description Its current name.
+             * @example VIPs
+             */
+            scopeName: string;
+            /** @description The id of the policy. Null: from then on, the scope has no policy of its own. */
+            policyId: string | null;
+            /** @description The current name of the policy. Null without a policy. */
+            policyName: string | null;
+            /**
+             * @description Payments from then on earn by it, until another assignment of the scope takes effect. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            effectiveFrom: number;
+            /**
+             * @description `past`: another assignment of the scope has taken its place.
+             * @enum {string}
+             */
+            state: "past" | "in_effect" | "scheduled";
+            /**
+             * @description When it was made. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            /** @description Affiliates whose own rate (`defaultCommissionRateBps`) goes before policies of groups and the app, at most 20. Empty for the policy of an affiliate, which goes before the own rate. */
+            ownRates: {
+                /**
+                 * @description The id of the affiliate.
+                 * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+                 */
+                affiliateId: string;
+                /**
+                 * @description The current name of the affiliate.
+                 * @example First creator
+                 */
+                affiliateName: string;
+                /**
+                 * @description The own rate. Basis points: 2000 is 20 %.
+                 * @example 2000
+                 */
+                rateBps: number;
+            }[];
+        };
+        /** @description The group of an affiliate from an instant on. */
+        GroupMembership: {
+            /** @description The id of the group. Null: no group. */
+            groupId: string | null;
+            /** @description The current name of the group. Null without a group. */
+            groupName: string | null;
+            /**
+             * @description From when on. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            effectiveFrom: number;
+        };
+        /** @description One page of the list. */
+        AffiliateGroupPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["AffiliateGroup"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description Affiliates who earn by the same policy. */
+        AffiliateGroup: {
+            /**
+             * @description The id of the group.
+             * @example grp_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The name.
+             * @example VIPs
+             */
+            name: string;
+            /**
+             * @description When it was created. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+        };
+        /** @description One page of the list. */
+        GroupMemberPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["GroupMember"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description An affiliate in a group. */
+        GroupMember: {
+            /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /**
+             * @description The current name of the affiliate.
+             * @example First creator
+             */
+            affiliateName: string;
+            /**
+             * @description Since when. In the future for one who joins later. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            memberFrom: number;
+        };
+        /** @description By which terms an affiliate earns now, and later. */
+        CreatorTerms: {
+            /**
+             * @description Whether a policy counts, the affiliate's own rate, or the app's rate.
+             * @enum {string}
+             */
+            source: "policy" | "affiliate" | "app";
+            /** @description The rate. Basis points: 2000 is 20 %. Null for a policy. */
+            rateBps: number | null;
+            /** @description The version of a policy that is in effect. Null for a rate. */
+            policy: components["schemas"]["PolicyInEffect"] | null;
+            /** @description The group of the affiliate. Null without a group. */
+            group: {
+                /**
+                 * @description The id of the group.
+                 * @example grp_01kbf2z4x8e0rvq1n3m5t7w9yc
+                 */
+                id: string;
+                /**
+                 * @description The name of the group.
+                 * @example VIPs
+                 */
+                name: string;
+                /**
+                 * @description Since when. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                memberFrom: number;
+            } | null;
+            /** @description What changes later, earliest first: the next five changes. */
+            upcoming: {
+                /**
+                 * @description From when on. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                from: number;
+                /**
+                 * @description Whether a policy counts, the affiliate's own rate, or the app's rate.
+                 * @enum {string}
+                 */
+                source: "policy" | "affiliate" | "app";
+                /** @description The rate. Basis points: 2000 is 20 %. Null for a policy. */
+                rateBps: number | null;
+                /** @description The version of a policy that is in effect. Null for a rate. */
+                policy: components["schemas"]["PolicyInEffect"] | null;
+            }[];
+        };
+        /** @description The version of a policy that is in effect. */
+        PolicyInEffect: {
+            /**
+             * @description What the policy is assigned to: the affiliate, its group or the app.
+             * @enum {string}
+             */
+            scope: "affiliate" | "group" | "app";
+            /**
+             * @description The id of the policy.
+             * @example pol_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            policyId: string;
+            /**
+             * @description The current name of the policy.
+             * @example Standard
+             */
+            policyName: string;
+            /**
+             * @description The id of the policyVersion.
+             * @example plv_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            policyVersionId: string;
+            /** @description The number of the version. */
+            version: number;
+            /** @description What payments earn. */
+            terms: {
+                /**
+                 * @description What a rate applies to. `gross`: what the customer paid. `net_of_tax`: without tax. `proceeds`: without tax and what the store keeps.
+                 * @enum {string}
+                 */
+                base: "gross" | "net_of_tax" | "proceeds";
+                /** @description What counts where no provider says anything about tax or store fee of a payment. */
+                assumed?: {
+                    /**
+                     * @description The tax, as a part of what was paid. Default: 0. Basis points: 2000 is 20 %.
+                     * @example 2000
+                     */
+                    taxBps?: number;
+                    /**
+                     * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                     * @example {
+                     *       "app_store": 1500
+                     *     }
+                     */
+                    feeBps?: {
+                        [key: string]: number;
+                    };
+                };
+                /** @description The first rule that applies counts. Without one, nothing is earned. */
+                rules: components["schemas"]["PolicyRuleOutput"][];
+            };
+            /**
+             * @description Each rule as a sentence for people, in order.
+             * @example [
+             *       "50 % of the proceeds in the first 12 months of a customer.",
+             *       "Otherwise 20 % of the proceeds."
+             *     ]
+             */
+            sentences: string[];
         };
         /** @description One page of the list. */
         PayoutPage: {
@@ -4989,7 +5965,7 @@ export interface components {
              * @description Why the payment earned nothing. Stable. docs/contract.md lists the causes.
              * @enum {string}
              */
-            likelyCause: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+            likelyCause: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
             /**
              * @description What happened, and what to change. A sentence for people.
              * @example No device reported this user. Call identify(userId) after sign-in.
@@ -5017,7 +5993,7 @@ export interface components {
              * @description Why the payment earned nothing. Stable. docs/contract.md lists the causes.
              * @enum {string}
              */
-            likelyCause: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+            likelyCause: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
             /**
              * @description How many payments of the range earned nothing for this cause.
              * @example 42
@@ -5367,7 +6343,7 @@ export interface components {
              * @description What the step decided. Stable.
              * @enum {string}
              */
-            decision: "attributed" | "not_needed" | "waiting_for_payment" | "counted_elsewhere" | "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+            decision: "attributed" | "not_needed" | "waiting_for_payment" | "counted_elsewhere" | "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
             /**
              * @description A sentence for people.
              * @example The user user-4711 is attributed to First creator by a code.
@@ -5514,7 +6490,7 @@ export interface components {
              * @description What the step decided. Stable.
              * @enum {string}
              */
-            decision: "earned" | "reversed" | "corrected" | "none" | "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+            decision: "earned" | "reversed" | "corrected" | "none" | "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
             /**
              * @description A sentence for people.
              * @example The user user-4711 is attributed to First creator by a code.
@@ -5545,10 +6521,11 @@ export interface components {
                      */
                     status: "pending" | "matured" | "paid";
                     /**
-                     * @description The rate of the earning, fixed when it was written. 0 for an entry. Basis points: 2000 is 20 %.
+                     * @description The rate of the earning, fixed when it was written. 0 for an entry, and for a fixed amount of a policy. Basis points: 2000 is 20 %.
                      * @example 2000
                      */
                     rateBps: number;
+                    policy?: components["schemas"]["CommissionPolicy"];
                     /**
                      * @description The part of the payment, refund or dispute that the rate applies to. 0 for an entry. US cents.
                      * @example 1999
@@ -5584,10 +6561,72 @@ export interface components {
                      * @enum {string}
                      */
                     kind: "earning" | "reversal" | "correction";
-                    /** @description Whether the rate was the affiliate's own or the app's. Null if that is not stored. */
-                    rateSource: ("affiliate" | "app") | null;
+                    /** @description Whether the rate was the affiliate's own, the app's, or that of a policy. Null if that is not stored. */
+                    rateSource: ("affiliate" | "app" | "policy") | null;
+                    policyInputs?: components["schemas"]["PolicyInputs"];
                 }[];
             };
+        };
+        /** @description What the earning was computed from. Absent for other rows. */
+        PolicyInputs: {
+            /**
+             * @description What the customer paid. US cents.
+             * @example 1999
+             */
+            grossCents: number;
+            /**
+             * @description The same, in minor units of its currency.
+             * @example 999
+             */
+            paidMinor: number;
+            /** @description The tax. Null if the base includes it. */
+            tax: {
+                /**
+                 * @description Whole minor units of the payment's currency.
+                 * @example 159
+                 */
+                minor: number;
+                /**
+                 * @description `stated` or `estimated` by a provider, or `assumed` by the policy.
+                 * @enum {string}
+                 */
+                origin: "stated" | "estimated" | "assumed";
+            } | null;
+            /** @description What the store keeps. Null if the base includes it. */
+            storeFee: {
+                /**
+                 * @description Whole minor units of the payment's currency.
+                 * @example 159
+                 */
+                minor: number;
+                /**
+                 * @description `stated` or `estimated` by a provider, or `assumed` by the policy.
+                 * @enum {string}
+                 */
+                origin: "stated" | "estimated" | "assumed";
+            } | null;
+            /**
+             * @description The store.
+             * @example app_store
+             */
+            store: string;
+            /** @description The id of a product, as the provider reports it. Null if the event names none. */
+            productId: string | null;
+            /**
+             * @description The place of the payment among those of its customer, from 1.
+             * @example 42
+             */
+            paymentNumber: number;
+            /**
+             * @description The time of the customer's first payment. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            firstPaidAt: number;
+            /**
+             * @description Whole months since then.
+             * @example 42
+             */
+            monthsSinceFirst: number;
         };
         /** @description The result of each rule of the ledger. */
         LedgerCheck: {
@@ -5956,7 +6995,7 @@ export interface components {
              */
             outcome: "earned" | "reversed" | "nothing" | "waiting" | "sandbox";
             /** @description Why the payment earned nothing. Stable. docs/contract.md lists the causes. Null unless the event is a payment that earned nothing. */
-            likelyCause: ("missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing") | null;
+            likelyCause: ("missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing") | null;
             /** @description Why it has this outcome. A sentence for people. Null if the event wrote a commission. */
             explanation: string | null;
             /** @description The sum of the commissions that the event wrote. Negative if it takes back. US cents. Null if it wrote none. */
@@ -6260,7 +7299,7 @@ export interface components {
                  * @description What the change concerns.
                  * @enum {string}
                  */
-                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 /**
                  * @description The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.
                  * @example stripe
@@ -6374,10 +7413,39 @@ export interface components {
             /** @description The rules by which the creator earns. */
             rules: {
                 /**
-                 * @description The part of a payment that the creator earns from now on. Basis points: 2000 is 20 %.
+                 * @description The part of a payment that the creator earns from now on. With a policy, the rate that it replaces. Basis points: 2000 is 20 %.
                  * @example 2000
                  */
                 rateBps: number;
+                /** @description The policy that the creator earns by. Absent without one. */
+                policy?: {
+                    /** @description The name of the policy. Null if a policy counts only later. */
+                    name: string | null;
+                    /**
+                     * @description Each rule as a sentence for people, in order.
+                     * @example [
+                     *       "50 % of the proceeds in the first 12 months of a customer.",
+                     *       "Otherwise 20 % of the proceeds."
+                     *     ]
+                     */
+                    sentences: string[];
+                    /** @description What changes later, earliest first. */
+                    upcoming: {
+                        /**
+                         * @description From when on. Epoch milliseconds.
+                         * @example 1781524800000
+                         */
+                        from: number;
+                        /**
+                         * @description Each rule as a sentence for people, in order.
+                         * @example [
+                         *       "50 % of the proceeds in the first 12 months of a customer.",
+                         *       "Otherwise 20 % of the proceeds."
+                         *     ]
+                         */
+                        sentences: string[];
+                    }[];
+                };
                 /**
                  * @description Days from a click to the first opening of the app: a later one does not count.
                  * @example 42
@@ -7061,6 +8129,55 @@ export interface components {
                 /** @description Where to find the cause. Null if it is available. */
                 detail: string | null;
             }[];
+        };
+        /**
+         * @description What a payment earns, and when. Either `percentBps` or `flatCents`.
+         * @example {
+         *       "when": {
+         *         "monthsSinceFirst": {
+         *           "below": 12
+         *         }
+         *       },
+         *       "percentBps": 5000
+         *     }
+         */
+        PolicyRuleOutput: {
+            /** @description When the rule applies: all conditions that are given are met. Absent: always. */
+            when?: {
+                /** @description One of these products. */
+                productIds?: string[];
+                /** @description One of these stores. */
+                stores?: string[];
+                /** @description The place of the payment among those of its customer. Free trials are no payments. */
+                paymentNumber?: {
+                    /** @description The first payment, from 1. Default: 1. */
+                    from?: number;
+                    /** @description The last payment, inclusive. Default: none. */
+                    to?: number;
+                };
+                /** @description Whole months since the customer's first payment: 0 in the first month. */
+                monthsSinceFirst?: {
+                    /** @description The first month, from 0. Default: 0. */
+                    from?: number;
+                    /** @description The month after the last one. Default: none. */
+                    below?: number;
+                };
+            };
+            /**
+             * @description A part of the base. Basis points: 2000 is 20 %.
+             * @example 2000
+             */
+            percentBps?: number;
+            /**
+             * @description A fixed amount per payment, US cents: at most the base.
+             * @example 1500
+             */
+            flatCents?: number;
+            /**
+             * @description Whether `flatCents` is earned even if the base is smaller. Needs the permission `payout`.
+             * @constant
+             */
+            aboveBase?: true;
         };
         /** @description An error (RFC 9457). `code` is stable. docs/errors.md explains what to do. */
         Problem: {
@@ -11896,6 +13013,2616 @@ export interface operations {
             };
         };
     };
+    listPolicies: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyPage"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    createPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyName"];
+            };
+        };
+        responses: {
+            /** @description A commission policy: what payments earn, in versions. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Policy"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    previewPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyExamples"];
+            };
+        };
+        responses: {
+            /** @description What payments would earn. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyPreview"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    getPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a policy. */
+                policyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A commission policy: what payments earn, in versions. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Policy"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    renamePolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a policy. */
+                policyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyName"];
+            };
+        };
+        responses: {
+            /** @description A commission policy: what payments earn, in versions. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Policy"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listPolicyVersions: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a policy. */
+                policyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyVersionPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    publishPolicyVersion: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a policy. */
+                policyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPolicyVersion"];
+            };
+        };
+        responses: {
+            /** @description The rules of a policy from an instant on. Never changed. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyVersion"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listPolicyAssignments: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+                groupId?: string;
+                affiliateId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyAssignmentPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    assignPolicyToApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPolicyAssignment"];
+            };
+        };
+        responses: {
+            /** @description The assignment, and whom it does not reach. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AssignedPolicy"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    assignPolicyToGroup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a group. */
+                groupId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPolicyAssignment"];
+            };
+        };
+        responses: {
+            /** @description The assignment, and whom it does not reach. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AssignedPolicy"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    assignPolicyToAffiliate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPolicyAssignment"];
+            };
+        };
+        responses: {
+            /** @description The assignment, and whom it does not reach. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AssignedPolicy"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    moveAffiliateToGroup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewGroupMembership"];
+            };
+        };
+        responses: {
+            /** @description The group of an affiliate from an instant on. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupMembership"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listGroups: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AffiliateGroupPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    createGroup: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupName"];
+            };
+        };
+        responses: {
+            /** @description Affiliates who earn by the same policy. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AffiliateGroup"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    renameGroup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a group. */
+                groupId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupName"];
+            };
+        };
+        responses: {
+            /** @description Affiliates who earn by the same policy. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AffiliateGroup"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listGroupMembers: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a group. */
+                groupId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupMemberPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    getAffiliateTerms: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By which terms an affiliate earns now, and later. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatorTerms"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
     listPayouts: {
         parameters: {
             query?: {
@@ -15940,7 +19667,7 @@ export interface operations {
             query?: {
                 limit?: number;
                 cursor?: string;
-                likelyCause?: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+                likelyCause?: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
                 source?: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
                 customerUserId?: string;
                 from?: number | string;
@@ -19248,7 +22975,7 @@ export interface operations {
                 actorKind?: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
                 keyId?: string;
                 action?: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
-                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 objectId?: string;
                 from?: number | string;
                 to?: number | string;

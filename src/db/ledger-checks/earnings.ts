@@ -114,7 +114,7 @@ export const EARNING_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'earnings_fit_their_payment',
-    'An earning has the base, time, event, binding, affiliate and link of its payment.',
+    'An earning has the time, event, binding, affiliate and link of its payment, and its base, except that of a policy.',
     (sql, appId) => sql.fragment`
       select c.id::text
         from commissions c
@@ -122,17 +122,17 @@ export const EARNING_CHECKS: readonly LedgerCheck[] = [
         left join bindings b on b.id = p.binding_id
         left join attributions a on a.id = b.attribution_id
        where c.app_id = ${appId} and c.kind = 'earning'
-         and (c.base_cents, c.occurred_at, c.event_id, c.binding_id, c.affiliate_id, c.link_id)
+         and (case when c.policy_version_id is null then c.base_cents else p.base_cents end, c.occurred_at, c.event_id, c.binding_id, c.affiliate_id, c.link_id)
              is distinct from (p.base_cents, p.occurred_at, p.event_id, p.binding_id, a.affiliate_id, a.link_id)`,
   ),
   byStatement(
     'earnings_are_rate_of_base',
-    'An earning is its base times its rate, rounded once, and is not due before its payment.',
+    'An earning is its base times its rate, rounded once, except a fixed amount, and is not due before its payment.',
     (sql, appId) => sql.fragment`
       select id::text
         from commissions
        where app_id = ${appId} and kind = 'earning'
-         and (amount_cents <> ${rounded(sql, sql.fragment`base_cents::numeric * rate_bps`, sql.fragment`10000`)}
+         and (flat_cents is null and amount_cents <> ${rounded(sql, sql.fragment`base_cents::numeric * rate_bps`, sql.fragment`10000`)}
               or due_at < occurred_at)`,
   ),
   byStatement(

@@ -5,6 +5,7 @@ import { LedgerCheckTooLong, merge } from './check.ts';
 import type { LedgerCheck, LedgerCheckResult, Violations } from './check.ts';
 import { EARNING_CHECKS } from './earnings.ts';
 import { ENTRY_CHECKS } from './entries.ts';
+import { POLICY_CHECKS } from './policies.ts';
 import { PAYOUT_CHECKS } from './payouts.ts';
 import { REFERENCE_CHECKS } from './references.ts';
 import { REVERSAL_CHECKS } from './reversals.ts';
@@ -20,6 +21,7 @@ export const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ...EARNING_CHECKS,
   ...REVERSAL_CHECKS,
   ...ENTRY_CHECKS,
+  ...POLICY_CHECKS,
   ...PAYOUT_CHECKS,
   ...REFERENCE_CHECKS,
 ];

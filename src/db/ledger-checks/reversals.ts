@@ -19,16 +19,18 @@ const bookedMinor = (sql: Sql, appId: AppId): Fragment => sql.fragment`
 export const REVERSAL_CHECKS: readonly LedgerCheck[] = [
   byStatement(
     'reversals_follow_their_earning',
-    'A reversal or correction has the payment, affiliate, link, rate, user and due date of its earning.',
+    'A reversal or correction has the payment, affiliate, link, rate, policy, user and due date of its earning.',
     (sql, appId) => sql.fragment`
       select r.id::text
         from commissions r
         left join commissions e on e.id = r.reverses_commission_id
        where r.app_id = ${appId}
          and case when r.kind in ('earning', 'bonus', 'deduction') then r.reverses_commission_id is not null
-             else (e.kind, r.payment_id, r.affiliate_id, r.link_id, r.rate_bps, r.customer_user_id, r.due_at)
+             else (e.kind, r.payment_id, r.affiliate_id, r.link_id, r.rate_bps, r.customer_user_id, r.due_at,
+                   r.policy_version_id, r.rule_index, r.base_kind, r.base_estimated, r.flat_cents)
                   is distinct from
-                  ('earning', e.payment_id, e.affiliate_id, e.link_id, e.rate_bps, e.customer_user_id, e.due_at) end`,
+                  ('earning', e.payment_id, e.affiliate_id, e.link_id, e.rate_bps, e.customer_user_id, e.due_at,
+                   e.policy_version_id, e.rule_index, e.base_kind, e.base_estimated, e.flat_cents) end`,
   ),
   byStatement(
     'never_more_reversed_than_earned',

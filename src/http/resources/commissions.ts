@@ -27,6 +27,7 @@ import {
   pageQuery,
   presentPage,
 } from '../pagination.ts';
+import { shownPolicy } from '../policy-fields.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
@@ -58,7 +59,10 @@ export const commission = z
     ),
     reason: orNull(enums.correctionReason, 'Null for other kinds.'),
     status: enums.commissionStatus,
-    rateBps: rateBps('The rate of the earning, fixed when it was written. 0 for an entry.'),
+    rateBps: rateBps(
+      'The rate of the earning, fixed when it was written. 0 for an entry, and for a fixed amount of a policy.',
+    ),
+    policy: shownPolicy.optional(),
     baseCents: cents('The part of the payment, refund or dispute that the rate applies to. 0 for an entry.'),
     amountCents: cents('The commission. Negative if it takes back.'),
     currency,
@@ -103,6 +107,7 @@ export function presentCommission(row: CommissionListRow) {
     reason: row.reason,
     status: row.status,
     rateBps: row.rateBps,
+    ...(row.policy === null ? {} : { policy: row.policy }),
     baseCents: row.baseCents,
     amountCents: row.amountCents,
     currency: 'USD' as const,

@@ -7,6 +7,7 @@ import type { CreatorPayout } from '../../db/creator-statements.ts';
 import { listLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readHeldDates } from '../../db/overviews.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
+import { readCreatorTerms } from '../../db/terms.ts';
 import type { EntryCategory } from '../../domain/entry.ts';
 import * as enums from '../enum-fields.ts';
 import { foundOrThrow } from '../errors.ts';
@@ -36,6 +37,7 @@ import {
 import { CSV_LIST } from '../list-csv.ts';
 import { creatorPageRoutes } from '../routing/creator-page.ts';
 import { totals as rangeTotals } from './commissions.ts';
+import { creatorPolicy, presentCreatorPolicy } from './creator-policy.ts';
 import { linkPresenter, linkRow } from './links.ts';
 import { earnings, funnel, presentEarnings, presentFunnel } from './overviews.ts';
 import { CSV_HEADERS, presentCsv } from './payout-views.ts';
@@ -54,7 +56,12 @@ const creator = z
     appName: textField('Lantern Notes', 'The name of the app.'),
     rules: z
       .object({
-        rateBps: rateBps('The part of a payment that the creator earns from now on.'),
+        rateBps: rateBps(
+          'The part of a payment that the creator earns from now on. With a policy, the rate that it replaces.',
+        ),
+        policy: creatorPolicy
+          .describe('The policy that the creator earns by. Absent without one.')
+          .optional(),
         windowDays: count('Days from a click to the first opening of the app: a later one does not count.'),
         holdDays: count('Days after the payment until its commission can be paid: until then it is held.'),
         refunds: textField(REFUNDS, 'What happens after a refund or dispute, a sentence for people.'),
@@ -194,17 +201,23 @@ export const creatorRoutes = [
     operationId: 'getCreator',
     summary: 'Retrieves the creator and the rules.',
     response: { status: 200, schema: creator },
-    handler: async ({ creator: shown, app }) => ({
-      name: shown.name,
-      status: shown.status,
-      appName: app.name,
-      rules: {
-        rateBps: shown.ownRateBps ?? app.commissionRateBps,
-        windowDays: app.attributionWindowDays,
-        holdDays: app.holdPeriodDays,
-        refunds: REFUNDS,
-      },
-    }),
+    handler: async ({ deps, creator: shown, app }) => {
+      const { affiliateId, ownRateBps } = shown;
+      const rates = { ownRateBps, appRateBps: app.commissionRateBps };
+      const policy = presentCreatorPolicy(await readCreatorTerms(deps.sql, app.id, affiliateId), rates);
+      return {
+        name: shown.name,
+        status: shown.status,
+        appName: app.name,
+        rules: {
+          rateBps: ownRateBps ?? app.commissionRateBps,
+          ...(policy === null ? {} : { policy }),
+          windowDays: app.attributionWindowDays,
+          holdDays: app.holdPeriodDays,
+          refunds: REFUNDS,
+        },
+      };
+    },
   }),
 
   creatorPageRoutes({

@@ -19,6 +19,7 @@ import {
   storeCurrency,
   textField,
 } from '../fields.ts';
+import { policyInputs } from '../policy-fields.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import { commission } from './commissions.ts';
@@ -218,6 +219,7 @@ const writeCommission = step(
           .pick({
             status: true,
             rateBps: true,
+            policy: true,
             baseCents: true,
             amountCents: true,
             occurredAt: true,
@@ -228,9 +230,12 @@ const writeCommission = step(
             eventId: idOf('event', 'The id of the event that the row results from.'),
             kind: enums.paymentCommissionKind,
             rateSource: orNull(
-              z.enum(['affiliate', 'app']).describe("Whether the rate was the affiliate's own or the app's."),
+              z
+                .enum(['affiliate', 'app', 'policy'])
+                .describe("Whether the rate was the affiliate's own, the app's, or that of a policy."),
               'Null if that is not stored.',
             ),
+            policyInputs: policyInputs.optional(),
           }),
       )
       .describe('For a payment all its rows, else the rows of this event.'),

@@ -1,0 +1,102 @@
+import type { Sql } from '../sql.ts';
+import { byPages, byStatement, rounded } from './check.ts';
+import type { Fragment, LedgerCheck } from './check.ts';
+
+/** Whether a condition of a rule `r.rule` holds for the inputs `c.policy_inputs` of an earning. A missing condition does. */
+const holds = (sql: Sql, name: string, condition: Fragment): Fragment => sql.fragment`
+  (r.rule->'when'->${name}::text is null or ${condition})`;
+
+/** The rules of a version `v` that apply to the inputs of an earning `c`, by their index. */
+const applyingRules = (sql: Sql): Fragment => sql.fragment`
+  select r.number - 1 as index
+    from jsonb_array_elements(v.terms->'rules') with ordinality r (rule, number)
+   where ${holds(sql, 'productIds', sql.fragment`r.rule->'when'->'productIds' ? (c.policy_inputs->>'productId')`)}
+     and ${holds(sql, 'stores', sql.fragment`r.rule->'when'->'stores' ? (c.policy_inputs->>'store')`)}
+     and ${holds(
+       sql,
+       'paymentNumber',
+       sql.fragment`(c.policy_inputs->>'paymentNumber')::int between coalesce((r.rule->'when'->'paymentNumber'->>'from')::int, 1)
+                    and coalesce((r.rule->'when'->'paymentNumber'->>'to')::int, 2147483647)`,
+     )}
+     and ${holds(
+       sql,
+       'monthsSinceFirst',
+       sql.fragment`(c.policy_inputs->>'monthsSinceFirst')::int >= coalesce((r.rule->'when'->'monthsSinceFirst'->>'from')::int, 0)
+                    and (c.policy_inputs->>'monthsSinceFirst')::int < coalesce((r.rule->'when'->'monthsSinceFirst'->>'below')::int, 2147483647)`,
+     )}`;
+
+/** An instant after a number of calendar months, in UTC. */
+const afterMonths = (sql: Sql, months: Fragment): Fragment => sql.fragment`
+  ((n.first_paid_at at time zone 'UTC') + ${months} * interval '1 month')`;
+
+/** What earns by a policy, computed again. */
+export const POLICY_CHECKS: readonly LedgerCheck[] = [
+  byPages(
+    'policy_earnings_can_be_computed_again',
+    'An earning by a policy has the base and amount that follow from its payment, the stored components and the rule.',
+    (sql) => sql.fragment`commissions`,
+    (sql) => sql.fragment`
+      select c.id::text
+        from page c
+        join policy_versions v on v.id = c.policy_version_id
+        join payments p on p.id = c.payment_id
+       cross join lateral (select v.terms->'rules'->c.rule_index as rule) r
+       cross join lateral (
+         select coalesce((c.policy_inputs->'tax'->>'minor')::bigint, 0) + coalesce((c.policy_inputs->'storeFee'->>'minor')::bigint, 0) as minor) kept
+       where c.kind = 'earning'
+         and (((c.policy_inputs->>'grossCents')::bigint, (c.policy_inputs->>'paidMinor')::bigint, c.policy_inputs->>'store')
+                is distinct from (p.base_cents::bigint, p.amount_minor, p.store)
+              or (c.base_kind, c.rate_bps::int, c.flat_cents)
+                 is distinct from (v.terms->>'base', coalesce((r.rule->>'percentBps')::int, 0), (r.rule->>'flatCents')::bigint)
+              or (jsonb_typeof(c.policy_inputs->'tax') = 'object', jsonb_typeof(c.policy_inputs->'storeFee') = 'object')
+                 <> (c.base_kind <> 'gross', c.base_kind = 'proceeds')
+              or c.base_estimated <> coalesce(coalesce(c.policy_inputs->'tax'->>'origin', 'stated') <> 'stated'
+                                              or coalesce(c.policy_inputs->'storeFee'->>'origin', 'stated') <> 'stated', true)
+              or c.base_cents <> ${rounded(sql, sql.fragment`p.base_cents::numeric * greatest(0, p.amount_minor - kept.minor)`, sql.fragment`p.amount_minor`)}
+              or c.amount_cents <> case
+                   when c.flat_cents is null then ${rounded(sql, sql.fragment`c.base_cents::numeric * c.rate_bps`, sql.fragment`10000`)}
+                   when (r.rule->>'aboveBase')::boolean then c.flat_cents else least(c.flat_cents, c.base_cents) end)`,
+  ),
+  byPages(
+    'policy_earnings_follow_the_first_rule',
+    'An earning by a policy is that of the version in effect when the customer paid, and of its first rule that applies.',
+    (sql) => sql.fragment`commissions`,
+    (sql) => sql.fragment`
+      select c.id::text
+        from page c
+        join policy_versions v on v.id = c.policy_version_id
+        left join payment_numbers n on n.payment_id = c.payment_id
+       cross join lateral (select (c.policy_inputs->>'monthsSinceFirst')::int as months) m
+       cross join lateral (select (c.occurred_at at time zone 'UTC') + interval '48 hours' as counted_at) o
+       where c.kind = 'earning'
+         and (((c.policy_inputs->>'paymentNumber')::int, (c.policy_inputs->>'firstPaidAt')::bigint)
+                is distinct from (n.number, epoch_ms(n.first_paid_at))
+              or (m.months > 0 and ${afterMonths(sql, sql.fragment`m.months`)} > o.counted_at)
+              or ${afterMonths(sql, sql.fragment`(m.months + 1)`)} <= o.counted_at
+              -- The row of a whole invoice has the rule of the part that earned before it.
+              or (n.counts_as is null and c.rule_index is distinct from (select min(a.index) from (${applyingRules(sql)}) a))
+              -- A payment from a clock that is ahead is evaluated before the instant of its terms.
+              or (n.counts_as is null and c.occurred_at <= c.created_at and c.policy_version_id is distinct from (
+                    select i.version_id::text from policy_in_effect(c.app_id, c.affiliate_id, c.occurred_at) i)))`,
+  ),
+  byStatement(
+    'payments_of_a_customer_are_numbered',
+    'The attributed payments of a customer whose payments are numbered have the numbers from 1 on, each once.',
+    (sql, appId) => sql.fragment`
+      select p.id::text
+        from payment_numbers s
+        join bindings b on b.id = s.subject_id or b.counts_with = s.subject_id
+        join payments p on p.app_id = s.app_id and p.binding_id = b.id
+       where s.app_id = ${appId} and s.number = 1 and s.counts_as is null and p.duplicate_of is null
+         and not exists (select from payment_numbers n where n.payment_id = p.id)
+      union all
+      select subject_id::text
+        from payment_numbers
+       where app_id = ${appId} and counts_as is null
+       group by subject_id having max(number) <> count(*) or min(first_paid_at) <> max(first_paid_at)
+      union all
+      select n.payment_id::text
+        from payment_numbers n join payments p on p.id = n.payment_id
+       where n.app_id = ${appId} and n.number = 1 and n.counts_as is null and n.first_paid_at <> p.occurred_at`,
+  ),
+];

@@ -1,0 +1,108 @@
+import type { BindingId } from '../domain/ids.ts';
+import { retryAfterConflict } from './conflict-retries.ts';
+import type { Sql, Statements } from './sql.ts';
+
+type Fragment = ReturnType<Sql['fragment']>;
+
+/**
+ * The `PolicyContext` of a binding `b` with its affiliate `f`, for a payment `p` and its `app`. Null before the app's first policy is in
+ * effect: then nothing is looked up.
+ */
+export function policyOf(sql: Statements): Fragment {
+  return sql.fragment`
+    case when app.policies_from <= now() then (
+      select jsonb_build_object(
+               'subjectId', s.id, 'payments', coalesce(n.number, 0), 'firstPaidAt', epoch_ms(n.first_paid_at),
+               'hasUnnumbered', n.number is null and (
+                 b.first_paid_at is not null
+                 or exists (select from bindings y where y.id = s.id and y.first_paid_at is not null)
+                 or exists (select from bindings y where y.counts_with = s.id and y.first_paid_at is not null)),
+               'assigned', (
+                 select jsonb_build_object('scope', i.scope, 'versionId', i.version_id, 'terms', i.terms)
+                   from policy_in_effect(p.app_id, f.id, p.occurred_at) i))
+        from (select coalesce(b.counts_with, b.id::text) as id) s
+        left join lateral (
+          select x.number, x.first_paid_at from payment_numbers x
+           where x.subject_id = s.id and x.counts_as is null order by x.number desc limit 1) n on true) end`;
+}
+
+/** The `StatedComponents` of a payment `p` with its references. Empty before the app's first policy is in effect. */
+export function componentsOf(sql: Statements, refs: Fragment): Fragment {
+  const component = (minor: Fragment, ppm: Fragment) => sql.fragment`
+    case when ${minor} is not null then jsonb_build_object('minor', ${minor})
+         when ${ppm} is not null then jsonb_build_object('ppm', ${ppm}) end`;
+  return sql.fragment`
+    case when app.policies_from <= now() then coalesce((
+      select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+               'eventId', x.id, 'source', x.source, 'isSameAmount', (x.currency, x.amount_minor) = (p.currency, p.amount_minor),
+               'tax', ${component(sql.fragment`x.tax_minor`, sql.fragment`x.tax_ppm`)},
+               'storeFee', ${component(sql.fragment`x.store_fee_minor`, sql.fragment`x.store_fee_ppm`)})))
+        from unnest(${refs}) n (ref)
+       cross join lateral (
+         select * from events y
+          where y.app_id = p.app_id and y.payment_ref = n.ref
+            and num_nonnulls(y.tax_minor, y.tax_ppm, y.store_fee_minor, y.store_fee_ppm) > 0 offset 0) x
+       where x.environment = p.environment and x.store = p.store), '[]') else '[]' end`;
+}
+
+/** The rule that a commission `c` earned by. Null for another rate. */
+export function ruleOf(sql: Statements): Fragment {
+  return sql.fragment`
+    case when c.policy_version_id is not null then (
+      select jsonb_build_object('versionId', v.id, 'terms', v.terms, 'index', c.rule_index)
+        from policy_versions v where v.id = c.policy_version_id) end`;
+}
+
+/** The `ShownPolicy` of a commission `c`. Null for another rate. */
+export function shownPolicyOf(sql: Statements): Fragment {
+  return sql.fragment`
+    case when c.policy_version_id is not null
+         then shown_policy(c.policy_version_id, c.rule_index, c.base_kind, c.base_estimated, c.flat_cents) end`;
+}
+
+/**
+ * Numbers the payments of a customer that were attributed before the app had policies, in the order in which they earned. Does nothing if
+ * the customer has a number. Rows of a payment that another row replaces have none.
+ *
+ * The parts of the statement: `members` are the bindings that count together, `named` the payments that their users or keys lead
+ * to, `attributed` those among them, under all references, that were attributed through one of the bindings.
+ */
+export async function numberEarlierPayments(sql: Sql, subjectId: BindingId): Promise<void> {
+  const statement = async () =>
+    await sql`
+      with members as materialized (
+        select id, app_id, customer_user_id from bindings where id = ${subjectId} or counts_with = ${subjectId}
+      ), named as materialized (
+        select w.payment_id from members b
+          join payment_users w on w.app_id = b.app_id and w.customer_user_id = b.customer_user_id
+        union
+        select k.payment_id from members b
+          join user_links l on l.app_id = b.app_id and l.customer_user_id = b.customer_user_id
+          join payment_user_keys k on k.app_id = l.app_id and k.user_key = l.user_key and k.source = l.source
+      ), attributed as materialized (
+        select distinct q.id, q.app_id, q.occurred_at, q.evaluated_at
+          from named
+         cross join lateral (select * from payments x where x.id = named.payment_id offset 0) n
+         cross join lateral same_payment(n.app_id, n.environment, n.store, array[n.ref]) q
+         where q.environment = 'production' and q.duplicate_of is null and q.binding_id in (select id from members)
+      ), ordered as (
+        select a.id, a.app_id, a.occurred_at, row_number() over (order by coalesce(c.created_at, a.evaluated_at), a.id) as number
+          from attributed a
+          left join lateral (
+            select x.created_at from commissions x where x.payment_id = a.id and x.kind = 'earning' limit 1) c on true
+      )
+      insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at)
+      select id, app_id, ${subjectId}::text, number, first_value(occurred_at) over (order by number) from ordered
+       where not exists (select from payment_numbers n where n.subject_id = ${subjectId})
+       order by number`;
+  // Another evaluation may number them at the same time.
+  await retryAfterConflict(['payment_numbers_pkey', 'one_payment_per_number'], statement);
+}
+
+/**
+ * Waits until no other evaluation numbers payments of the customer, and keeps others waiting until the end of the transaction. For
+ * customers with many payments at once: their evaluations would take the same number again and again.
+ */
+export async function lockSubject(tx: Statements, subjectId: BindingId): Promise<void> {
+  await tx`select pg_advisory_xact_lock(hashtextextended('payments of ' || ${subjectId}::text, 0))`;
+}

@@ -1,0 +1,82 @@
+import type { AffiliateId, AppId, PolicyId, PolicyVersionId } from '../domain/ids.ts';
+import type { AssignedPolicy } from '../domain/policy.ts';
+import type { Membership } from './groups.ts';
+import type { Sql } from './sql.ts';
+
+/** The policy in effect for a creator from an instant on. */
+export interface PolicyInEffect extends AssignedPolicy {
+  readonly policyId: PolicyId;
+  readonly versionId: PolicyVersionId;
+  readonly policyName: string;
+  readonly version: number;
+}
+
+export interface CreatorTerms {
+  /** Null: none. */
+  readonly group: Membership | null;
+  /** Null: none. */
+  readonly current: PolicyInEffect | null;
+  /** What takes effect later, earliest first. */
+  readonly upcoming: readonly { readonly from: number; readonly policy: PolicyInEffect | null }[];
+}
+
+/** Number of later changes that are shown. */
+const UPCOMING = 5;
+
+/**
+ * Returns by which policy a creator earns now, and what changes later. The parts of the statement: `scopes` are what a policy may
+ * be assigned to for this creator, now or later, `assigned` the policies; `changes` are the instants at which something of it takes
+ * effect.
+ */
+export async function readCreatorTerms(
+  sql: Sql,
+  appId: AppId,
+  affiliateId: AffiliateId,
+): Promise<CreatorTerms> {
+  const rows = await sql<{ from: number | null; policy: PolicyInEffect | null; group: Membership | null }>`
+    with memberships as materialized (
+      (select group_id, effective_from from group_memberships
+        where affiliate_id = ${affiliateId} and effective_from <= now() order by effective_from desc, position desc limit 1)
+      union all
+      (select group_id, effective_from from group_memberships
+        where affiliate_id = ${affiliateId} and effective_from > now() order by effective_from limit ${UPCOMING})
+    ), scopes as (
+      select ${affiliateId}::text as id union select ${appId}::text
+      union select group_id::text from memberships where group_id is not null
+    ), assigned as materialized (
+      select a.policy_id, a.effective_from
+        from scopes s
+       cross join lateral (
+         (select policy_id, effective_from from policy_assignments
+           where scope_id = s.id and effective_from <= now() order by effective_from desc, position desc limit 1)
+         union all
+         (select policy_id, effective_from from policy_assignments
+           where scope_id = s.id and effective_from > now() order by effective_from limit ${UPCOMING})) a
+    ), changes as (
+      select effective_from as at from memberships
+      union select effective_from from assigned
+      union select v.effective_from
+              from (select distinct policy_id from assigned where policy_id is not null) p
+             cross join lateral (
+               select effective_from from policy_versions x
+                where x.policy_id = p.policy_id and x.effective_from > now() order by x.effective_from limit ${UPCOMING}) v
+    ), instants as (
+      select null::timestamptz as at
+      union all (select at from changes where at > now() order by at limit ${UPCOMING})
+    )
+    select epoch_ms(i.at) as "from",
+           (select jsonb_build_object('scope', x.scope, 'policyId', x.policy_id, 'policyName', p.name, 'versionId', x.version_id,
+                                      'version', x.version, 'terms', x.terms)
+              from policy_in_effect(${appId}, ${affiliateId}, coalesce(i.at, now())) x join policies p on p.id = x.policy_id) as policy,
+           (select jsonb_build_object('groupId', m.group_id, 'groupName', g.name, 'effectiveFrom', epoch_ms(m.effective_from))
+              from group_memberships m left join affiliate_groups g on g.id = m.group_id
+             where m.affiliate_id = ${affiliateId} and m.effective_from <= now()
+             order by m.effective_from desc, m.position desc limit 1) as "group"
+      from instants i order by i.at nulls first`;
+  const [now] = rows;
+  return {
+    group: now?.group ?? null,
+    current: now?.policy ?? null,
+    upcoming: rows.flatMap(({ from, policy }) => (from === null ? [] : [{ from, policy }])),
+  };
+}

@@ -1,0 +1,321 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { addMonths } from '../../src/domain/calendar.ts';
+import type { PolicyTerms } from '../../src/domain/policy.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { assignPolicy, earnByPolicy, moveToGroup, publishPolicy } from '../support/policies.ts';
+import {
+  bodyOf,
+  revenuecatEvent,
+  revenuecatRefund,
+  revenuecatTransfer,
+  stripeInvoicePaid,
+} from '../support/provider-fixtures.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+beforeEach(async () => {
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await expectConsistentLedger(service.sql);
+  await service.close();
+});
+
+interface Row {
+  readonly id: string;
+  readonly kind: string;
+  readonly amountCents: number;
+  readonly baseCents: number;
+  readonly rateBps: number;
+  readonly policy?: Record<string, unknown>;
+}
+
+const YEAR_THEN_LESS: PolicyTerms = {
+  base: 'proceeds',
+  rules: [{ when: { monthsSinceFirst: { below: 12 } }, percentBps: 5_000 }, { percentBps: 2_000 }],
+};
+
+/** Returns the rows of the founder's ledger, the latest purchase first. */
+async function commissions(of = founder): Promise<Row[]> {
+  const { items } = await of.ok<{ items: Row[] }>('GET', `/apps/${of.app.id}/commissions?limit=100`);
+  return items;
+}
+
+/** Delivers a RevenueCat payment of $9.99 with tax and store fee. Returns what it earned. */
+async function pay(
+  userId: string,
+  occurredAt: number,
+  {
+    extra = {},
+    transactionId = randomUUID(),
+    usd = 9.99,
+  }: { extra?: object; transactionId?: string; usd?: number } = {},
+): Promise<Row | undefined> {
+  const body = revenuecatEvent({
+    userId,
+    usd,
+    occurredAt,
+    transactionId,
+    extra: { tax_percentage: 0.19, commission_percentage: 0.15, ...extra },
+  });
+  const { body: response } = await founder.revenuecat(bodyOf(body));
+  const rows = await commissions();
+  return rows.find(({ id }) => id === response.commissionId);
+}
+
+describe('a policy by months', () => {
+  // @promise policy-by-months
+  test('15 monthly payments earn 50 % of the proceeds twelve times, then 20 %; a half refund of month 3 takes back half of it', async () => {
+    await earnByPolicy(founder, service.sql, YEAR_THEN_LESS);
+    const first = Date.UTC(2025, 0, 31, 12);
+    const user = await founder.customer(founder.slug, first - DAY_MS);
+    // Stores charge up to two days early.
+    const times = Array.from({ length: 15 }, (_, n) => addMonths(first, n) - (n % 3) * 20 * HOUR_MS);
+    for (const [n, at] of times.entries()) await pay(user, at, { transactionId: `${user}-${n}` });
+    const earned = (await commissions()).toReversed();
+    // 9.99 less 1.90 tax and 1.50 fee is 6.59, of which half is 3.30 and a fifth 1.32.
+    expect(earned.map(({ baseCents, amountCents, rateBps }) => [baseCents, amountCents, rateBps])).toEqual([
+      ...Array.from({ length: 12 }, () => [659, 330, 5_000]),
+      ...Array.from({ length: 3 }, () => [659, 132, 2_000]),
+    ]);
+    expect(earned[0]?.policy).toMatchObject({
+      name: 'Test policy',
+      version: 1,
+      ruleIndex: 0,
+      base: 'proceeds',
+      baseEstimated: true,
+    });
+    expect(earned[14]?.policy).toMatchObject({ ruleIndex: 1 });
+
+    const refund = revenuecatRefund({
+      userId: user,
+      usd: 4.995,
+      transactionId: `${user}-2`,
+      occurredAt: Date.now() - DAY_MS,
+    });
+    await founder.revenuecat(bodyOf(refund));
+    const reversal = (await commissions()).find(({ kind }) => kind === 'reversal');
+    // Half of 9.99 is read as 5.00.
+    expect(reversal).toMatchObject({ amountCents: -165, baseCents: -330, rateBps: 5_000 });
+    expect(reversal?.policy).toEqual(earned[2]?.policy);
+  });
+});
+
+describe('versions, assignments and groups', () => {
+  // @promise policy-of-its-day
+  test('a version of noon does not touch a payment of 11:59 that is delivered at 12:05', async () => {
+    const noon = Date.now() - HOUR_MS;
+    const policyId = await earnByPolicy(founder, service.sql, {
+      base: 'gross',
+      rules: [{ percentBps: 1_000 }],
+    });
+    await publishPolicy(
+      founder,
+      service.sql,
+      { base: 'gross', rules: [{ percentBps: 5_000 }] },
+      { policyId, from: noon },
+    );
+    const user = await founder.customer();
+    expect(await pay(user, noon - MINUTE_MS, { usd: 10 })).toMatchObject({
+      amountCents: 100,
+      policy: { version: 1 },
+    });
+    expect(await pay(user, noon, { usd: 10 })).toMatchObject({ amountCents: 500, policy: { version: 2 } });
+    // Also when the earlier payment comes last.
+    expect(await pay(user, noon - 1, { usd: 10 })).toMatchObject({
+      amountCents: 100,
+      policy: { version: 1 },
+    });
+  });
+
+  // @promise policy-of-the-narrowest-scope
+  test("the creator's policy goes before the own rate, which goes before the group's policy, which goes before the app's", async () => {
+    const percent = (percentBps: number): PolicyTerms => ({ base: 'gross', rules: [{ percentBps }] });
+    const user = await founder.customer();
+    const { affiliateId } = founder;
+    let at = Date.now() - 20 * DAY_MS;
+    const next = async () => {
+      at += DAY_MS;
+      return (await pay(user, at, { usd: 10 }))?.amountCents;
+    };
+    const from = () => at + HOUR_MS;
+    expect(await next()).toBe(200);
+    await earnByPolicy(founder, service.sql, percent(3_000), { from: from() });
+    expect(await next()).toBe(300);
+    const group = await founder.ok<{ id: string }>('POST', `/apps/${founder.app.id}/groups`, {
+      name: 'VIPs',
+    });
+    await earnByPolicy(founder, service.sql, percent(4_000), { from: from(), scope: { groupId: group.id } });
+    expect(await next()).toBe(300);
+    await moveToGroup(founder, service.sql, affiliateId, group.id, from());
+    expect(await next()).toBe(400);
+    await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${affiliateId}`, {
+      defaultCommissionRateBps: 4_500,
+    });
+    expect(await next()).toBe(450);
+    const own = await earnByPolicy(founder, service.sql, percent(6_000), {
+      from: from(),
+      scope: { affiliateId },
+    });
+    expect(await next()).toBe(600);
+    await assignPolicy(founder, service.sql, null, { affiliateId }, from());
+    expect(await next()).toBe(450);
+    await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${affiliateId}`, {
+      defaultCommissionRateBps: null,
+    });
+    expect(await next()).toBe(400);
+    await moveToGroup(founder, service.sql, affiliateId, null, from());
+    expect(await next()).toBe(300);
+    await assignPolicy(founder, service.sql, null, null, from());
+    expect(await next()).toBe(200);
+    await assignPolicy(founder, service.sql, own, null, from());
+    expect(await next()).toBe(600);
+  });
+});
+
+describe('the first payment of a customer', () => {
+  const FIRST_ONLY: PolicyTerms = {
+    base: 'gross',
+    rules: [{ when: { paymentNumber: { to: 1 } }, flatCents: 500 }],
+  };
+
+  // @promise first-payment-once
+  test('of 200 payments of one customer at once, exactly one earns as the first', async () => {
+    await earnByPolicy(founder, service.sql, FIRST_ONLY);
+    const user = await founder.customer();
+    const at = Date.now() - DAY_MS;
+    const sent = await Promise.all(
+      Array.from(
+        { length: 200 },
+        async (_, n) =>
+          await founder.revenuecat(
+            bodyOf(
+              revenuecatEvent({ userId: user, usd: 10, occurredAt: at + n, transactionId: `${user}-${n}` }),
+            ),
+          ),
+      ),
+    );
+    expect(sent.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(sent.filter(({ body }) => body.commissionId != null)).toHaveLength(1);
+    expect(await commissions()).toHaveLength(1);
+    const { numbers } = await service.sql.one<{ numbers: number[] }>`
+      select jsonb_agg(number order by number) as numbers from payment_numbers where app_id = ${founder.app.id}`;
+    expect(numbers).toEqual(Array.from({ length: 200 }, (_, n) => n + 1));
+  });
+
+  test('payments from before the first policy have the first numbers, in the order in which they earned', async () => {
+    const user = await founder.customer();
+    const at = Date.now() - 10 * DAY_MS;
+    await pay(user, at + DAY_MS, { usd: 10 });
+    await pay(user, at, { usd: 10 });
+    await earnByPolicy(founder, service.sql, {
+      base: 'gross',
+      rules: [{ when: { paymentNumber: { from: 3, to: 3 } }, percentBps: 9_000 }, { percentBps: 100 }],
+    });
+    expect(await pay(user, at + 2 * DAY_MS, { usd: 10 })).toMatchObject({ amountCents: 900 });
+    expect(await pay(user, at + 3 * DAY_MS, { usd: 10 })).toMatchObject({ amountCents: 10 });
+    const numbers = await service.sql<{ number: number; occurredAt: number; firstPaidAt: number }>`
+      select n.number, p.occurred_at, n.first_paid_at from payment_numbers n join payments p on p.id = n.payment_id
+       where n.app_id = ${founder.app.id} order by number`;
+    expect(numbers.map(({ number, occurredAt }) => [number, (occurredAt - at) / DAY_MS])).toEqual([
+      [1, 1],
+      [2, 0],
+      [3, 2],
+      [4, 3],
+    ]);
+    expect(new Set(numbers.map(({ firstPaidAt }) => firstPaidAt))).toEqual(new Set([at + DAY_MS]));
+  });
+
+  test('whoever gets transferred purchases goes on with the numbers of the giver', async () => {
+    await earnByPolicy(founder, service.sql, FIRST_ONLY);
+    const user = await founder.customer();
+    expect(await pay(user, Date.now() - 3 * DAY_MS)).toMatchObject({
+      amountCents: 500,
+      rateBps: 0,
+      policy: { flatCents: 500 },
+    });
+    const receiver = `user-${randomUUID()}`;
+    await founder.revenuecat(
+      bodyOf(revenuecatTransfer({ from: [user], to: [receiver], occurredAt: Date.now() - 2 * DAY_MS })),
+    );
+    expect(await pay(receiver, Date.now() - DAY_MS)).toBeUndefined();
+    expect(await commissions()).toHaveLength(1);
+  });
+
+  test('a paused creator and a price of a rule that pays nothing use up a number', async () => {
+    await earnByPolicy(founder, service.sql, FIRST_ONLY);
+    const user = await founder.customer();
+    const path = `/apps/${founder.app.id}/affiliates/${founder.affiliateId}`;
+    await founder.ok('PATCH', path, { status: 'paused' });
+    expect(await pay(user, Date.now() - 3 * DAY_MS)).toBeUndefined();
+    await founder.ok('PATCH', path, { status: 'active' });
+    expect(await pay(user, Date.now() - 2 * DAY_MS)).toBeUndefined();
+    expect(await commissions()).toEqual([]);
+  });
+});
+
+describe('bases', () => {
+  test('a stated component goes before an estimate of the provider, which goes before what the policy assumes', async () => {
+    await earnByPolicy(founder, service.sql, {
+      base: 'proceeds',
+      assumed: { taxBps: 1_000, feeBps: { app_store: 2_000 } },
+      rules: [{ percentBps: 10_000 }],
+    });
+    const user = await founder.customer();
+    const assumed = await pay(user, Date.now() - 3 * DAY_MS, {
+      usd: 10,
+      extra: { tax_percentage: null, commission_percentage: null },
+    });
+    // 10.00 less 1.00 tax and a fifth of the rest.
+    expect(assumed).toMatchObject({ baseCents: 720, policy: { baseEstimated: true } });
+    const estimated = await pay(user, Date.now() - 2 * DAY_MS, {
+      usd: 10,
+      extra: { tax_percentage: 0.2, commission_percentage: 0.15 },
+    });
+    expect(estimated).toMatchObject({ baseCents: 650, policy: { baseEstimated: true } });
+    const invoice = stripeInvoicePaid({ userId: user, amount: 1_000, occurredAt: Date.now() - DAY_MS });
+    const { body } = await founder.stripe(
+      bodyOf({
+        ...invoice,
+        data: {
+          object: { ...(invoice['data'] as { object: object }).object, total_taxes: [{ amount: 160 }] },
+        },
+      }),
+    );
+    const stated = (await commissions()).find(({ id }) => id === body.commissionId);
+    // Stripe states the tax, and nothing about a fee: none is assumed.
+    expect(stated).toMatchObject({ baseCents: 840, policy: { baseEstimated: true } });
+  });
+
+  test('a fixed amount is at most the base, unless the rule says otherwise', async () => {
+    const policyId = await earnByPolicy(founder, service.sql, {
+      base: 'gross',
+      rules: [{ flatCents: 1_500 }],
+    });
+    const user = await founder.customer();
+    expect(await pay(user, Date.now() - 3 * DAY_MS, { usd: 10 })).toMatchObject({
+      amountCents: 1_000,
+      baseCents: 1_000,
+    });
+    await publishPolicy(
+      founder,
+      service.sql,
+      { base: 'gross', rules: [{ flatCents: 1_500, aboveBase: true }] },
+      { policyId, from: Date.now() - 2 * DAY_MS },
+    );
+    expect(await pay(user, Date.now() - DAY_MS, { usd: 10 })).toMatchObject({
+      amountCents: 1_500,
+      baseCents: 1_000,
+    });
+  });
+});
