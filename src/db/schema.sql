@@ -347,7 +347,7 @@ create table commissions (
   constraint commissions_amount_cents_check CHECK (((amount_cents)::bigint <> 0)),
   constraint commissions_environment_check CHECK (((environment)::text = 'production'::text)),
   constraint commissions_kind_check CHECK ((kind = ANY (ARRAY['earning'::text, 'reversal'::text, 'correction'::text, 'bonus'::text, 'deduction'::text]))),
-  constraint commissions_rate_bps_check CHECK ((((rate_bps)::integer > 0) OR (flat_cents > 0) OR (entry_id IS NOT NULL))),
+  constraint commissions_rate_bps_check CHECK ((((rate_bps)::integer > 0) OR (COALESCE(flat_cents, (0)::bigint) > 0) OR (entry_id IS NOT NULL))),
   constraint commissions_rate_source_check CHECK ((rate_source = ANY (ARRAY['affiliate'::text, 'app'::text, 'policy'::text]))),
   constraint commissions_reason_check CHECK ((reason = 'earned_under_another_reference'::text)),
   constraint commissions_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'matured'::text, 'paid'::text]))),

@@ -397,7 +397,7 @@ function policySentence(
   { amountCents, rateBps, baseCents, policyInputs }: ExplainedCommission,
   { name, version, ruleIndex, base, baseEstimated, flatCents }: ShownPolicy,
 ): string {
-  const about = baseEstimated ? ', which are partly estimated' : '';
+  const about = baseEstimated ? ' (partly estimated)' : '';
   const of = `${formatMoney(baseCents, 'USD')}, ${BASE_WORDS[base]}${about}`;
   const earned =
     flatCents === undefined

@@ -12,6 +12,7 @@ import { newAffiliate, newApp, newLink, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { payOut } from '../support/ledger.ts';
+import { takesEffect } from '../support/policies.ts';
 import { MoneyModel } from '../support/money-model.ts';
 import type { Books, Currency } from '../support/money-model.ts';
 import { PROVIDERS_OF_MODEL, THEMES, WINDOW_DAYS } from '../support/money-sales.ts';
@@ -147,13 +148,14 @@ class Game {
   readonly accounts = new Set<string>();
   readonly entries = new Map<number, string>();
   readonly creators: readonly { readonly id: string; readonly slug: string }[];
-  readonly #terms: { rateBps: number; isPaused: boolean }[];
+  readonly groups = new Map<number, string>();
+  readonly #terms: { rateBps: number; isPaused: boolean; isOwnRate: boolean }[];
 
   constructor(creators: Game['creators']) {
     this.creators = creators;
-    this.#terms = creators.map(() => ({ rateBps: APP_RATE_BPS, isPaused: false }));
+    this.#terms = creators.map(() => ({ rateBps: APP_RATE_BPS, isPaused: false, isOwnRate: false }));
     for (const [n, { id }] of creators.entries()) {
-      this.model.setCreator(id, this.#terms[n] ?? { rateBps: 0, isPaused: true });
+      this.model.setCreator(id, this.#terms[n] ?? { rateBps: 0, isPaused: true, isOwnRate: false });
     }
   }
 
@@ -161,9 +163,13 @@ class Game {
     return this.creators[n] ?? { id: '', slug: '' };
   }
 
-  async change(n: number, body: object, term: Partial<{ rateBps: number; isPaused: boolean }>) {
+  async change(
+    n: number,
+    body: object,
+    term: Partial<{ rateBps: number; isPaused: boolean; isOwnRate: boolean }>,
+  ) {
     await ok('PATCH', `/apps/${app.appId}/affiliates/${this.creator(n).id}`, { key: app.key, body });
-    const terms = { rateBps: APP_RATE_BPS, isPaused: false, ...this.#terms[n], ...term };
+    const terms = { rateBps: APP_RATE_BPS, isPaused: false, isOwnRate: false, ...this.#terms[n], ...term };
     this.#terms[n] = terms;
     this.model.setCreator(this.creator(n).id, terms);
   }
@@ -187,6 +193,36 @@ class Game {
     this.model.install(deviceId, creator.id, by === 'code of now' ? api.clock.now : at);
   }
 
+  /** Publishes a policy for the creator or for the creator's group, and moves its effect into the past. */
+  async publish({ creator: n, daysAgo, isOfGroup, rules }: Extract<Step, { do: 'policy' }>) {
+    const { id: affiliateId } = this.creator(n);
+    const from = this.now - daysAgo * DAY_MS - DAY_MS / 4;
+    const send = async (method: string, path: string, body: object) => {
+      const sent = await api.call<{ id: string }>(method, `/apps/${app.appId}/${path}`, {
+        key: app.key,
+        body,
+      });
+      if (sent.status > 201) throw new Error(`${path}: ${sent.status} ${sent.text}`);
+      return sent.body.id;
+    };
+    const groupId = this.groups.get(n) ?? (await send('POST', 'groups', { name: this.name }));
+    this.groups.set(n, groupId);
+    const policyId = await send('POST', 'policies', { name: this.name });
+    const terms = rules.map(({ firstPayments, firstMonths, ...earns }) => ({
+      ...earns,
+      when: {
+        ...(firstPayments === undefined ? {} : { paymentNumber: { to: firstPayments } }),
+        ...(firstMonths === undefined ? {} : { monthsSinceFirst: { below: firstMonths } }),
+      },
+    }));
+    await send('POST', `policies/${policyId}/versions`, { base: 'gross', rules: terms });
+    const scope = isOfGroup ? `groups/${groupId}` : `affiliates/${affiliateId}`;
+    await send('PUT', `${scope}/policy-assignment`, { policyId });
+    await send('PUT', `affiliates/${affiliateId}/group`, { groupId });
+    await takesEffect(api.sql, { id: app.appId }, from);
+    this.model.addPolicy(affiliateId, { from, isOfGroup, rules });
+  }
+
   async play(step: Step): Promise<void> {
     const { model, name, now } = this;
     switch (step.do) {
@@ -206,7 +242,7 @@ class Game {
         await this.change(
           creator,
           { defaultCommissionRateBps: rateBps },
-          { rateBps: rateBps ?? APP_RATE_BPS },
+          { rateBps: rateBps ?? APP_RATE_BPS, isOwnRate: rateBps !== null },
         );
         break;
       }
@@ -239,6 +275,9 @@ class Game {
         model.enter(body.id, id, step.cents);
         break;
       }
+      case 'policy':
+        await this.publish(step);
+        break;
       case 'undo': {
         const id = this.entries.get(step.entry);
         if (id === undefined) break;
@@ -355,5 +394,8 @@ test('the ledger is consistent after all sequences', async () => {
     'paid_once',
     'entries_are_booked_once',
     'undone_entries_net_to_zero',
+    'policy_earnings_can_be_computed_again',
+    'policy_earnings_follow_the_first_rule',
+    'payments_of_a_customer_are_numbered',
   ]);
 }, 600_000);

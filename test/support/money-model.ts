@@ -47,6 +47,8 @@ type Payment = NonNullable<Report['payment']>;
 export type Currency = 'usd' | 'eur' | 'jpy';
 
 interface Binding {
+  /** Whose payments are numbered together. */
+  readonly user: string;
   readonly creator: string;
   readonly step: number;
   readonly touchedAt: number;
@@ -55,6 +57,24 @@ interface Binding {
 interface Terms {
   readonly rateBps: number;
   readonly isPaused: boolean;
+  /** Whether the rate is the creator's own, which goes before the policy of a group. */
+  readonly isOwnRate?: boolean;
+}
+
+/** A percentage of the price, or a fixed amount of at most the price. */
+export type Earns = { readonly percentBps: number } | { readonly flatCents: number };
+
+/** A rule of a policy. A missing condition is met. */
+export type Rule = Earns & {
+  readonly firstPayments?: number;
+  readonly firstMonths?: number;
+};
+
+/** The rules by which a creator earns from an instant on. */
+export interface Policy {
+  readonly from: number;
+  readonly isOfGroup: boolean;
+  readonly rules: readonly Rule[];
 }
 
 interface Row {
@@ -67,7 +87,8 @@ interface Row {
   creator: string | null;
   base: bigint;
   earned: bigint;
-  rateBps: number;
+  /** How it earned. Null: nothing. */
+  earns: Earns | null;
   /** The order of earnings: the first one under several references stays. Infinite without an earning. */
   earnedAt: number;
   isDuplicate: boolean;
@@ -87,6 +108,33 @@ const NOTHING = { creator: null, earned: 0, net: 0, revenue: 0 };
 /** Divides two numbers that are not negative; a half is rounded up. */
 const divided = (over: bigint, under: bigint) => (2n * over + under) / (2n * under);
 
+/** The place of a payment among those of its user. */
+interface Place {
+  readonly number: number;
+  readonly months: number;
+}
+
+/** Whole months of the calendar between two instants. A payment up to two days before the end of a month is after it. */
+function monthsBetween(first: number, paid: number): number {
+  const from = new Date(first);
+  const endOf = (months: number) => {
+    const lastDay = new Date(
+      Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + months + 1, 0),
+    ).getUTCDate();
+    const day = Math.min(from.getUTCDate(), lastDay);
+    return Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + months, day) + (first % 86_400_000);
+  };
+  let months = 0;
+  while (endOf(months + 1) <= paid + 2 * 86_400_000) months += 1;
+  return months;
+}
+
+function earnedOn(base: bigint, earns: Earns): bigint {
+  if ('percentBps' in earns) return divided(base * BigInt(earns.percentBps), 10_000n);
+  const flat = BigInt(earns.flatCents);
+  return flat < base ? flat : base;
+}
+
 const byEarning = (a: Row, b: Row) => (a.earnedAt < b.earnedAt ? -1 : a.earnedAt > b.earnedAt ? 1 : 0);
 
 const addNew = (all: string[], more: readonly string[]) =>
@@ -103,6 +151,9 @@ export class MoneyModel {
   readonly #installs = new Map<string, { creator: string; touchedAt: number }>();
   readonly #identified: { device: string; user: string }[] = [];
   readonly #creators = new Map<string, Terms>();
+  readonly #policies = new Map<string, Policy[]>();
+  /** The time of the first payment of each user, and how many there are. */
+  readonly #paying = new Map<string, { readonly firstAt: number; payments: number }>();
   readonly #paid = new Map<string, number>();
   readonly #entries = new Map<
     string,
@@ -124,6 +175,11 @@ export class MoneyModel {
 
   setCreator(creator: string, terms: Terms): void {
     this.#creators.set(creator, terms);
+  }
+
+  /** Gives a creator a policy. */
+  addPolicy(creator: string, policy: Policy): void {
+    this.#policies.set(creator, [...(this.#policies.get(creator) ?? []), policy]);
   }
 
   /** A device keeps its first attribution. */
@@ -182,7 +238,7 @@ export class MoneyModel {
       creator: null,
       base: 0n,
       earned: 0n,
-      rateBps: 0,
+      earns: null,
       earnedAt: Infinity,
       isDuplicate: false,
     });
@@ -325,7 +381,7 @@ export class MoneyModel {
     for (const { device, user } of this.#identified) {
       const install = this.#installs.get(device);
       if (install === undefined || this.#bindings.has(user)) continue;
-      this.#bindings.set(user, { ...install, step: this.#step });
+      this.#bindings.set(user, { ...install, user, step: this.#step });
     }
   }
 
@@ -338,19 +394,46 @@ export class MoneyModel {
     const attributed = others.filter((other) => other.creator !== null);
     if (this.#isPart(row) || attributed.some((other) => !this.#isPart(other))) return;
     const [part] = attributed.toSorted(byEarning);
-    const creator = part?.creator ?? this.#creatorOf(row, others, isFirst);
+    const binding = this.#bindingOf(row, others, isFirst);
+    const creator = part?.creator ?? binding?.creator ?? null;
     if (creator === null) return;
     row.creator = creator;
     row.base = divided(...this.#toUsd(BigInt(payment.minor), payment.currency, payment.at));
-    const terms = this.#creators.get(creator);
-    if (part !== undefined && part.earned > 0n) row.rateBps = part.rateBps;
-    else if (terms !== undefined && !terms.isPaused) row.rateBps = terms.rateBps;
-    row.earned = divided(row.base * BigInt(row.rateBps), 10_000n);
+    const place = part === undefined && binding !== null ? this.#count(binding.user, payment.at) : null;
+    row.earns =
+      part !== undefined && part.earned > 0n ? part.earns : this.#earnsOf(creator, payment.at, place);
+    row.earned = row.earns === null ? 0n : earnedOn(row.base, row.earns);
     if (row.earned > 0n) row.earnedAt = this.#earnings += 1;
   }
 
-  /** Returns the creator of the first user who may be the payer. */
-  #creatorOf(row: Row, others: readonly Row[], isFirst: boolean): string | null {
+  /** Numbers a payment of a user, from 1. */
+  #count(user: string, at: number): Place {
+    const paying = this.#paying.get(user) ?? { firstAt: at, payments: 0 };
+    paying.payments += 1;
+    this.#paying.set(user, paying);
+    return { number: paying.payments, months: monthsBetween(paying.firstAt, at) };
+  }
+
+  /** Returns how a payment earns: by the policy of its day, else by the rate of today. Null for nothing. */
+  #earnsOf(creator: string, at: number, place: Place | null): Earns | null {
+    const terms = this.#creators.get(creator);
+    if (terms === undefined || terms.isPaused) return null;
+    const [policy] = (this.#policies.get(creator) ?? [])
+      .filter(({ from }) => from <= at)
+      // Of the same instant, the last one counts.
+      .toReversed()
+      .toSorted((a, b) => Number(a.isOfGroup) - Number(b.isOfGroup) || b.from - a.from);
+    if (policy === undefined || place === null || (policy.isOfGroup && terms.isOwnRate === true))
+      return { percentBps: terms.rateBps };
+    const rule = policy.rules.find(
+      ({ firstPayments = Infinity, firstMonths = Infinity }) =>
+        place.number <= firstPayments && place.months < firstMonths,
+    );
+    return rule ?? null;
+  }
+
+  /** Returns the binding of the first user who may be the payer. */
+  #bindingOf(row: Row, others: readonly Row[], isFirst: boolean): Binding | null {
     const { payment } = row;
     const binding = this.#payersOf(row, others)
       .flatMap((user) => this.#bindings.get(user) ?? [])
@@ -360,7 +443,7 @@ export class MoneyModel {
           step < row.step ||
           (payment.at >= touchedAt && Date.now() - payment.at <= this.#windowMs),
       );
-    return binding?.creator ?? null;
+    return binding ?? null;
   }
 
   /** Keys count only where no event of the payment names a user, and customers only where no subscription leads to one. */

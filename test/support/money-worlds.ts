@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { exportedStory } from './export-stories.ts';
 import { anyUser, SALES, WINDOW_DAYS } from './money-sales.ts';
+import type { Rule } from './money-model.ts';
 import type { Sale, SaleContext, SaleStep, Theme } from './money-sales.ts';
 import { paddleStory, revenuecatStory } from './store-stories.ts';
 import { plainStory, splitStory } from './stripe-stories.ts';
@@ -22,7 +23,16 @@ export type Step =
   | { readonly do: 'pay'; readonly creator: number }
   | { readonly do: 'enter'; readonly entry: number; readonly creator: number; readonly cents: number }
   | { readonly do: 'undo'; readonly entry: number }
+  | ({ readonly do: 'policy' } & PolicyOfWorld)
   | SaleStep;
+
+/** A policy of a creator, or of the creator's group, which takes effect some days ago. */
+export interface PolicyOfWorld {
+  readonly creator: number;
+  readonly daysAgo: number;
+  readonly isOfGroup: boolean;
+  readonly rules: readonly Rule[];
+}
 
 /**
  * What leads to the creator: a click, a code that was entered `daysAgo` in an app that was opened before, or a code whose time
@@ -62,6 +72,33 @@ const earlyInstalls = installOfEach(
 
 const anyEntryCents = fc.oneof(fc.integer({ min: -5_000, max: -1 }), fc.integer({ min: 1, max: 5_000 }));
 
+const anyEarns = fc.oneof(
+  fc.record({ percentBps: anyRateBps }),
+  fc.record({ flatCents: fc.integer({ min: 1, max: 2_000 }) }),
+);
+const anyRule: fc.Arbitrary<Rule> = fc
+  .tuple(
+    anyEarns,
+    fc.constantFrom(
+      {},
+      {},
+      { firstPayments: 1 },
+      { firstPayments: 2 },
+      { firstMonths: 1 },
+      { firstMonths: 2 },
+    ),
+  )
+  .map(([earns, condition]) => ({ ...earns, ...condition }));
+const anyPolicies: fc.Arbitrary<PolicyOfWorld[]> = fc.array(
+  fc.record({
+    creator: anyCreator,
+    daysAgo: fc.integer({ min: 30, max: 100 }),
+    isOfGroup: fc.boolean(),
+    rules: fc.array(anyRule, { minLength: 1, maxLength: 3 }),
+  }),
+  { maxLength: 3 },
+);
+
 const anyTerms = fc.record({
   rateBps: anyRateBps,
   isPaused: fc.constantFrom(false, false, false, true),
@@ -85,13 +122,17 @@ export const worldAbout = (theme: Theme) =>
       pays: fc.array(anyCreator, { maxLength: 3 }),
       entries: fc.array(fc.record({ creator: anyCreator, cents: anyEntryCents }), { maxLength: 3 }),
       undos: fc.array(fc.nat(2), { maxLength: 2 }),
+      // An export brings payments in an order of its own, which numbers them.
+      policies: theme === 'exports that are fed back' ? fc.constant<PolicyOfWorld[]>([]) : anyPolicies,
       repeats: fc.array(fc.nat(), { maxLength: 3 }),
       order: fc.constantFrom<Order>('any', 'users first', 'ties last', 'users last'),
       keys: fc.array(fc.nat(), { minLength: 80, maxLength: 80 }),
     })
     // The rate of an invoice that is paid in parts is that of the day on which its earning is written, for each part.
     .map((world) =>
-      world.sales.some(({ kind }) => kind === 'split') ? { ...world, rates: [], pauses: [] } : world,
+      world.sales.some(({ kind }) => kind === 'split')
+        ? { ...world, rates: [], pauses: [], policies: [] }
+        : world,
     );
 export type World = ReturnType<typeof worldAbout> extends fc.Arbitrary<infer T> ? T : never;
 
@@ -132,6 +173,7 @@ export function stepsOf(world: World, run: string): Step[] {
       { do: 'rate', creator, rateBps },
       ...(isPaused ? [{ do: 'pause' as const, creator, isPaused }] : []),
     ]),
+    ...world.policies.map((policy): Step => ({ do: 'policy', ...policy })),
     ...byStage(inOrder),
     { do: 'pay', creator: 0 },
     { do: 'pay', creator: 1 },

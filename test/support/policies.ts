@@ -20,7 +20,7 @@ export async function publishPolicy(
   const id =
     policyId ?? (await founder.ok<{ id: string }>('POST', `${app}/policies`, { name: 'Test policy' })).id;
   await founder.ok('POST', `${app}/policies/${id}/versions`, terms);
-  await takesEffect(sql, founder, from);
+  await takesEffect(sql, founder.app, from);
   return id;
 }
 
@@ -39,7 +39,7 @@ export async function assignPolicy(
         ? `/groups/${scope.groupId}`
         : `/affiliates/${scope.affiliateId}`;
   await founder.ok('PUT', `/apps/${founder.app.id}${path}/policy-assignment`, { policyId });
-  await takesEffect(sql, founder, from);
+  await takesEffect(sql, founder.app, from);
 }
 
 /** Moves a creator to a group, in effect since `from`. */
@@ -51,7 +51,7 @@ export async function moveToGroup(
   from = ALWAYS,
 ): Promise<void> {
   await founder.ok('PUT', `/apps/${founder.app.id}/affiliates/${affiliateId}/group`, { groupId });
-  await takesEffect(sql, founder, from);
+  await takesEffect(sql, founder.app, from);
 }
 
 /** Gives the app a policy that is in effect since `from`. Returns its id. */
@@ -70,16 +70,16 @@ export async function earnByPolicy(
  * Moves what takes effect in the future to `from`. The service only takes instants that are two minutes ahead, and a test cannot wait
  * for them.
  */
-export async function takesEffect(sql: Sql, founder: Pick<Founder, 'app'>, from: number): Promise<void> {
+export async function takesEffect(sql: Sql, app: { readonly id: string }, from: number): Promise<void> {
   const at = new Date(from);
   await sql.transaction(async (tx) => {
     await tx`set local session_replication_role = replica`;
     await tx`
-      update policy_versions set effective_from = ${at} where app_id = ${founder.app.id} and effective_from > now()`;
+      update policy_versions set effective_from = ${at} where app_id = ${app.id} and effective_from > now()`;
     await tx`
-      update policy_assignments set effective_from = ${at} where app_id = ${founder.app.id} and effective_from > now()`;
+      update policy_assignments set effective_from = ${at} where app_id = ${app.id} and effective_from > now()`;
     await tx`
-      update group_memberships set effective_from = ${at} where app_id = ${founder.app.id} and effective_from > now()`;
-    await tx`update apps set policies_from = least(policies_from, ${at}) where id = ${founder.app.id} and policies_from is not null`;
+      update group_memberships set effective_from = ${at} where app_id = ${app.id} and effective_from > now()`;
+    await tx`update apps set policies_from = least(policies_from, ${at}) where id = ${app.id} and policies_from is not null`;
   });
 }

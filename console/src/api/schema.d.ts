@@ -13990,7 +13990,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            /** @description `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14002,7 +14002,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "cross_origin" | "forbidden";
+                        code: "session_not_raised" | "cross_origin" | "forbidden";
                     };
                 };
             };

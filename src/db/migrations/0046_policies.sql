@@ -219,7 +219,7 @@ alter table commissions
   drop constraint commissions_rate_source_check,
   add constraint commissions_rate_source_check check (rate_source in ('affiliate', 'app', 'policy')) not valid,
   drop constraint commissions_rate_bps_check,
-  add constraint commissions_rate_bps_check check (rate_bps > 0 or flat_cents > 0 or entry_id is not null) not valid,
+  add constraint commissions_rate_bps_check check (rate_bps > 0 or coalesce(flat_cents, 0) > 0 or entry_id is not null) not valid,
   add constraint policy_has_its_terms check
     ((policy_version_id is not null) = (rate_source is not distinct from 'policy')
      and num_nonnulls(policy_version_id, rule_index, base_kind, base_estimated) in (0, 4)

@@ -284,6 +284,7 @@ export const policyRoutes = [
     ids: { policyId: 'policy' },
     body: newVersion,
     response: { status: 201, schema: version },
+    errors: ['session_not_raised'],
     handler: async ({ deps, caller, app, ids, idGenerator, body }) => {
       const { effectiveFrom = null, ...published } = body;
       if (published.rules.some(({ aboveBase }) => aboveBase === true)) requirePermission(caller, 'payout');
