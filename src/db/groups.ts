@@ -90,14 +90,16 @@ export async function moveToGroup(
     await lockApp(tx, appId);
     const from = await effectiveFrom(tx, wanted);
     if (typeof from !== 'number') return from;
-    const [{ last = 0, isStored = false } = {}] = await tx<{ last: number; isStored: boolean }>`
-      select position as last, group_id is not distinct from ${groupId}::text and effective_from = ${instant(from)} as is_stored
+    const latest = await tx.maybe<{ position: number; isRepeated: boolean }>`
+      select position, group_id is not distinct from ${groupId}::text and effective_from = ${instant(from)} as is_repeated
         from group_memberships
        where app_id = ${appId} and affiliate_id = ${affiliateId} order by affiliate_id, position desc limit 1`;
-    if (!isStored) {
+    const isRepeated = latest?.isRepeated === true;
+    const position = (latest?.position ?? 0) + (isRepeated ? 0 : 1);
+    if (!isRepeated) {
       await tx`
         insert into group_memberships (app_id, affiliate_id, position, group_id, effective_from)
-        select f.app_id, f.id, ${last + 1}::int, ${groupId}::text, ${instant(from)}::timestamptz
+        select f.app_id, f.id, ${position}::int, ${groupId}::text, ${instant(from)}::timestamptz
           from affiliates f
          where f.app_id = ${appId} and f.id = ${affiliateId}
            and (${groupId}::text is null or exists (select from affiliate_groups g where g.app_id = ${appId} and g.id = ${groupId}))
@@ -106,7 +108,7 @@ export async function moveToGroup(
     return await tx.maybe<Membership>`
       select m.group_id, (select g.name from affiliate_groups g where g.id = m.group_id) as group_name, m.effective_from
         from group_memberships m
-       where m.app_id = ${appId} and m.affiliate_id = ${affiliateId} and m.position = ${isStored ? last : last + 1}`;
+       where m.app_id = ${appId} and m.affiliate_id = ${affiliateId} and m.position = ${position}`;
   });
 }
 

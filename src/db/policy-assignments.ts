@@ -66,13 +66,15 @@ export async function assignPolicy(
     await lockApp(tx, appId);
     const from = await effectiveFrom(tx, wanted);
     if (typeof from !== 'number') return from;
-    const [{ last = 0, isStored = false } = {}] = await tx<{ last: number; isStored: boolean }>`
-      select position as last, policy_id is not distinct from ${policyId}::text and effective_from = ${instant(from)} as is_stored
+    const latest = await tx.maybe<{ position: number; isRepeated: boolean }>`
+      select position, policy_id is not distinct from ${policyId}::text and effective_from = ${instant(from)} as is_repeated
         from policy_assignments where scope_id = ${scopeId} order by position desc limit 1`;
-    if (!isStored) {
+    const isRepeated = latest?.isRepeated === true;
+    const position = (latest?.position ?? 0) + (isRepeated ? 0 : 1);
+    if (!isRepeated) {
       await tx`
         insert into policy_assignments (app_id, group_id, affiliate_id, position, policy_id, effective_from)
-        select ${appId}::text, ${groupId}::text, ${affiliateId}::text, ${last + 1}::int, ${policyId}::text, ${instant(from)}::timestamptz
+        select ${appId}::text, ${groupId}::text, ${affiliateId}::text, ${position}::int, ${policyId}::text, ${instant(from)}::timestamptz
          where (${groupId}::text is null or exists (select from affiliate_groups g where g.app_id = ${appId} and g.id = ${groupId}))
            and (${affiliateId}::text is null or exists (select from affiliates f where f.app_id = ${appId} and f.id = ${affiliateId}))
            and (${policyId}::text is null or exists (select from policies p where p.app_id = ${appId} and p.id = ${policyId}))
@@ -80,7 +82,7 @@ export async function assignPolicy(
     }
     return await tx.maybe<PolicyAssignment>`
       select ${columns(tx)} from policy_assignments a
-       where a.scope_id = ${scopeId} and a.position = ${isStored ? last : last + 1}`;
+       where a.scope_id = ${scopeId} and a.position = ${position}`;
   });
 }
 

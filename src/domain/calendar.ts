@@ -16,8 +16,8 @@ interface CivilDate {
  * Returns the date of a day, counted from 1970-01-01, in the proleptic Gregorian calendar. Years begin in March here, so that the
  * leap day is the last one.
  */
-function civilDate(dayNumber: number): CivilDate {
-  const shifted = dayNumber + 719_468;
+function civilDate(day: number): CivilDate {
+  const shifted = day + 719_468;
   const era = Math.floor(shifted / DAYS_PER_ERA);
   const dayOfEra = shifted - era * DAYS_PER_ERA;
   const yearOfEra = Math.floor(

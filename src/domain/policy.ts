@@ -135,7 +135,7 @@ export function earnByRule(terms: PolicyTerms, ruleIndex: number, sale: PolicySa
     rateBps,
     flatCents,
     base: terms.base,
-    baseEstimated: [tax, storeFee].some((counted) => counted !== null && counted.origin !== 'stated'),
+    baseEstimated: [tax, storeFee].some((part) => part !== null && part.origin !== 'stated'),
     baseCents,
     amountCents: amountOf({ flatCents, rateBps, isAboveBase: rule.aboveBase === true }, baseCents),
     inputs: {
