@@ -45,6 +45,7 @@ export const CAUSES: Readonly<Record<Schemas['UnattributedEvent']['likelyCause']
   affiliate_paused: 'The creator was paused',
   affiliate_removed: 'The creator was removed',
   rate_zero: 'The commission was zero',
+  no_policy_rule: 'No rule of the policy applied',
   missing_exchange_rate: 'No exchange rate for the day',
   price_unknown: 'The provider reported no amount',
   processing: 'Still being processed',

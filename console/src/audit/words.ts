@@ -15,6 +15,11 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   webhook_secret: 'Webhook secret',
   identity_secret: 'Identity secret',
   affiliate: 'Creator',
+  affiliate_group: 'Group of creators',
+  group_membership: 'Group of a creator',
+  policy: 'Policy',
+  policy_version: 'Version of a policy',
+  policy_assignment: 'Assignment of a policy',
   link: 'Link',
   entry: 'Bonus or deduction',
   payout: 'Payout',
@@ -97,11 +102,19 @@ export function fieldValue(name: string, value: unknown): string {
   }
 }
 
-/** Returns the path of the page of a creator or payout of an app by its id. Null for other ids. */
+/** The pages of an app that show something by its id, by the prefix of the id. */
+const PAGES: Readonly<Record<string, string>> = {
+  aff: 'creators',
+  grp: 'groups',
+  pay: 'payouts',
+  pol: 'policies',
+};
+
+/** Returns the path of the page of a creator, group, payout or policy of an app by its id. Null for other ids. */
 export function pathOfId(appId: string | null, id: unknown): string | null {
   if (appId === null || typeof id !== 'string') return null;
-  if (id.startsWith('aff_')) return `/apps/${appId}/creators/${id}`;
-  return id.startsWith('pay_') ? `/apps/${appId}/payouts/${id}` : null;
+  const prefix = id.split('_', 1)[0] ?? '';
+  return Object.hasOwn(PAGES, prefix) ? `/apps/${appId}/${PAGES[prefix]}/${id}` : null;
 }
 
 /** Returns the path of the page that shows the object of a change. Null if there is none. */
@@ -114,9 +127,15 @@ export function pathOf({ object, appId, after }: Row): string | null {
     case 'sign_in_link':
       return '/access';
     case 'affiliate':
+    case 'affiliate_group':
     case 'creator_sign_in_link':
+    case 'group_membership':
     case 'payout':
+    case 'policy':
       return pathOfId(appId, object.id);
+    case 'policy_version':
+    case 'policy_assignment':
+      return pathOfId(appId, after['policyId']);
     case 'creator_session':
     case 'entry':
       return pathOfId(appId, after['affiliateId']);
