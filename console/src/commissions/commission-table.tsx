@@ -3,11 +3,12 @@ import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatAgo, formatInstant, formatMoney, formatRate } from '../format.ts';
+import { formatAgo, formatInstant, formatMoney } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
 import { ENTRY_CATEGORIES } from '../words.ts';
 import { ListView, useList } from '../parts/list.tsx';
 import type { List } from '../parts/list.tsx';
+import { earnedWords, PolicyOfEarning } from './earned.tsx';
 
 type Commission = Schemas['Commission'];
 
@@ -103,7 +104,7 @@ function Relation({ row, relations }: { readonly row: Commission; readonly relat
         : earning !== undefined
           ? `of ${formatMoney(earning.amountCents)} from ${formatInstant(earning.occurredAt)}`
           : row.kind === 'earning'
-            ? `${formatRate(row.rateBps)} of ${formatMoney(row.baseCents)}`
+            ? earnedWords(row)
             : `of an earning that is not in this list`;
   return (
     <Text size="xs" className="quiet">
@@ -145,6 +146,7 @@ function Row({
           {KINDS[row.kind]}
         </Text>
         <Relation row={row} relations={relations} />
+        {row.kind === 'earning' && <PolicyOfEarning appId={appId} earning={row} />}
       </td>
       <td>
         {row.payoutId === null ? (

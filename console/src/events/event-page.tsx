@@ -10,6 +10,8 @@ import { CopyButton, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.
 import { Tag } from '../parts/badges.tsx';
 import { usePermission } from '../session.ts';
 import { CAUSES, EVENT_KINDS, PROVIDERS } from '../words.ts';
+import { commissionFacts } from './commission-facts.tsx';
+import type { Fact } from './commission-facts.tsx';
 
 type Step = Schemas['Explanation']['steps'][number];
 type User = Schemas['ExplainedUser'];
@@ -69,13 +71,13 @@ const MATCHES = {
   deferred: 'a click from the same address',
 } as const;
 
-function Facts({ rows }: { readonly rows: readonly (readonly [string, ReactNode])[] }) {
+function Facts({ rows }: { readonly rows: readonly Fact[] }) {
   const known = rows.filter(([, value]) => value !== null && value !== undefined && value !== '');
   if (known.length === 0) return null;
   return (
     <dl className="facts">
-      {known.map(([name, value]) => (
-        <div key={name} style={{ display: 'contents' }}>
+      {known.map(([name, value], index) => (
+        <div key={index} style={{ display: 'contents' }}>
           <dt>{name}</dt>
           <dd>{value}</dd>
         </div>
@@ -215,15 +217,7 @@ function factsOf(step: Step, appId: string): ReactNode {
                 ? null
                 : `${price.fxUnits} ${price.currency} are ${price.fxWorthUsd} USD (${price.fxSource})`,
             ],
-            ...commissions.map(
-              (row) =>
-                [
-                  { earning: 'Earned', reversal: 'Taken back', correction: 'Corrected' }[row.kind],
-                  `${formatMoney(row.amountCents)} at ${row.rateBps / 100} %, ${
-                    row.status === 'paid' ? 'paid' : `due ${formatInstant(row.dueAt)}`
-                  }`,
-                ] as const,
-            ),
+            ...commissionFacts(commissions, appId, price.currency),
           ]}
         />
       );
