@@ -35,7 +35,8 @@ export function CommissionTable({ rows }: { readonly rows: readonly Commission[]
             <td style={{ whiteSpace: 'nowrap' }}>{formatDate(row.occurredAt)}</td>
             <td>
               {row.reason}
-              {row.kind === 'earning' && (
+              {/* Without a percentage, it is a fixed amount. */}
+              {row.kind === 'earning' && row.rateBps > 0 && (
                 <Text size="xs" className="quiet">
                   Your share was {row.rateBps / 100} %
                 </Text>

@@ -5,12 +5,12 @@ import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { OVERVIEW_MS } from '../api/query-client.ts';
 import { formatCount, formatDate, formatMoney } from '../format.ts';
-import { Section } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
 import { api } from './api.ts';
 import { EarningsChart } from './earnings-chart.tsx';
 import { KEYS } from './queries.ts';
 import type { Creator } from './queries.ts';
+import { Rules } from './rules.tsx';
 
 function Tile({
   name,
@@ -85,32 +85,6 @@ function NoSums() {
         ))}
       </dl>
     </>
-  );
-}
-
-function Rules({ rules }: { readonly rules: Creator['rules'] }) {
-  return (
-    <Section id="rules" title="How you earn">
-      <div className="surface" style={{ padding: '16px 20px' }}>
-        <dl className="facts">
-          <dt>Your share</dt>
-          <dd>{rules.rateBps / 100} % of each purchase from now on</dd>
-          <dt>Window</dt>
-          <dd>
-            The app has to be opened for the first time within {formatCount(rules.windowDays)}{' '}
-            {rules.windowDays === 1 ? 'day' : 'days'} of the click
-          </dd>
-          <dt>Hold</dt>
-          <dd>
-            {rules.holdDays === 0
-              ? 'A commission is due at once'
-              : `A commission is held for ${formatCount(rules.holdDays)} ${rules.holdDays === 1 ? 'day' : 'days'}, then it is due`}
-          </dd>
-          <dt>Refunds</dt>
-          <dd>{rules.refunds}</dd>
-        </dl>
-      </div>
-    </Section>
   );
 }
 
