@@ -32,6 +32,31 @@ export const APP_PAGES: readonly AppPage[] = [
     Page: lazy(async () => await import('./creators/creator-page.tsx')),
   },
   {
+    path: 'policies',
+    title: 'Policies',
+    Page: lazy(async () => await import('./policies/policies-page.tsx')),
+  },
+  {
+    path: 'policies/new',
+    title: null,
+    Page: lazy(async () => await import('./policies/new-policy-page.tsx')),
+  },
+  {
+    path: 'policies/:policyId',
+    title: null,
+    Page: lazy(async () => await import('./policies/policy-page.tsx')),
+  },
+  {
+    path: 'policies/:policyId/new-version',
+    title: null,
+    Page: lazy(async () => await import('./policies/new-version-page.tsx')),
+  },
+  {
+    path: 'groups/:groupId',
+    title: null,
+    Page: lazy(async () => await import('./groups/group-page.tsx')),
+  },
+  {
     path: 'links',
     title: 'Links',
     Page: lazy(async () => await import('./links/links-page.tsx')),

@@ -1,4 +1,4 @@
-import { useMemo } from 'react';
+import { useMemo, useRef } from 'react';
 
 /** Creates a key. `crypto.randomUUID` is missing over http. */
 export function newIdempotencyKey(): string {
@@ -10,4 +10,15 @@ export function newIdempotencyKey(): string {
 export function useIdempotencyKey(body: object): string {
   const text = JSON.stringify(body);
   return useMemo(() => ({ text, key: newIdempotencyKey() }), [text]).key;
+}
+
+/** Returns a function that gives each body of an open form its key, where the bodies are known only when they are sent. */
+export function useIdempotencyKeys(): (body: object) => string {
+  const keys = useRef(new Map<string, string>());
+  return (body) => {
+    const text = JSON.stringify(body);
+    const key = keys.current.get(text) ?? newIdempotencyKey();
+    keys.current.set(text, key);
+    return key;
+  };
 }

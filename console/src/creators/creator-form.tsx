@@ -69,7 +69,7 @@ export function CreatorForm({
         />
         <NumberInput
           label="Own commission"
-          description="In percent. If it is empty, the commission of the app applies. A change counts for payments that are evaluated from now on; existing commissions stay as they are."
+          description="In percent of the price. It goes before the policies of groups and the app, and before the commission of the settings; empty: one of these applies. A change counts for payments that are evaluated from now on; existing commissions stay as they are."
           min={0}
           max={100}
           allowNegative={false}

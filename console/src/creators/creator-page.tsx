@@ -17,6 +17,7 @@ import { Section } from '../lists.tsx';
 import { PayoutHistory } from '../payouts/payouts-page.tsx';
 import { usePermission } from '../session.ts';
 import { CreatorForm } from './creator-form.tsx';
+import { CreatorTerms } from './creator-terms.tsx';
 import { Entries } from './entries.tsx';
 import { CREATOR_STATUSES, CREATOR_TONES } from './creators-page.tsx';
 
@@ -243,7 +244,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
         <Text size="sm" className="quiet">
           {creator.email ?? 'No e-mail address'} ·{' '}
           {creator.defaultCommissionRateBps === null
-            ? 'commission of the app'
+            ? 'no own commission'
             : `own commission of ${formatRate(creator.defaultCommissionRateBps)}`}{' '}
           · since {formatInstant(creator.createdAt)}
         </Text>
@@ -288,6 +289,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
         )}
       </Group>
       <Money appId={appId} affiliateId={creator.id} />
+      <CreatorTerms appId={appId} creator={creator} />
       <Section
         id="links"
         title="Links"

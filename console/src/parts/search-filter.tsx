@@ -6,14 +6,14 @@ import { api, read } from '../api/client.ts';
 import type { Filters } from './filters.tsx';
 
 /** How long the search waits for the next key, ms. */
-const TYPING_MS = 250;
+export const TYPING_MS = 250;
 
 type Kind = 'creator' | 'link';
 const LABELS = { creator: 'Creator', link: 'Link' } as const;
 const PLACEHOLDERS = { creator: 'name or e-mail', link: 'beginning of the code' } as const;
 
 /** Reads the creators or links that a text finds. An id finds its own. */
-function useFound(appId: string, kind: Kind, text: string) {
+export function useFound(appId: string, kind: Kind, text: string) {
   const found = useQuery({
     queryKey: ['search', appId, text],
     queryFn: async () =>

@@ -100,7 +100,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
         <Section title="Commissions">
           <NumberInput
             label="Commission"
-            description="From now on: payments that are evaluated after the change. Commissions that exist stay as they are, and so do their refunds. A creator's own commission comes before it."
+            description="From now on: payments that are evaluated after the change. Commissions that exist stay as they are, and so do their refunds. A creator's own commission and policies come before it."
             max={100}
             decimalScale={2}
             suffix=" %"

@@ -1,0 +1,246 @@
+import { Button, Group, NativeSelect, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import { useChange } from '../api/queries.ts';
+import { Dialog } from '../dialog.tsx';
+import { formatInstant } from '../format.ts';
+import { ErrorBox, Waiting } from '../parts.tsx';
+import { CreatorSelect } from '../parts/creator-select.tsx';
+import type { ChosenCreator } from '../parts/creator-select.tsx';
+import { assignPolicy } from './assign.ts';
+import type { Scope } from './assign.ts';
+import { canTakeEffect, EffectiveField, effectiveFromOf, SOON } from './effective.tsx';
+import { OwnRates } from './own-rates.tsx';
+import { staleAfterTerms, useGroups, usePolicies } from './queries.ts';
+import type { AffiliateGroup, Policy } from './queries.ts';
+import { Sentences } from './sentences.tsx';
+
+/** What the policy of a scope goes before. */
+const ORDER: Readonly<Record<Scope['kind'], string>> = {
+  app: 'It counts for every creator without an own rate, an own policy or a group with a policy.',
+  group:
+    'It counts for the creators of the group without an own rate or an own policy, instead of that of the app.',
+  affiliate: 'It counts instead of the own rate and of the policies of the group and the app.',
+};
+
+const NONE = 'none';
+
+/** The field that says to whom a policy is assigned: the app, a group or one creator. */
+function ScopeFields({
+  appId,
+  groups,
+  scope,
+  onChange,
+}: {
+  readonly appId: string;
+  readonly groups: readonly AffiliateGroup[];
+  readonly scope: Scope | null;
+  readonly onChange: (scope: Scope | null) => void;
+}) {
+  const [choice, setChoice] = useState('app');
+  const [creator, setCreator] = useState<ChosenCreator | null>(null);
+  const choose = (value: string) => {
+    setChoice(value);
+    const group = groups.find(({ id }) => id === value);
+    if (value === 'app') onChange({ kind: 'app' });
+    else if (group === undefined) onChange(creator && { kind: 'affiliate', ...creator });
+    else onChange({ kind: 'group', id: group.id, name: group.name });
+  };
+  return (
+    <>
+      <NativeSelect
+        label="Assign to"
+        description={ORDER[scope?.kind ?? 'affiliate']}
+        value={choice}
+        onChange={(event) => choose(event.currentTarget.value)}
+      >
+        <option value="app">All creators of the app</option>
+        {groups.map(({ id, name }) => (
+          <option key={id} value={id}>
+            The group {name}
+          </option>
+        ))}
+        <option value="creator">One creator …</option>
+      </NativeSelect>
+      {choice === 'creator' && (
+        <CreatorSelect
+          appId={appId}
+          value={creator}
+          onChange={(chosen) => {
+            setCreator(chosen);
+            onChange(chosen && { kind: 'affiliate', ...chosen });
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** The field that chooses one of the policies, or none. */
+function PolicyField({
+  policies,
+  scope,
+  policyId,
+  onChange,
+}: {
+  readonly policies: readonly Policy[];
+  readonly scope: Scope;
+  readonly policyId: string;
+  readonly onChange: (policyId: string) => void;
+}) {
+  const { current, next } = policies.find(({ id }) => id === policyId) ?? {};
+  const shown = current ?? next;
+  return (
+    <Stack gap="xs">
+      <NativeSelect
+        label="Policy"
+        description={ORDER[scope.kind]}
+        value={policyId}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      >
+        {policies.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+        <option value={NONE}>No policy of its own</option>
+      </NativeSelect>
+      {shown != null && <Sentences sentences={shown.sentences} />}
+      {policyId !== NONE && shown == null && (
+        <Text size="sm" className="quiet">
+          The policy has no version yet, so it has no effect before one is published.
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+function Form({
+  appId,
+  fixedPolicy,
+  fixedScope,
+  policies,
+  groups,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly fixedPolicy: Policy | undefined;
+  readonly fixedScope: Scope | undefined;
+  readonly policies: readonly Policy[];
+  readonly groups: readonly AffiliateGroup[];
+  readonly onClose: () => void;
+}) {
+  const [policyId, setPolicyId] = useState(fixedPolicy?.id ?? policies[0]?.id ?? NONE);
+  const [scope, setScope] = useState<Scope | null>(fixedScope ?? { kind: 'app' });
+  const [effective, setEffective] = useState(SOON);
+  const assign = useChange(
+    async ({ to, from }: { readonly to: Scope; readonly from: number | undefined }) =>
+      await assignPolicy(appId, to, policyId === NONE ? null : policyId, from),
+    ...staleAfterTerms(appId),
+  );
+  if (assign.data !== undefined) {
+    return (
+      <Stack>
+        <Text size="sm">The change takes effect at {formatInstant(assign.data.effectiveFrom)}.</Text>
+        <OwnRates appId={appId} rates={assign.data.ownRates} />
+        <Group justify="flex-end">
+          <Button data-autofocus onClick={onClose}>
+            Done
+          </Button>
+        </Group>
+      </Stack>
+    );
+  }
+  const from = effectiveFromOf(effective);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (scope === null || from === null) return;
+        assign.mutate(
+          { to: scope, from },
+          { onSuccess: ({ ownRates }) => (ownRates.length === 0 || policyId === NONE) && onClose() },
+        );
+      }}
+    >
+      <Stack>
+        {fixedPolicy === undefined && scope !== null && (
+          <PolicyField policies={policies} scope={scope} policyId={policyId} onChange={setPolicyId} />
+        )}
+        {fixedScope === undefined && (
+          <ScopeFields appId={appId} groups={groups} scope={scope} onChange={setScope} />
+        )}
+        <EffectiveField draft={effective} onChange={setEffective} />
+        {assign.error !== null && <ErrorBox error={assign.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button
+            type="submit"
+            loading={assign.isPending}
+            disabled={scope === null || !canTakeEffect(effective)}
+          >
+            {policyId === NONE ? 'Remove the policy' : 'Assign'}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function Choices({
+  appId,
+  policy,
+  scope,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly policy: Policy | undefined;
+  readonly scope: Scope | undefined;
+  readonly onClose: () => void;
+}) {
+  const policies = usePolicies(appId);
+  const groups = useGroups(appId);
+  const error = policies.error ?? groups.error;
+  if (error !== null)
+    return <ErrorBox error={error} retry={() => void Promise.all([policies.refetch(), groups.refetch()])} />;
+  if (policies.data === undefined || groups.data === undefined) return <Waiting what="the policies" />;
+  if (policy === undefined && policies.data.rows.length === 0)
+    return <Text size="sm">Create a policy first, on the page Policies.</Text>;
+  return (
+    <Form
+      appId={appId}
+      fixedPolicy={policy}
+      fixedScope={scope}
+      policies={policies.data.rows}
+      groups={groups.data.rows}
+      onClose={onClose}
+    />
+  );
+}
+
+/** Assigns a policy to a scope. What is given is fixed; the other one is chosen. */
+export function AssignDialog({
+  appId,
+  policy,
+  scope,
+  isOpen,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly policy?: Policy;
+  readonly scope?: Scope;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  const to = scope === undefined ? '' : scope.kind === 'app' ? ' of the app' : ` of ${scope.name}`;
+  return (
+    <Dialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title={policy === undefined ? `Policy${to}` : `Assign ${policy.name}`}
+    >
+      {isOpen && <Choices appId={appId} policy={policy} scope={scope} onClose={onClose} />}
+    </Dialog>
+  );
+}

@@ -1,0 +1,109 @@
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import type { ReactNode } from 'react';
+import { Problem } from '../api/client.ts';
+import { Dialog } from '../dialog.tsx';
+import { ErrorBox } from '../parts.tsx';
+import { isRaised, RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
+import { useCurrentSession, usePermission } from '../session.ts';
+import { needsToPay, problemOf, termsOf } from './draft.ts';
+import type { TermsDraft } from './draft.ts';
+import { canTakeEffect, EffectiveField, effectiveFromOf, SOON } from './effective.tsx';
+import { Preview } from './preview.tsx';
+import type { Publication } from './publish.ts';
+import { TermsFields } from './terms-fields.tsx';
+
+/** The form of a version beside the preview of its rules. */
+export function PolicyForm({
+  appId,
+  draft,
+  onDraft,
+  isReady = true,
+  action,
+  before,
+  after,
+  change,
+  onPublish,
+  onCancel,
+}: {
+  readonly appId: string;
+  readonly draft: TermsDraft;
+  readonly onDraft: (draft: TermsDraft) => void;
+  /** Whether the fields of `before` and `after` are complete. */
+  readonly isReady?: boolean;
+  /** The text of the button. */
+  readonly action: string;
+  readonly before?: ReactNode;
+  readonly after?: ReactNode;
+  readonly change: { readonly error: Error | null; readonly isPending: boolean };
+  readonly onPublish: (publication: Publication, onError: (error: Error) => void) => void;
+  readonly onCancel: () => void;
+}) {
+  const canWrite = usePermission('write');
+  const session = useCurrentSession();
+  const [effective, setEffective] = useState(SOON);
+  const [isAsking, setIsAsking] = useState(false);
+  const problem = problemOf(draft);
+  const terms = problem === null ? termsOf(draft) : null;
+  const effectiveFrom = effectiveFromOf(effective);
+  const publish = () => {
+    if (terms === null || effectiveFrom === null) return;
+    setIsAsking(false);
+    onPublish(
+      { terms, effectiveFrom },
+      watchRaise(() => setIsAsking(true)),
+    );
+  };
+  const isNotRaised = change.error instanceof Problem && change.error.code === 'session_not_raised';
+  return (
+    <>
+      <div className="policy-editor">
+        <form
+          noValidate
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (terms !== null && needsToPay(terms) && !isRaised(session)) setIsAsking(true);
+            else publish();
+          }}
+        >
+          <Stack gap="md">
+            {before}
+            <TermsFields draft={draft} onChange={onDraft} />
+            <div className="surface part">
+              <Stack gap="md">
+                {after}
+                <EffectiveField draft={effective} onChange={setEffective} />
+              </Stack>
+            </div>
+            {change.error !== null && !isNotRaised && <ErrorBox error={change.error} />}
+            <Group justify="flex-end" gap="sm">
+              <Text size="sm" className="quiet" role="status" style={{ flex: '1 1 200px' }}>
+                {canWrite
+                  ? (problem ?? '')
+                  : 'Publishing needs the permission “write”, which your key lacks.'}
+              </Text>
+              <Button variant="default" onClick={onCancel}>
+                Cancel
+              </Button>
+              <Button
+                type="submit"
+                loading={change.isPending}
+                disabled={!canWrite || !isReady || terms === null || !canTakeEffect(effective)}
+              >
+                {action}
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+        <Preview appId={appId} terms={terms} problem={problem} />
+      </div>
+      <Dialog
+        isOpen={isAsking}
+        onClose={() => setIsAsking(false)}
+        title="A payment may cost more than it brings"
+      >
+        {isAsking && <RaiseForm onRaised={publish} onCancel={() => setIsAsking(false)} />}
+      </Dialog>
+    </>
+  );
+}

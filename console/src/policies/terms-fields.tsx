@@ -1,0 +1,124 @@
+import { Button, Group, NativeSelect, NumberInput, Stack, Text } from '@mantine/core';
+import { MOST_RULES, newRule, unreachableRule } from './draft.ts';
+import type { Base, RuleDraft, TermsDraft } from './draft.ts';
+import { RuleFields } from './rule-fields.tsx';
+import { BASES, storeName } from './words.ts';
+import './policies.css';
+
+const PERCENT = {
+  size: 'xs',
+  min: 0,
+  max: 100,
+  decimalScale: 2,
+  allowNegative: false,
+  hideControls: true,
+  suffix: ' %',
+} as const;
+
+/** What counts where no provider states the tax or the fee of a payment. Folded, because the usual values are filled in. */
+function Assumptions({
+  draft,
+  onChange,
+}: {
+  readonly draft: TermsDraft;
+  readonly onChange: (change: Partial<TermsDraft>) => void;
+}) {
+  const { base, tax, fees } = draft;
+  return (
+    <details className="assumed">
+      <summary>If the provider does not state tax{base === 'proceeds' ? ' or store fee' : ''}</summary>
+      <Text size="sm" className="quiet" mt={4} mb="sm">
+        These shares are taken off instead, and the commission is marked as estimated.
+      </Text>
+      <div className="shares">
+        <NumberInput {...PERCENT} label="Tax" value={tax} onChange={(value) => onChange({ tax: value })} />
+        {base === 'proceeds' &&
+          Object.entries(fees).map(([store, fee]) => (
+            <NumberInput
+              key={store}
+              {...PERCENT}
+              label={`Fee of ${storeName(store)}`}
+              value={fee}
+              onChange={(value) => onChange({ fees: { ...fees, [store]: value } })}
+            />
+          ))}
+      </div>
+    </details>
+  );
+}
+
+function moved(rules: readonly RuleDraft[], index: number, by: 1 | -1): RuleDraft[] {
+  const next = [...rules];
+  next.splice(index + by, 0, ...next.splice(index, 1));
+  return next;
+}
+
+/** The contents of a version: what a rate applies to, and the rules. */
+export function TermsFields({
+  draft,
+  onChange,
+}: {
+  readonly draft: TermsDraft;
+  readonly onChange: (draft: TermsDraft) => void;
+}) {
+  const { base, rules } = draft;
+  const change = (part: Partial<TermsDraft>) => onChange({ ...draft, ...part });
+  const unreachable = unreachableRule(rules);
+  return (
+    <>
+      <div className="surface part">
+        <Stack gap="sm">
+          <NativeSelect
+            label="A percentage applies to"
+            description={BASES[base].meaning}
+            inputWrapperOrder={['label', 'input', 'description']}
+            value={base}
+            onChange={(event) => change({ base: event.currentTarget.value as Base })}
+          >
+            {Object.entries(BASES).map(([name, { name: text }]) => (
+              <option key={name} value={name}>
+                {text}
+              </option>
+            ))}
+          </NativeSelect>
+          {base !== 'gross' && <Assumptions draft={draft} onChange={change} />}
+        </Stack>
+      </div>
+      <section className="surface" aria-label="Rules">
+        <ol className="rules">
+          {rules.map((rule, index) => (
+            <RuleFields
+              key={rule.key}
+              rule={rule}
+              number={index + 1}
+              count={rules.length}
+              base={base}
+              onChange={(part) =>
+                change({ rules: rules.map((other) => (other === rule ? { ...rule, ...part } : other)) })
+              }
+              onMove={(by) => change({ rules: moved(rules, index, by) })}
+              onRemove={() => change({ rules: rules.filter((other) => other !== rule) })}
+            />
+          ))}
+        </ol>
+        <div className="rules-end">
+          <Group justify="space-between" gap="xs">
+            <Text size="sm" className="quiet" role="status">
+              {unreachable === -1
+                ? 'The first rule that applies counts. Without one, a payment earns nothing.'
+                : `Rule ${unreachable + 1} never applies, because rule ${unreachable} applies to each payment. Move it up.`}
+            </Text>
+            <Button
+              variant="default"
+              size="compact-sm"
+              disabled={rules.length >= MOST_RULES}
+              onClick={() => change({ rules: [...rules, newRule()] })}
+            >
+              Add a rule
+            </Button>
+          </Group>
+        </div>
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,52 @@
+import type { Schemas } from '../api/client.ts';
+import type { Base } from './draft.ts';
+
+/** What a rate applies to, as options of a form. */
+export const BASES: Readonly<Record<Base, { readonly name: string; readonly meaning: string }>> = {
+  gross: {
+    name: 'The price',
+    meaning: 'Simple to explain. The rate also applies to tax and the store fee, which you do not receive.',
+  },
+  net_of_tax: {
+    name: 'The price without tax',
+    meaning: 'Tax is taken off before the rate applies. The fee of the store is not.',
+  },
+  proceeds: {
+    name: 'The proceeds',
+    meaning: 'About what you receive: tax and the fee of the store are taken off before the rate applies.',
+  },
+};
+
+/** The bases within a sentence. */
+export const BASE_WORDS: Readonly<Record<Base, string>> = {
+  gross: 'price',
+  net_of_tax: 'price without tax',
+  proceeds: 'proceeds',
+};
+
+const STORES: Readonly<Record<string, string>> = {
+  app_store: 'App Store',
+  play_store: 'Google Play',
+  stripe: 'Stripe',
+  paddle: 'Paddle',
+};
+
+export const STORE_IDS: readonly string[] = Object.keys(STORES);
+
+/** Returns the name of a store. One that the pages do not know has its id. */
+export const storeName = (store: string): string => (Object.hasOwn(STORES, store) && STORES[store]) || store;
+
+/** Returns what a policy is assigned to, in words: "the group VIPs". */
+export function scopeWords({
+  scope,
+  scopeName,
+}: Pick<Schemas['PolicyAssignment'], 'scope' | 'scopeName'>): string {
+  switch (scope) {
+    case 'app':
+      return 'the app';
+    case 'group':
+      return `the group ${scopeName}`;
+    case 'affiliate':
+      return scopeName;
+  }
+}
