@@ -84,7 +84,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await button(page, 'Edit').click();
     await page.getByLabel('Own commission').fill('');
     await button(page, 'Save').click();
-    await page.getByText('· commission of the app').waitFor();
+    await page.getByText('· no own commission').waitFor();
     await button(page, 'Invite link').click();
     await button(page, 'Create the link').click();
     await page.getByRole('status').getByText('/console/creator/#token=').waitFor();

@@ -16,7 +16,13 @@ const MOST_LCP_MS = 2_500;
 const MOST_CLS = 0.02;
 
 /** The prefixes of the ids in the paths of pages, by their first part. */
-const PREFIXES: Readonly<Record<string, string>> = { creators: 'aff', events: 'evt', payouts: 'pay' };
+const PREFIXES: Readonly<Record<string, string>> = {
+  creators: 'aff',
+  events: 'evt',
+  groups: 'grp',
+  payouts: 'pay',
+  policies: 'pol',
+};
 
 /** The paths of all pages of an app, as the router has them, with ids that nothing has. */
 const PAGES = [

@@ -1,0 +1,433 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { setUpFounder } from '../../test/support/founder.ts';
+import type { Founder } from '../../test/support/founder.ts';
+import { assignPolicy, moveToGroup, publishPolicy } from '../../test/support/policies.ts';
+import { button, checkPage, row, title, WINDOWS } from './browser.ts';
+import type { GuardedPage } from './browser.ts';
+import { describeInBrowser } from './suite.ts';
+
+const YEAR_THEN_LESS = {
+  base: 'proceeds',
+  rules: [{ when: { monthsSinceFirst: { below: 12 } }, percentBps: 5_000 }, { percentBps: 2_000 }],
+} as const;
+/** Its sentences. */
+const YEAR = '50 % of the proceeds in the first 12 months of a customer.';
+const AFTER = 'Otherwise 20 % of the proceeds.';
+
+/** The next 1 January, as a field has it and as a page shows it. */
+const NEXT_YEAR = new Date().getFullYear() + 1;
+
+describeInBrowser('policies and groups in a browser', ({ service, signedIn }) => {
+  let founder: Founder;
+
+  beforeEach(async () => {
+    founder = await setUpFounder(service, { name: 'Lantern Notes' });
+  });
+
+  /** Opens a page of the app, signed in. */
+  const openApp = async (path: string, options = {}): Promise<GuardedPage> => {
+    const guarded = await signedIn(founder.key, options);
+    await guarded.page.goto(`${service.url}/console/apps/${founder.app.id}/${path}`);
+    return guarded;
+  };
+
+  const app = () => `/apps/${founder.app.id}`;
+  const newGroup = async (name: string) =>
+    (await founder.ok<{ id: string }>('POST', `${app()}/groups`, { name })).id;
+  const example = (page: Page, number: number) =>
+    page.getByRole('listitem', { name: `Example ${number}` }).getByRole('status');
+  const rule = (page: Page, number: number) => page.getByRole('listitem', { name: `Rule ${number}` });
+  const dialog = (page: Page) => page.getByRole('dialog');
+  const assignments = async () =>
+    await service.sql<{ policy: string | null; group: string | null; isApp: boolean; day: string }>`
+      select p.name as policy, g.name as "group", a.group_id is null and a.affiliate_id is null as is_app,
+             to_char(a.effective_from at time zone 'UTC', 'YYYY-MM-DD') as day
+        from policy_assignments a left join policies p on p.id = a.policy_id left join affiliate_groups g on g.id = a.group_id
+       where a.app_id = ${founder.app.id} order by a.created_at`;
+
+  test('a founder defines 50 % of proceeds in the first year, then 20 %, and 60 % for VIPs from 1 January, and sees what example payments earn', async () => {
+    const { page, problems } = await openApp('policies', { timezoneId: 'UTC' });
+    await page.getByText('No policies yet').waitFor();
+    await page.getByRole('link', { name: 'New policy' }).click();
+    await title(page, 'New policy');
+    await page.getByLabel('Name', { exact: true }).fill('Standard');
+    await button(page, 'More in the first year').click();
+    await page.getByText(YEAR).waitFor();
+    await page.getByText(AFTER).waitFor();
+    // 9.99 less the assumed fee of 3.00 is 6.99.
+    await example(page, 1).getByText('$3.50').waitFor();
+    await example(page, 1).getByText('Rule 1, of $6.99 proceeds (assumed)').waitFor();
+    await example(page, 2).getByText('$1.40').waitFor();
+    await example(page, 2).getByText('Rule 2').waitFor();
+    await example(page, 3).getByText('of $9.99 proceeds').waitFor();
+    await page.getByLabel('Price of example 2').fill('100');
+    await example(page, 2).getByText('$14.00').waitFor();
+    await page.getByLabel('Assign to').selectOption({ label: 'All creators of the app' });
+    await button(page, 'Create and assign').click();
+    await title(page, 'Standard');
+    await page.getByRole('region', { name: 'Takes effect next' }).getByText(YEAR).waitFor();
+    await row(page, /All creators of the app Scheduled/).waitFor();
+
+    await page.getByRole('link', { name: 'All policies' }).click();
+    await button(page, 'New group').click();
+    await page.getByLabel('Name', { exact: true }).fill('VIPs');
+    await button(page, 'Create the group').click();
+    await title(page, 'VIPs');
+    await button(page, 'Add a creator').click();
+    await page.getByRole('combobox', { name: 'Creator' }).fill('Test');
+    await page.getByRole('option', { name: 'Test creator' }).click();
+    await button(page, 'Move').click();
+    await row(page, /Test creator from/).waitFor();
+
+    await page.getByRole('navigation').getByRole('link', { name: 'Policies' }).click();
+    await page.getByRole('link', { name: 'New policy' }).click();
+    await page.getByLabel('Name', { exact: true }).fill('VIP');
+    await rule(page, 1).getByLabel('Percentage').fill('60');
+    await page.getByText('60 % of the price for each payment.').waitFor();
+    await example(page, 1).getByText('$5.99').waitFor();
+    await page.getByLabel('Assign to').selectOption({ label: 'The group VIPs' });
+    await page.getByLabel('Takes effect').selectOption('at');
+    await page.getByLabel('Date').fill(`${NEXT_YEAR}-01-01`);
+    await button(page, 'Create and assign').click();
+    await title(page, 'VIP');
+    await page.getByRole('link', { name: 'All policies' }).click();
+    await page.getByText(`Assigned to the group VIPs from Jan 1, ${NEXT_YEAR}`).waitFor();
+    const made = await assignments();
+    expect(made.map(({ policy, group, isApp }) => [policy, group, isApp])).toEqual([
+      ['Standard', null, true],
+      ['VIP', 'VIPs', false],
+    ]);
+    expect(made[1]?.day).toBe(`${NEXT_YEAR}-01-01`);
+    const { items } = await founder.ok<{ items: { name: string; next: { terms: object } }[] }>(
+      'GET',
+      `${app()}/policies`,
+    );
+    expect(items.map(({ name, next }) => [name, next.terms])).toEqual([
+      [
+        'Standard',
+        {
+          ...YEAR_THEN_LESS,
+          assumed: { taxBps: 0, feeBps: { app_store: 3_000, play_store: 3_000, stripe: 0, paddle: 0 } },
+        },
+      ],
+      ['VIP', { base: 'gross', rules: [{ percentBps: 6_000 }] }],
+    ]);
+    expect(problems()).toEqual([]);
+  });
+
+  test('the form sends every condition and amount of its rules, and a new version begins with them', async () => {
+    const { page, problems } = await openApp('policies/new');
+    await page.getByLabel('Name', { exact: true }).fill('Many rules');
+    await page.getByLabel('A percentage applies to').selectOption('proceeds');
+    await page.getByText('If the provider does not state tax').click();
+    await page.getByLabel('Tax', { exact: true }).fill('19');
+    await page.getByLabel('Fee of App Store').fill('15');
+    await rule(page, 1).getByLabel('Percentage').fill('12.5');
+    for (const condition of ['Months', 'Payment number', 'Products', 'Stores'])
+      await rule(page, 1).getByRole('button', { name: condition, exact: false }).first().click();
+    await rule(page, 1).getByLabel('First month').fill('2');
+    await rule(page, 1).getByLabel('Last month').fill('6');
+    await rule(page, 1).getByLabel('First payment').fill('2');
+    await rule(page, 1).getByLabel('Last payment').fill('');
+    await page.getByText('Rule 1: enter a product.').first().waitFor();
+    expect(await button(page, 'Create the policy').isDisabled()).toBe(true);
+    await rule(page, 1).getByLabel('Products', { exact: true }).fill('pro_monthly, pro_yearly');
+    await page.getByText('Rule 1: choose a store.').first().waitFor();
+    await rule(page, 1).getByLabel('Google Play').check();
+    await button(page, 'Add a rule').click();
+    await rule(page, 2).getByLabel('Earns').selectOption('fixed');
+    await rule(page, 2).getByLabel('Amount in US dollars').fill('7.5');
+    await button(page, 'Add a rule').click();
+    await rule(page, 3).getByLabel('Percentage').fill('30');
+    await page.getByText('Rule 3 never applies, because rule 2 applies to each payment.').waitFor();
+    await button(page, 'Move up rule 3').click();
+    await page.getByText('Rule 3 never applies').waitFor();
+    await button(page, 'Remove rule 2').click();
+    await page.getByLabel('Product of example 1').fill('pro_yearly');
+    await button(page, 'Create the policy').click();
+    await title(page, 'Many rules');
+    const terms = {
+      base: 'proceeds',
+      assumed: { taxBps: 1_900, feeBps: { app_store: 1_500, play_store: 3_000, stripe: 0, paddle: 0 } },
+      rules: [
+        {
+          when: {
+            monthsSinceFirst: { from: 1, below: 6 },
+            paymentNumber: { from: 2 },
+            productIds: ['pro_monthly', 'pro_yearly'],
+            stores: ['play_store'],
+          },
+          percentBps: 1_250,
+        },
+        { flatCents: 750 },
+      ],
+    };
+    const versions = async () =>
+      await service.sql<{ terms: object }>`
+        select terms from policy_versions where app_id = ${founder.app.id} order by version`;
+    expect((await versions()).map((version) => version.terms)).toEqual([terms]);
+
+    await page.getByRole('link', { name: 'Publish a version' }).click();
+    await title(page, 'New version of Many rules');
+    await rule(page, 2).getByLabel('In full, even if').check();
+    await button(page, 'Publish the version').click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await title(page, 'Many rules');
+    await row(page, /Version 2 .*Scheduled/).waitFor();
+    expect((await versions()).map((version) => version.terms)).toEqual([
+      terms,
+      { ...terms, rules: [terms.rules[0], { flatCents: 750, aboveBase: true }] },
+    ]);
+    expect(problems()).toEqual([]);
+  });
+
+  test('a policy that is created again after a failed publication leaves no second policy', async () => {
+    const { page, problems } = await openApp('policies/new');
+    await page.getByLabel('Name', { exact: true }).fill('Standard');
+    let failures = 1;
+    await page.route('**/policies/*/versions', async (route) => {
+      failures -= 1;
+      if (failures < 0) await route.continue();
+      else await route.abort();
+    });
+    await button(page, 'Create the policy').click();
+    await page.getByText('The service did not respond').waitFor();
+    await page.getByLabel('Name', { exact: true }).fill('Basic');
+    await button(page, 'Create the policy').click();
+    await title(page, 'Basic');
+    const { items } = await founder.ok<{ items: { name: string }[] }>('GET', `${app()}/policies`);
+    expect(items.map(({ name }) => name)).toEqual(['Basic']);
+    expect(problems(/ERR_FAILED/)).toEqual([]);
+  });
+
+  test('assigning a policy to the app names the creators whose own rate goes before it, and removing it is offered', async () => {
+    const { page, problems } = await openApp('policies');
+    await publishPolicy(founder, service.sql, YEAR_THEN_LESS);
+    const { affiliateId } = await founder.newAffiliate('Grace');
+    await founder.ok('PATCH', `${app()}/affiliates/${affiliateId}`, { defaultCommissionRateBps: 3_250 });
+    await page.reload();
+    await page.getByRole('listitem', { name: 'Test policy' }).getByText('Not assigned').first().waitFor();
+    await button(page, 'Assign Test policy').click();
+    await page.getByText('It counts for every creator without an own rate').waitFor();
+    await dialog(page).getByRole('button', { name: 'Assign' }).click();
+    await page.getByText('Creators with an own rate keep it').waitFor();
+    await page.getByText('Grace 32.5 %.').waitFor();
+    await button(page, 'Done').click();
+    await row(page, /All creators of the app Test policy Scheduled/).waitFor();
+    await button(page, 'Change the policy of the app').click();
+    await dialog(page).getByText(YEAR).waitFor();
+    await dialog(page).getByLabel('Policy').selectOption({ label: 'No policy of its own' });
+    await button(page, 'Remove the policy').click();
+    await row(page, /All creators of the app No policy of its own Scheduled/).waitFor();
+    expect((await assignments()).map(({ policy }) => policy)).toEqual(['Test policy', null]);
+    expect(problems()).toEqual([]);
+  });
+
+  test('the page of a creator shows how they earn now and later, and assigns a policy and moves them to a group', async () => {
+    const { affiliateId } = founder;
+    const { page, problems } = await openApp(`creators/${affiliateId}`);
+    const terms = page.getByRole('region', { name: 'How this creator earns' });
+    await terms.getByText('20 % of the price for each payment.').waitFor();
+    await terms.getByText('The commission of the settings.').waitFor();
+    const policyId = await publishPolicy(founder, service.sql, YEAR_THEN_LESS);
+    const groupId = await newGroup('VIPs');
+    await assignPolicy(founder, service.sql, policyId, { groupId });
+    await moveToGroup(founder, service.sql, affiliateId, groupId);
+    await page.reload();
+    await terms.getByText(YEAR).waitFor();
+    await terms.getByText('The policy Test policy, version 1, of the group.').waitFor();
+    await terms.getByText('In the group VIPs since').waitFor();
+    await founder.ok('PATCH', `${app()}/affiliates/${affiliateId}`, { defaultCommissionRateBps: 3_250 });
+    await page.reload();
+    await terms.getByText('32.5 % of the price for each payment.').waitFor();
+    await terms.getByText('The creator’s own rate.').waitFor();
+    await button(page, 'Assign a policy').click();
+    await page.getByLabel('Takes effect').selectOption('at');
+    await page.getByLabel('Date').fill('2020-01-01');
+    await page.getByText('Choose a time at least two minutes ahead.').waitFor();
+    expect(await dialog(page).getByRole('button', { name: 'Assign' }).isDisabled()).toBe(true);
+    await page.getByLabel('Date').fill(`${NEXT_YEAR}-01-01`);
+    await dialog(page).getByRole('button', { name: 'Assign' }).click();
+    await terms.getByText(`From Jan 1, ${NEXT_YEAR}, 12:00 AM`).waitFor();
+    await terms.getByText('The policy Test policy, version 1, of this creator.').waitFor();
+    await button(page, 'Move to a group').click();
+    await dialog(page).getByLabel('Group').selectOption({ label: 'No group' });
+    await dialog(page).getByRole('button', { name: 'Move' }).click();
+    await dialog(page).waitFor({ state: 'hidden' });
+    expect(
+      await service.sql`
+        select group_id from group_memberships where affiliate_id = ${affiliateId} order by position`,
+    ).toEqual([{ groupId }, { groupId: null }]);
+    expect(problems()).toEqual([]);
+  });
+
+  test('commissions and events name the policy, its version and what the amount was computed from', async () => {
+    const policyId = await publishPolicy(founder, service.sql, YEAR_THEN_LESS);
+    await assignPolicy(founder, service.sql, policyId);
+    await founder.purchase(await founder.customer(), 9.99);
+    const { affiliateId, slug } = await founder.newAffiliate('Grace');
+    const fixed = await publishPolicy(founder, service.sql, { base: 'gross', rules: [{ flatCents: 150 }] });
+    await founder.ok('PATCH', `${app()}/policies/${fixed}`, { name: 'Fixed' });
+    await assignPolicy(founder, service.sql, fixed, { affiliateId });
+    await founder.purchase(await founder.customer(slug), 20);
+
+    const { page, problems } = await openApp('commissions');
+    await row(
+      page,
+      /Test creator Earning 50 % of \$8\.49 proceeds \(estimated\) Test policy, version 1/,
+    ).waitFor();
+    await row(page, /Grace Earning Fixed amount of \$1\.50 Fixed, version 1 .*\$1\.50/).waitFor();
+    expect(await page.getByRole('main').innerText()).not.toMatch(/\b0 %/);
+    await row(page, /Test creator/)
+      .getByRole('link')
+      .first()
+      .click();
+    await title(page, 'Event');
+    await page.getByText('$4.25: 50 % of $8.49 proceeds (estimated), due').waitFor();
+    await page.getByText('rule 1 of Test policy, version 1').waitFor();
+    await page.getByText('$1.50, estimated by the provider').first().waitFor();
+    await page.getByText('payment 1, in month 1').waitFor();
+    await page.getByRole('main').getByRole('link', { name: 'Test policy' }).click();
+    await title(page, 'Test policy');
+    await page.getByRole('region', { name: 'In effect' }).getByText(AFTER).waitFor();
+
+    // The creator reads the same rules, and no percentage of a fixed amount.
+    await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${affiliateId}/`);
+    await page.getByText('$1.50 (at most the price) for each payment.').waitFor();
+    await page.getByText('By “Fixed”').waitFor();
+    await page.getByRole('navigation').getByRole('link', { name: 'Commissions' }).click();
+    await row(page, /\$1\.50/).waitFor();
+    expect(await page.getByRole('main').innerText()).not.toContain('%');
+    expect(problems()).toEqual([]);
+  });
+
+  test("the creator's page says what changes later", async () => {
+    const policyId = await publishPolicy(founder, service.sql, YEAR_THEN_LESS);
+    await founder.ok('PUT', `${app()}/policy-assignment`, {
+      policyId,
+      effectiveFrom: Date.UTC(NEXT_YEAR, 0, 1),
+    });
+    const { page, problems } = await openApp('overview', { timezoneId: 'UTC' });
+    await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${founder.affiliateId}/`);
+    const rules = page.getByRole('region', { name: 'How you earn' });
+    await rules.getByText('20 % of the price for each payment.').waitFor();
+    await rules.getByText(`From Jan 1, ${NEXT_YEAR}, 12:00 AM`).waitFor();
+    await rules.getByText(YEAR).waitFor();
+    await rules.getByText(AFTER).waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('the audit page names policies, versions, assignments, groups and memberships, and leads to them', async () => {
+    const policyId = await publishPolicy(founder, service.sql, YEAR_THEN_LESS);
+    const groupId = await newGroup('VIPs');
+    await assignPolicy(founder, service.sql, policyId, { groupId });
+    await moveToGroup(founder, service.sql, founder.affiliateId, groupId);
+    const { page, problems } = await openApp('overview');
+    await page.goto(`${service.url}/console/audit`);
+    await page.getByRole('table').waitFor();
+    const text = await page.getByRole('main').innerText();
+    for (const words of [
+      'Policy',
+      'Version of a policy',
+      'Assignment of a policy',
+      'Group of creators',
+      'Group of a creator',
+    ])
+      expect(text).toContain(words);
+    await page.getByRole('link', { name: 'Test policy' }).first().click();
+    await title(page, 'Test policy');
+    expect(problems()).toEqual([]);
+  });
+
+  test.each(WINDOWS)(
+    'the pages of policies and groups have no violation of WCAG 2.2 AA in %s at %d px, in any state',
+    async (colorScheme, width) => {
+      const { page, problems } = await openApp('policies', {
+        colorScheme,
+        viewport: { width, height: 800 },
+      });
+      const check = async (state: string) => await checkPage(page, `${state}-${colorScheme}-${width}`);
+      const go = async (path: string) => await page.goto(`${service.url}/console${app()}/${path}`);
+      await page.getByText('No policies yet').waitFor();
+      await check('policies-empty');
+      const policyId = await publishPolicy(founder, service.sql, YEAR_THEN_LESS, {
+        from: Date.now() - 90 * DAY_MS,
+      });
+      await founder.ok('PATCH', `${app()}/policies/${policyId}`, { name: 'Standard' });
+      await assignPolicy(founder, service.sql, policyId, null, Date.now() - 90 * DAY_MS);
+      const groupId = await newGroup('VIPs');
+      await moveToGroup(founder, service.sql, founder.affiliateId, groupId, Date.now() - 30 * DAY_MS);
+      const { affiliateId } = await founder.newAffiliate('Grace Hopper');
+      await founder.ok('PATCH', `${app()}/affiliates/${affiliateId}`, { defaultCommissionRateBps: 3_250 });
+      const vip = await founder.ok<{ id: string }>('POST', `${app()}/policies`, { name: 'VIP' });
+      const effectiveFrom = Date.UTC(NEXT_YEAR, 0, 1);
+      await founder.ok('POST', `${app()}/policies/${vip.id}/versions`, {
+        base: 'proceeds',
+        rules: [{ percentBps: 6_000 }],
+        effectiveFrom,
+      });
+      await founder.ok('POST', `${app()}/policies/${policyId}/versions`, {
+        ...YEAR_THEN_LESS,
+        rules: [{ when: { stores: ['stripe', 'paddle'] }, percentBps: 5_500 }, ...YEAR_THEN_LESS.rules],
+        effectiveFrom,
+      });
+      await founder.ok('PUT', `${app()}/groups/${groupId}/policy-assignment`, {
+        policyId: vip.id,
+        effectiveFrom,
+      });
+      await founder.purchase(await founder.customer(), 9.99);
+      await go('policies');
+      await page.getByText('Assigned to the group VIPs').waitFor();
+      await check('policies');
+      await button(page, 'Assign Standard').click();
+      await dialog(page).getByLabel('Assign to').waitFor();
+      await dialog(page).getByLabel('Takes effect').selectOption('at');
+      await dialog(page).getByLabel('Date').fill(`${NEXT_YEAR}-01-01`);
+      await check('policies-assign');
+      await dialog(page).getByRole('button', { name: 'Assign' }).click();
+      await page.getByText('Creators with an own rate keep it').waitFor();
+      await check('policies-own-rates');
+      await go('policies/new');
+      await button(page, 'More in the first year').click();
+      await example(page, 1).getByText('$3.50').waitFor();
+      await check('policy-new');
+      await page.getByText('If the provider does not state tax').click();
+      await button(page, 'Add a rule').click();
+      await rule(page, 3).getByLabel('Earns').selectOption('fixed');
+      await button(page, 'Move up rule 3').click();
+      for (const condition of ['Months', 'Payment number', 'Products', 'Stores'])
+        await rule(page, 2).getByRole('button', { name: condition, exact: false }).first().click();
+      await page.getByText('Rule 2: enter an amount').first().waitFor();
+      await check('policy-new-rules');
+      await go(`policies/${policyId}`);
+      await row(page, /Version 2/).waitFor();
+      await check('policy');
+      await go(`groups/${groupId}`);
+      await row(page, /Test creator/).waitFor();
+      await check('group');
+      await button(page, 'Move Test creator').click();
+      await dialog(page).getByLabel('Group').waitFor();
+      await check('group-move');
+      await go(`creators/${founder.affiliateId}`);
+      await page.getByText('of the group.').waitFor();
+      await check('creator-terms');
+      await go('commissions');
+      await page.getByText('proceeds (estimated)').waitFor();
+      await check('commissions-policy');
+      await page
+        .getByRole('row', { name: /Earning/ })
+        .getByRole('link')
+        .first()
+        .click();
+      await page.getByText('$1.50, estimated by the provider').first().waitFor();
+      await check('event-policy');
+      await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${founder.affiliateId}/`);
+      await page.getByText(YEAR).waitFor();
+      await check('creator-rules');
+      expect(problems()).toEqual([]);
+    },
+  );
+});
