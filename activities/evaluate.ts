@@ -3,12 +3,14 @@ import type { Evaluation, EvaluationLimits } from '../src/domain/evaluation.ts';
 import type { Logger } from 'pino';
 import type { BindingId, PaymentId, ReprocessRunId } from '../src/domain/ids.ts';
 import { applyEvaluation } from '../src/db/evaluations.ts';
-import type { AppliedEvaluation, EvaluatedDelivery } from '../src/db/evaluations.ts';
+import { evaluateWithin } from '../src/db/evaluate-within.ts';
+import type { EvaluatedPayment, EvaluationOptions } from '../src/db/evaluate-within.ts';
+import type { EvaluatedDelivery } from '../src/db/evaluations.ts';
 import { loadPayments, markForRecheck } from '../src/db/payments.ts';
 import { lockSubject, numberEarlierPayments } from '../src/db/policy-snapshot.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
 import { isEnvironmentFault, violatedConstraint } from '../src/db/errors.ts';
-import type { Sql, Statements } from '../src/db/sql.ts';
+import type { Sql } from '../src/db/sql.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import type { WorkEvents } from './work-events.ts';
 
@@ -16,18 +18,6 @@ import type { WorkEvents } from './work-events.ts';
 const MAX_ATTEMPTS = 50;
 /** From this attempt on, the evaluation of a payment that gets a number waits for those of the customer's other payments. */
 const WAITS_FROM_ATTEMPT = 3;
-
-/** What was appended to a payment, and the evaluation that it follows from. */
-export interface EvaluatedPayment extends AppliedEvaluation {
-  readonly evaluation: Evaluation;
-}
-
-export interface EvaluationOptions {
-  /** The defaults of the domain if absent. */
-  readonly limits?: EvaluationLimits | undefined;
-  /** The reprocess run that the new rows belong to. */
-  readonly reprocessRunId?: ReprocessRunId | null;
-}
 
 /**
  * Evaluates one payment and appends the difference to the ledger. When a concurrent evaluation came between, it
@@ -37,19 +27,18 @@ export async function evaluateAndApply(
   sql: Sql,
   payment: StoredPayment,
   delivery: EvaluatedDelivery | null,
-  options: EvaluationOptions = {},
+  options: Omit<EvaluationOptions, 'delivery'> = {},
 ): Promise<EvaluatedPayment> {
   const { limits, reprocessRunId = null } = options;
-  const apply = async (statements: Statements, read: StoredPayment, evaluation: Evaluation) => {
-    const applied = await applyEvaluation(statements, read, evaluation, delivery, reprocessRunId);
+  const apply = async (read: StoredPayment, evaluation: Evaluation) => {
+    const applied = await applyEvaluation(sql, read, evaluation, delivery, reprocessRunId);
     return applied && { ...applied, evaluation };
   };
   /** Evaluates and applies while no other payment of the customer takes a number. */
   const applyAlone = async (subjectId: BindingId) =>
     await sql.transaction(async (tx) => {
       await lockSubject(tx, subjectId);
-      const [read] = await loadPayments(tx, { rowId: payment.paymentId });
-      return read === undefined ? null : await apply(tx, read, evaluatePayment(read, limits));
+      return await evaluateWithin(tx, payment.paymentId, { limits, delivery, reprocessRunId });
     });
   let snapshot: StoredPayment | undefined = payment;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS && snapshot !== undefined; attempt += 1) {
@@ -60,7 +49,7 @@ export async function evaluateAndApply(
     } else {
       const applied =
         subject === null || attempt < WAITS_FROM_ATTEMPT
-          ? await apply(sql, snapshot, evaluation).catch(noneIfNumberMissing)
+          ? await apply(snapshot, evaluation).catch(noneIfReadTooEarly)
           : await applyAlone(subject.subjectId);
       if (applied !== null) return await withNewRates(sql, snapshot, applied, options);
     }
@@ -69,12 +58,12 @@ export async function evaluateAndApply(
   throw new Error(`payment ${payment.paymentId} changed during ${MAX_ATTEMPTS} evaluations in a row`);
 }
 
-/**
- * The app's first policy came into effect between the reading and the writing of a payment: it is read again, and gets a number.
- * Throws any other error.
- */
-function noneIfNumberMissing(error: unknown): null {
-  if (violatedConstraint(error) === 'attributed_payments_have_a_number') return null;
+/** What refuses a payment that was read before the app's first policy came into effect, or before its user was given to another creator. */
+const READ_TOO_EARLY = ['attributed_payments_have_a_number', 'manual_attributions_are_followed'];
+
+/** Returns null, so that the payment is read again, if it was read too early. Throws any other error. */
+function noneIfReadTooEarly(error: unknown): null {
+  if (READ_TOO_EARLY.includes(violatedConstraint(error) ?? '')) return null;
   throw error;
 }
 

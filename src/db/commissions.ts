@@ -1,4 +1,4 @@
-import type { MatchMethod } from '../domain/attribution.ts';
+import type { AttributionMethod } from '../domain/attribution.ts';
 import type { EntryCategory, EntryKind } from '../domain/entry.ts';
 import type { CommissionKind as PaymentCommissionKind } from '../domain/payment-snapshot.ts';
 import type { AffiliateId, AppId, CommissionId, EntryId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
@@ -38,7 +38,7 @@ export interface CommissionListRow {
   readonly amountCents: number;
   readonly source: ProviderName | null;
   readonly customerUserId: string | null;
-  readonly matchMethod: MatchMethod | null;
+  readonly matchMethod: AttributionMethod | null;
   readonly occurredAt: number;
   readonly dueAt: number;
   readonly maturedAt: number | null;

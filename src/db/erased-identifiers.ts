@@ -6,7 +6,7 @@ import { isPlaceholder } from '../domain/user-ids.ts';
 import type { Identifiers, SubjectKey } from '../domain/erasure.ts';
 import type { AppId } from '../domain/ids.ts';
 import type { EventFacts } from './events.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
 
 const KEY_BYTES = 32;
 const KEY_CONTEXT = 'erasure-key';
@@ -89,7 +89,7 @@ export const ANY_KIND: readonly IdentifierKind[] = ['user', 'key', 'ref'];
  * not erased may have the text of an erased key.
  */
 export function isErased(
-  sql: Sql,
+  sql: Statements,
   appId: AppId,
   hashes: readonly Buffer[],
   kinds: readonly IdentifierKind[],

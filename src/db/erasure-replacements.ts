@@ -134,6 +134,11 @@ async function replaceDevices(
 }
 
 async function replaceBindings(tx: Statements, { appId, user, pseudonym }: Replacements): Promise<number> {
+  // A reason may name the person.
+  await tx`
+    update manual_attributions m set reason = null
+      from bindings b
+     where b.app_id = ${appId} and b.customer_user_id = ${user} and m.binding_id = b.id and m.reason is not null`;
   return await count(tx`
     update bindings b
        set customer_user_id = case when exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = ${pseudonym})

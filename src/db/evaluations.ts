@@ -124,14 +124,16 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
   const { binding, numbered, revenue, booked } = evaluation;
   const changesMoney = binding !== null || rows.length > 0 || revenue.length > 0 || booked.length > 0;
   const hasItsNumber = numbered === null ? sql.fragment`` : sql.fragment`and exists (select from numbered)`;
+  const reassigned =
+    binding?.reassignedTo == null ? sql.fragment`` : sql.fragment`, attribution_id = ${binding.reassignedTo}`;
   const holdRow = (condition: Fragment) => sql.fragment`
     held as (
       update payments
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
-             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}),
+             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned},
              duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf?.paymentId ?? null}), recheck_since = null
        where id = ${payment.paymentId} and version = ${payment.version} ${hasItsNumber} ${condition}
-      returning id, app_id, event_id, binding_id, occurred_at
+      returning id, app_id, event_id, binding_id, attribution_id, occurred_at
     )`;
   if (!changesMoney || payment.aliasIds.length === 0) {
     const unchanged = sql.fragment`
@@ -249,7 +251,7 @@ function insertRevenue(sql: Statements, { payment, evaluation, reprocessRunId }:
   const attribution =
     binding === null
       ? sql.fragment`(select * from bindings y where y.id = held.binding_id offset 0) b
-         cross join lateral (select * from attributions y where y.id = b.attribution_id offset 0)`
+         cross join lateral (select * from attributions y where y.id = coalesce(held.attribution_id, b.attribution_id) offset 0)`
       : sql.fragment`(select ${binding.affiliateId}::text as affiliate_id, ${binding.linkId}::text as link_id)`;
   return sql.fragment`
     insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, adjustment_id, amount_cents, occurred_at,

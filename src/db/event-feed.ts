@@ -71,11 +71,11 @@ function affiliateOf(sql: Sql): Fragment {
     coalesce(
       (select c.affiliate_id::text from commissions c where c.event_id = e.id limit 1),
       (select a.affiliate_id::text
-         from (select x.binding_id from payments x
+         from (select x.binding_id, x.attribution_id from payments x
                 where x.app_id = e.app_id and x.environment = e.environment and x.store = e.store and x.ref = e.payment_ref
                 offset 0) p
         cross join lateral (select x.attribution_id from bindings x where x.id = p.binding_id offset 0) b
-        cross join lateral (select x.affiliate_id from attributions x where x.id = b.attribution_id offset 0) a))`;
+        cross join lateral (select x.affiliate_id from attributions x where x.id = coalesce(p.attribution_id, b.attribution_id) offset 0) a))`;
 }
 
 function conditions(sql: Sql, filter: FeedFilter): Record<keyof FeedFilter, Fragment> {

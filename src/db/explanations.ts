@@ -13,6 +13,7 @@ import { isSimilarUserId, loadPayments } from './payments.ts';
 import type { StoredPayment } from './payments.ts';
 import { testAttributionOfUser } from './test-attributions.ts';
 import { shownPolicyOf } from './policy-snapshot.ts';
+import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 type DeliveryWithEvent = ExplainedDelivery & {
@@ -84,7 +85,7 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
                from (select i.customer_user_id from identities i
                       where i.app_id = ${appId} and ${isSimilarUserId(sql, sql.fragment`u."customerUserId"`)}
                       limit ${SIMILAR_USERS}) s), '[]') end as similar_user_ids,
-           case when b.id is not null then jsonb_build_object(
+           case when t.id is not null then jsonb_build_object(
              'attributionId', t.id, 'decided', coalesce(b.id = ${payment.bindingId}, false), 'affiliateId', f.id,
              'affiliateName', f.name, 'linkId', t.link_id, 'clickId', t.click_id, 'matchMethod', t.match_method,
              'touchedAt', epoch_ms(t.touched_at), 'firstOpenAt', epoch_ms(t.first_open_at),
@@ -103,7 +104,8 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
       -- One index lookup per user: with a generic plan, a join would read all bindings of the app.
       left join lateral (
         select * from bindings b where b.app_id = ${appId} and b.customer_user_id = u."customerUserId" offset 0) b on true
-      left join attributions t on t.id = b.attribution_id
+      left join attributions t on t.id = coalesce((select x.attribution_id from payments x where x.id = ${payment.paymentId} and x.binding_id = b.id),
+                                                  attribution_at(b, ${instant(payment.occurredAt)}))
       left join affiliates f on f.id = t.affiliate_id
      order by u.position`;
 }

@@ -169,7 +169,7 @@ export async function loadPayments(sql: Statements, selector: PaymentSelector): 
           select * from payments x
            where x.app_id = p.app_id and x.environment = p.environment and x.store = p.store and x.ref = n.ref collate "default" offset 0) q
          left join lateral (select * from bindings y where y.id = q.binding_id offset 0) b on true
-         left join lateral (select * from attributions y where y.id = b.attribution_id offset 0) t on true
+         left join lateral (select * from attributions y where y.id = coalesce(q.attribution_id, b.attribution_id) offset 0) t on true
          left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true) same
      where ${which}
      order by p.id`;
@@ -194,6 +194,7 @@ function bindingObject(sql: Statements): ReturnType<Sql['fragment']> {
     jsonb_build_object(
       'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
       'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,
+      'reassignedTo', case when t.id <> b.attribution_id then t.id end,
       'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
       'affiliateRateBps', f.default_commission_rate_bps, 'policy', ${policyOf(sql)})`;
 }
@@ -235,7 +236,7 @@ function paymentColumns(
                'identifiedInTest', b.id is null and not i.identified and (
                  select true from test_identities y
                   where y.app_id = p.app_id and y.customer_user_id = u.customer_user_id limit 1) is not null,
-               'binding', case when b.id is not null then ${bindingObject(sql)} end)
+               'binding', case when t.id is not null then ${bindingObject(sql)} end)
              order by u.is_of_other, u.position, u.customer_user_id)
         from (select distinct on (x.customer_user_id) x.customer_user_id, x.is_of_other, x.position,
                      case x.distance when 0 then 'event' when 1 then 'key' else 'customer_key' end as via
@@ -257,7 +258,7 @@ function paymentColumns(
                   where y.app_id = p.app_id and y.customer_user_id = u.customer_user_id limit 1) is not null as identified offset 0) i
         left join lateral (
           select * from bindings y where y.app_id = p.app_id and y.customer_user_id = u.customer_user_id offset 0) b on true
-        left join lateral (select * from attributions y where y.id = b.attribution_id offset 0) t on true
+        left join lateral (select * from attributions y where y.id = attribution_at(b, p.occurred_at) offset 0) t on true
         left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true), '[]') as candidates,
     jsonb_build_object('commissionRateBps', app.commission_rate_bps, 'attributionWindowDays', app.attribution_window_days,
                        'holdPeriodDays', app.hold_period_days) as app,
@@ -272,7 +273,7 @@ function paymentColumns(
  * that a page costs the same wherever it begins.
  */
 export async function findWaitingPayments(
-  sql: Sql,
+  sql: Statements,
   appId: AppId,
   customerUserId: string,
   after: PaymentId | null,

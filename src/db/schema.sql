@@ -22,6 +22,7 @@ create domain group_id as text collate "C" CHECK ((VALUE ~ '^grp_[0-7][0-9a-hjkm
 create domain installation_id as text collate "C" CHECK ((VALUE ~ '^ins_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain key_id as text collate "C" CHECK ((VALUE ~ '^key_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain link_id as text collate "C" CHECK ((VALUE ~ '^lnk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain manual_attribution_id as text collate "C" CHECK ((VALUE ~ '^mat_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_id as text collate "C" CHECK ((VALUE ~ '^pay_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_request_id as text collate "C" CHECK ((VALUE ~ '^req_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -199,7 +200,7 @@ CREATE TRIGGER apps_limit BEFORE INSERT ON apps FOR EACH ROW EXECUTE FUNCTION re
 create table attributions (
   id attribution_id not null,
   app_id app_id not null,
-  device_id text not null,
+  device_id text,
   affiliate_id affiliate_id not null,
   link_id link_id,
   click_id click_id,
@@ -216,8 +217,9 @@ create table attributions (
   constraint attributions_app_id_click_id_fkey FOREIGN KEY (app_id, click_id) REFERENCES clicks(app_id, id),
   constraint attributions_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint attributions_device_id_check CHECK (((length(device_id) >= 1) AND (length(device_id) <= 200))),
-  constraint attributions_match_method_check CHECK ((match_method = ANY (ARRAY['claim_token'::text, 'code'::text, 'deferred'::text]))),
-  constraint attributions_sdk_check CHECK ((sdk ~ '^[a-z-]{1,20}/[0-9A-Za-z.+-]{1,30}$'::text))
+  constraint attributions_match_method_check CHECK ((match_method = ANY (ARRAY['claim_token'::text, 'code'::text, 'deferred'::text, 'manual'::text]))),
+  constraint attributions_sdk_check CHECK ((sdk ~ '^[a-z-]{1,20}/[0-9A-Za-z.+-]{1,30}$'::text)),
+  constraint only_manual_ones_have_no_device CHECK (((device_id IS NULL) = (match_method = 'manual'::text)))
 );
 CREATE TRIGGER attributions_roll_up AFTER INSERT ON attributions FOR EACH ROW EXECUTE FUNCTION roll_up_attribution();
 
@@ -260,6 +262,7 @@ create table bindings (
   healed_at timestamp with time zone,
   relayed_at timestamp with time zone,
   counts_with text collate "C",
+  reassigned_at timestamp with time zone,
   constraint bindings_pkey PRIMARY KEY (id),
   constraint bindings_app_id_customer_user_id_key UNIQUE (app_id, customer_user_id),
   constraint bindings_app_id_id_key UNIQUE (app_id, id),
@@ -821,6 +824,38 @@ create table losing_touches (
   constraint losing_touches_match_method_check CHECK ((match_method = ANY (ARRAY['claim_token'::text, 'code'::text, 'deferred'::text])))
 );
 
+create table manual_attributions (
+  id manual_attribution_id not null,
+  app_id app_id not null,
+  binding_id binding_id not null,
+  "position" integer not null,
+  attribution_id attribution_id,
+  effective_from timestamp with time zone not null,
+  payments integer not null,
+  earned_cents cents not null,
+  reason text,
+  account_id account_id not null,
+  key_id key_id not null,
+  created_at timestamp with time zone not null default now(),
+  constraint manual_attributions_pkey PRIMARY KEY (id),
+  constraint manual_attributions_app_id_id_key UNIQUE (app_id, id),
+  constraint manual_attributions_attribution_id_key UNIQUE (attribution_id),
+  constraint manual_attributions_binding_id_position_key UNIQUE (binding_id, "position"),
+  constraint manual_attributions_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint manual_attributions_app_id_attribution_id_fkey FOREIGN KEY (app_id, attribution_id) REFERENCES attributions(app_id, id),
+  constraint manual_attributions_app_id_binding_id_fkey FOREIGN KEY (app_id, binding_id) REFERENCES bindings(app_id, id),
+  constraint binding_needs_an_attribution CHECK ((("position" > 0) OR (attribution_id IS NOT NULL))),
+  constraint manual_attributions_payments_check CHECK ((payments >= 0)),
+  constraint manual_attributions_position_check CHECK (("position" >= 0)),
+  constraint manual_attributions_reason_check CHECK (((length(reason) >= 1) AND (length(reason) <= 500))),
+  constraint only_the_first_reaches_back CHECK ((("position" = 0) OR (effective_from >= created_at)))
+);
+CREATE INDEX manual_attributions_by_app ON manual_attributions USING btree (app_id, created_at DESC, id DESC);
+CREATE INDEX manual_attributions_in_effect ON manual_attributions USING btree (binding_id, effective_from DESC, "position" DESC);
+CREATE TRIGGER manual_attributions_audit AFTER INSERT ON manual_attributions FOR EACH ROW EXECUTE FUNCTION write_audit_row('manual_attribution', 'id', 'binding_id attribution_id effective_from payments earned_cents reason!');
+CREATE TRIGGER manual_attributions_guard BEFORE UPDATE ON manual_attributions FOR EACH ROW EXECUTE FUNCTION guard_manual_attribution();
+CREATE TRIGGER manual_attributions_no_delete BEFORE DELETE OR TRUNCATE ON manual_attributions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+
 create table operator_sessions (
   id session_id not null,
   token_sha256 bytea not null,
@@ -929,12 +964,15 @@ create table payments (
   corrected_cents cents not null default 0,
   duplicate_of payment_id,
   recheck_since timestamp with time zone,
+  attribution_id text collate "C",
   constraint payments_pkey PRIMARY KEY (id),
   constraint payments_app_id_environment_store_ref_key UNIQUE (app_id, environment, store, ref),
   constraint payments_app_id_id_environment_key UNIQUE (app_id, id, environment),
+  constraint payment_has_its_attribution FOREIGN KEY (app_id, attribution_id) REFERENCES attributions(app_id, id),
   constraint payments_app_id_binding_id_fkey FOREIGN KEY (app_id, binding_id) REFERENCES bindings(app_id, id),
   constraint payments_app_id_duplicate_of_environment_fkey FOREIGN KEY (app_id, duplicate_of, environment) REFERENCES payments(app_id, id, environment),
   constraint payments_app_id_event_id_fkey FOREIGN KEY (app_id, event_id) REFERENCES events(app_id, id),
+  constraint attribution_needs_a_binding CHECK (((attribution_id IS NULL) OR (binding_id IS NOT NULL))),
   constraint never_more_reversed_than_earned CHECK ((((reversed_cents)::bigint >= 0) AND (((reversed_cents)::bigint + (corrected_cents)::bigint) <= (earned_cents)::bigint))),
   constraint payments_amount_minor_check CHECK ((amount_minor > 0)),
   constraint payments_base_cents_check CHECK (((base_cents)::bigint >= 0)),
@@ -946,7 +984,9 @@ create table payments (
 );
 CREATE INDEX payments_to_recheck ON payments USING btree (recheck_since) WHERE (recheck_since IS NOT NULL);
 CREATE INDEX payments_waiting_for_rate ON payments USING btree (currency, (((occurred_at AT TIME ZONE 'UTC'::text))::date), id) WHERE (likely_cause = 'missing_exchange_rate'::text);
+CREATE TRIGGER payments_attribution_immutable BEFORE UPDATE OF attribution_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NOT NULL) AND (old.attribution_id IS DISTINCT FROM new.attribution_id))) EXECUTE FUNCTION forbid_attribution_change();
 CREATE TRIGGER payments_duplicate_immutable BEFORE UPDATE OF duplicate_of ON payments FOR EACH ROW WHEN (((old.duplicate_of IS NOT NULL) AND ((old.duplicate_of)::text IS DISTINCT FROM (new.duplicate_of)::text))) EXECUTE FUNCTION forbid_duplicate_change();
+CREATE TRIGGER payments_follow_manual_attributions AFTER UPDATE OF binding_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NULL) AND (new.binding_id IS NOT NULL))) EXECUTE FUNCTION check_manual_attribution();
 CREATE TRIGGER payments_guard_sums BEFORE UPDATE ON payments FOR EACH ROW WHEN ((((old.earned_cents)::bigint <> (new.earned_cents)::bigint) OR ((old.reversed_cents)::bigint <> (new.reversed_cents)::bigint) OR ((old.corrected_cents)::bigint <> (new.corrected_cents)::bigint))) EXECUTE FUNCTION guard_payment_sums();
 CREATE TRIGGER payments_have_a_number AFTER UPDATE OF binding_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NULL) AND (new.binding_id IS NOT NULL))) EXECUTE FUNCTION require_payment_number();
 CREATE TRIGGER payments_production_event BEFORE INSERT OR UPDATE OF environment, event_id ON payments FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_payment_environment();
@@ -1601,6 +1641,7 @@ UNION ALL
     0 AS paid_cents,
     0 AS matured_count
    FROM attributions
+  WHERE (attributions.device_id IS NOT NULL)
 UNION ALL
  SELECT b.app_id,
     a.affiliate_id,
@@ -1617,6 +1658,7 @@ UNION ALL
     0 AS matured_count
    FROM (bindings b
      JOIN attributions a ON (((a.id)::text = (b.attribution_id)::text)))
+  WHERE (a.device_id IS NOT NULL)
 UNION ALL
  SELECT b.app_id,
     a.affiliate_id,
@@ -1884,6 +1926,20 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION attribution_at(b bindings, at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select case when b.reassigned_at is null then b.attribution_id::text else (
+    select x.attribution_id
+      from (select m.attribution_id::text, m.effective_from, m.position from manual_attributions m
+             where m.binding_id = b.id and m.position > 0 and m.effective_from <= at
+            union all
+            select b.attribution_id::text, '-infinity', 0) x
+     order by x.effective_from desc, x.position desc limit 1) end
+$function$;
+
 CREATE OR REPLACE FUNCTION audit_value(column_name text, value jsonb, is_hidden boolean)
  RETURNS jsonb
  LANGUAGE sql
@@ -1968,6 +2024,28 @@ AS $function$
 begin
   if exists (select from added i join payouts p on p.id = i.payout_id where p.created_at <> now()) then
     raise exception 'items cannot be added to an existing payout' using errcode = 'integrity_constraint_violation';
+  end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION check_manual_attribution()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (
+    select from bindings b
+      join attributions t on t.id = b.attribution_id
+     where b.id = new.binding_id
+       and (b.reassigned_at is not null
+              and attribution_at(b, new.occurred_at) is distinct from coalesce(new.attribution_id, b.attribution_id)
+            or b.reassigned_at is null and t.match_method = 'manual' and new.occurred_at < t.touched_at)
+       and not exists (
+         select from same_payment(new.app_id, new.environment, new.store, array[new.ref]) q
+          where q.id <> new.id and q.binding_id = new.binding_id)
+  ) then
+    raise exception 'payment % belongs to another creator, or to nobody', new.id
+      using errcode = 'integrity_constraint_violation', constraint = 'manual_attributions_are_followed';
   end if;
   return null;
 end $function$;
@@ -2139,6 +2217,14 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION forbid_attribution_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'payment % keeps the attribution that it earned through', old.id using errcode = 'integrity_constraint_violation';
+end $function$;
+
 CREATE OR REPLACE FUNCTION forbid_binding_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2223,6 +2309,20 @@ begin
       using errcode = 'integrity_constraint_violation';
   end if;
   return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION guard_manual_attribution()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  edited manual_attributions := new;
+begin
+  edited.reason := old.reason;
+  if edited is not distinct from old and new.reason is null then
+    return new;
+  end if;
+  raise exception 'manual attribution % cannot be changed: make another one', old.id using errcode = 'integrity_constraint_violation';
 end $function$;
 
 CREATE OR REPLACE FUNCTION guard_payment_sums()
@@ -2465,7 +2565,7 @@ CREATE OR REPLACE FUNCTION roll_up_attribution()
 AS $function$
 begin
   insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, installs)
-  values (new.app_id, new.affiliate_id, new.link_id, rollup_bucket(new.first_open_at), 1);
+  select new.app_id, new.affiliate_id, new.link_id, rollup_bucket(new.first_open_at), 1 where new.device_id is not null;
   return null;
 end $function$;
 
@@ -2476,7 +2576,7 @@ AS $function$
 begin
   insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, identified)
   select new.app_id, affiliate_id, link_id, rollup_bucket(new.identified_at), 1
-    from attributions where id = new.attribution_id;
+    from attributions where id = new.attribution_id and device_id is not null;
   return null;
 end $function$;
 

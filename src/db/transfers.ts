@@ -33,10 +33,12 @@ export async function bindTransfers(
     with transfers as (
       select distinct g.event_id from user_transfers g where g.app_id = ${appId} and g.role = 'giver' and ${which}
     ), givers as (
-      select t.event_id, min(b.attribution_id) as attribution_id, min(coalesce(b.counts_with, b.id)) as counts_with
+      select t.event_id, min(a.id) as attribution_id, min(coalesce(b.counts_with, b.id)) as counts_with
         from transfers t
         join user_transfers g on g.event_id = t.event_id and g.role = 'giver'
         join bindings b on b.app_id = ${appId} and b.customer_user_id = g.customer_user_id
+       cross join lateral (select attribution_at(b, now()) as id) a
+       where a.id is not null
        group by t.event_id having count(*) = 1
     )
     select r.customer_user_id, g.attribution_id, g.counts_with, b.id is not null as is_bound

@@ -7,8 +7,13 @@ export const CLOCK_TOLERANCE_MS = 5 * MINUTE_MS;
 /** How many users one device can have. Callers choose device ids, and the SDK key is public. */
 export const USERS_PER_DEVICE = 10;
 
+/** How a device came to its attribution. */
 export const MATCH_METHODS = ['claim_token', 'code', 'deferred'] as const;
 export type MatchMethod = (typeof MATCH_METHODS)[number];
+
+/** How a user came to a creator: by a device, or because a founder said so. */
+export const ATTRIBUTION_METHODS = [...MATCH_METHODS, 'manual'] as const;
+export type AttributionMethod = (typeof ATTRIBUTION_METHODS)[number];
 
 export const AFFILIATE_STATUSES = ['active', 'paused', 'removed'] as const;
 export type AffiliateStatus = (typeof AFFILIATE_STATUSES)[number];

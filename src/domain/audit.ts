@@ -44,6 +44,7 @@ export const AUDITED_OBJECTS = [
   'policy',
   'policy_version',
   'policy_assignment',
+  'manual_attribution',
   'link',
   'entry',
   'payout',

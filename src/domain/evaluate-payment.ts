@@ -136,9 +136,10 @@ function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
  * Whether a payment may be attributed through a binding. A first evaluation accepts any binding, whatever its date. So
  * does a later one if the binding existed before the payment's delivery was received, since a first evaluation would
  * have accepted it. Any other later evaluation (late identify heals) requires that the payment is not older than the
- * winning touch, nor older than the attribution window.
+ * winning touch, nor older than the attribution window. What a founder attributes works from its instant on, in every evaluation.
  */
 function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
+  if (binding.matchMethod === 'manual') return payment.occurredAt >= binding.touchedAt;
   // Before its first evaluation a payment has no cause.
   const isFirst = !IDENTITY_CAUSES.has(payment.likelyCause);
   if (isFirst || binding.boundAt < payment.receivedAt) return true;

@@ -1,4 +1,4 @@
-import type { MatchMethod } from './attribution.ts';
+import type { AttributionMethod, MatchMethod } from './attribution.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type { CommissionKind } from './payment-snapshot.ts';
 import {
@@ -79,7 +79,7 @@ export interface ExplainedUser {
     readonly affiliateName: string;
     readonly linkId: LinkId | null;
     readonly clickId: ClickId | null;
-    readonly matchMethod: MatchMethod;
+    readonly matchMethod: AttributionMethod;
     readonly touchedAt: number;
     readonly firstOpenAt: number;
     readonly boundAt: number;
@@ -346,6 +346,7 @@ const MATCH_DESCRIPTIONS: Readonly<Record<MatchMethod, string>> = {
 
 function touchSentence(attribution: NonNullable<ExplainedUser['attribution']>): string {
   const { affiliateName, matchMethod, lostTouches } = attribution;
+  if (matchMethod === 'manual') return `Somebody attributed the user to ${affiliateName} by hand.`;
   const came = `The device came through ${affiliateName} by ${MATCH_DESCRIPTIONS[matchMethod]}.`;
   if (lostTouches.length === 0) return came;
   const later = lostTouches.length === 1 ? 'A later touch does' : `${lostTouches.length} later touches do`;

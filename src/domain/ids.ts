@@ -16,6 +16,7 @@ export const ID_PREFIXES = {
   group: 'grp',
   policy: 'pol',
   policyVersion: 'plv',
+  manualAttribution: 'mat',
   payout: 'pay',
   transfer: 'trf',
   key: 'key',
@@ -51,6 +52,7 @@ export type CommissionId = Id<'commission'>;
 export type EntryId = Id<'entry'>;
 export type GroupId = Id<'group'>;
 export type PolicyId = Id<'policy'>;
+export type ManualAttributionId = Id<'manualAttribution'>;
 export type PolicyVersionId = Id<'policyVersion'>;
 export type PayoutId = Id<'payout'>;
 export type TransferId = Id<'transfer'>;

@@ -2,6 +2,7 @@ import type { ExchangeRate } from './exchange-rate.ts';
 import type {
   AdjustmentId,
   AffiliateId,
+  AttributionId,
   BindingId,
   CommissionId,
   EventId,
@@ -9,7 +10,7 @@ import type {
   PolicyVersionId,
 } from './ids.ts';
 import type { AdjustmentFact, Environment } from './events.ts';
-import type { AffiliateStatus, MatchMethod } from './attribution.ts';
+import type { AffiliateStatus, AttributionMethod } from './attribution.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type { PolicyContext, PolicyTerms, StatedComponents } from './policy.ts';
 import type { RowStanding } from './payment-rows.ts';
@@ -23,7 +24,9 @@ export interface BindingSnapshot {
   readonly bindingId: BindingId;
   readonly boundAt: number;
   readonly touchedAt: number;
-  readonly matchMethod: MatchMethod;
+  readonly matchMethod: AttributionMethod;
+  /** The attribution, if the user was given to another creator before the payment. Null: that of the binding. */
+  readonly reassignedTo: AttributionId | null;
   readonly affiliateId: AffiliateId;
   readonly linkId: LinkId | null;
   readonly affiliateStatus: AffiliateStatus;

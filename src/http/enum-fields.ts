@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { COMMISSION_STATUSES, CORRECTION_REASONS } from '../db/commissions.ts';
 import { PROCESSING_STATUSES } from '../domain/delivery.ts';
-import { AFFILIATE_STATUSES, MATCH_METHODS } from '../domain/attribution.ts';
+import { AFFILIATE_STATUSES, ATTRIBUTION_METHODS, MATCH_METHODS } from '../domain/attribution.ts';
 import { ENTRY_CATEGORIES, ENTRY_KINDS } from '../domain/entry.ts';
 import { COMMISSION_KINDS } from '../domain/payment-snapshot.ts';
 import { EVENT_OUTCOMES } from '../domain/event-outcome.ts';
@@ -65,6 +65,12 @@ export const matchMethod = z
   .enum(MATCH_METHODS)
   .describe(
     'How the install was matched: `claim_token` of a click, `code` that the user entered, `deferred` by the address of a click.',
+  );
+
+export const attributionMethod = z
+  .enum(ATTRIBUTION_METHODS)
+  .describe(
+    'How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; or `manual`, because somebody said so.',
   );
 
 export const processingStatus = z

@@ -127,6 +127,26 @@ export const ERRORS = {
     'The entry cannot be undone',
     'It was undone already, or it undoes another entry. `undoneByEntryId` and `undoesEntryId` of the entry name the other one. Add a new entry instead.',
   ],
+  user_erased: [
+    409,
+    'The user was erased',
+    'Nothing was changed. The id of an erased user cannot be used again.',
+  ],
+  user_attributed: [
+    409,
+    'The user belongs to an affiliate already',
+    'Nothing was changed. Omit `from`: only later payments of this user can be given to another affiliate. Settle earlier ones with a bonus and a deduction.',
+  ],
+  user_not_attributed: [
+    409,
+    'The user belongs to nobody',
+    'Nothing was changed. Name an affiliate: `affiliateId` can only be null for a user who belongs to somebody.',
+  ],
+  too_many_payments: [
+    409,
+    'The user has too many payments that wait',
+    'Nothing was changed. Check that the id is that of one person. Omit `from` to attribute later payments only.',
+  ],
   too_many_endpoints: [
     409,
     'The app has too many endpoints',

@@ -20,6 +20,7 @@ import { linkAssociationRoutes } from './resources/link-associations.ts';
 import { linkRoutes } from './resources/links.ts';
 import { overviewRoutes } from './resources/overviews.ts';
 import { groupRoutes } from './resources/groups.ts';
+import { manualAttributionRoutes } from './resources/manual-attributions.ts';
 import { operatorRoutes } from './resources/operator.ts';
 import { payoutRoutes } from './resources/payouts.ts';
 import { policyAssignmentRoutes } from './resources/policy-assignments.ts';
@@ -60,7 +61,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Affiliates',
     description: 'Creators who share links and earn commissions.',
-    routes: [...affiliateRoutes, ...creatorLinkRoutes, ...searchRoutes],
+    routes: [...affiliateRoutes, ...creatorLinkRoutes, ...manualAttributionRoutes, ...searchRoutes],
   },
   { name: 'Links', description: "Affiliates' tracked links.", routes: linkRoutes },
   {

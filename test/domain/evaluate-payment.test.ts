@@ -29,6 +29,7 @@ const binding: BindingSnapshot = {
   affiliateStatus: 'active',
   affiliateRateBps: null,
   policy: null,
+  reassignedTo: null,
 };
 
 const payment: PaymentSnapshot = {

@@ -44,6 +44,7 @@ afterAll(async () => {
 
 /** Routes that change something and write no audit row, with the reason. */
 const EXEMPT: Readonly<Record<string, string>> = {
+  previewManualAttribution: 'It computes, and stores nothing.',
   previewPolicy: 'It computes, and stores nothing.',
   testWebhookEndpoint: 'it sends a test message, which is listed with its attempts',
   sendWebhookMessageAgain: 'it sends a message again, which is listed with its attempts',
@@ -99,6 +100,9 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
   },
   createAffiliate: async () => ({ body: { name: 'A creator' } }),
   updateAffiliate: async () => ({ body: { name: `Creator ${(number += 1)}` } }),
+  addManualAttribution: async () => ({
+    body: { customerUserId: `given-${(number += 1)}`, affiliateId: mine.ids.affiliate, reason: 'A test' },
+  }),
   renamePolicy: async () => ({ body: { name: `Policy ${(number += 1)}` } }),
   renameGroup: async () => ({ body: { name: `Group ${(number += 1)}` } }),
   updateLink: async () => ({ body: { campaign: `campaign ${(number += 1)}` } }),

@@ -423,6 +423,24 @@ const MONEY: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: manual attribution',
+    promises: {
+      'manual-from-now':
+        'a user who is given to a creator earns from then on, and earlier payments never do, however late they are reported',
+      'manual-from':
+        'earlier payments earn from an instant on, exactly as previewed or not at all, with the permission `payout`',
+      'manual-reassign':
+        'a user who belongs to somebody is given away for later payments only; refunds of earlier ones are taken back from whoever earned',
+      'manual-nobody': 'later payments of a user can belong to nobody',
+      'manual-input':
+        '400 for a placeholder, a missing reason, or an instant that is not within the last 365 days; 409 for an erased user',
+      'manual-database':
+        'a manual attribution is never changed, and a payment keeps the attribution that it earned through',
+      'manual-counts': 'a manual attribution adds no install and no identified user',
+      'manual-erasure': 'an erasure removes the reason',
+    },
+  },
+  {
     title: 'Beyond the specification: bonuses and deductions',
     promises: {
       'entry-one-commission':

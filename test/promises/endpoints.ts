@@ -295,6 +295,27 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-terms': 'returns by which terms the affiliate earns now, and the next five changes' },
   },
   {
+    route: 'GET /apps/:appId/manual-attributions',
+    caller: 'account read',
+    promises: {
+      'get-manual-attributions': 'lists users whom a person gave to a creator, latest first, also as CSV',
+    },
+  },
+  {
+    route: 'POST /apps/:appId/manual-attributions',
+    caller: 'account write',
+    promises: {
+      'post-manual-attribution': '201 with the user, the creator and what earlier payments earned',
+    },
+  },
+  {
+    route: 'POST /apps/:appId/manual-attributions/preview',
+    caller: 'account write',
+    promises: {
+      'preview-manual-attribution': 'computes what earlier payments would earn, and stores nothing',
+    },
+  },
+  {
     route: 'POST /apps/:appId/payouts/:payoutId/transfers',
     caller: 'account payout',
     promises: { 'post-transfer': 'appends what somebody states about the money of a payout' },

@@ -24,6 +24,7 @@ const binding: BindingSnapshot = {
   affiliateStatus: 'active',
   affiliateRateBps: null,
   policy: null,
+  reassignedTo: null,
 };
 
 function snapshotOf(

@@ -45,6 +45,7 @@ export const LARGE_TABLES = [
   'commissions',
   'revenue_entries',
   'entries',
+  'manual_attributions',
   'affiliate_groups',
   'group_memberships',
   'policies',
@@ -215,6 +216,11 @@ const ROWS_OF_PURCHASES = [
        from entries where id in ((select min(id::text) from entries), (select max(id::text) from entries))`,
   `insert into account_keys (id, account_id, key_sha256, permissions, display)
      values (${id('key', '1')}, ${id('account', '1')}, sha256('key'), '{payout}', 'tri_sk')`,
+  `insert into manual_attributions (id, app_id, binding_id, position, attribution_id, effective_from, payments, earned_cents, reason,
+                                     account_id, key_id, created_at)
+     select ${id('manualAttribution', 'n')}, ${id('app', '1')}, ${id('binding', '1')}, n, null, ${moment(`n / ${TERMS}.0`)}, 0, 0, 'Support',
+            ${id('account', '1')}, ${id('key', '1')}, ${moment(`n / ${TERMS}.0`)}
+       from generate_series(1, ${TERMS}) n`,
   `insert into affiliate_groups (id, app_id, name, created_at)
      select ${id('group', 'n')}, ${id('app', '1')}, 'Group', ${moment(`n / ${GROUPS}.0`)} from generate_series(1, ${GROUPS}) n`,
   `insert into policies (id, app_id, name, created_at)

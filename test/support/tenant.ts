@@ -63,6 +63,11 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       version = await send('POST', `policies/${policy.body.id}/versions`, terms);
       await send('PUT', `affiliates/${affiliateId}/policy-assignment`, { policyId: policy.body.id });
     }
+    const given = await send('POST', 'manual-attributions', {
+      customerUserId: `${mark}-given-${round}`,
+      affiliateId,
+      reason: mark,
+    });
     members.push(affiliateId);
     for (const one of members) await send('PUT', `affiliates/${one}/group`, { groupId: group.body.id });
     const endpoint = await api.call<{ id: string }>('POST', `/apps/${app.appId}/webhook-endpoints`, {
@@ -93,6 +98,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       group: group.body.id,
       policy: policy.body.id,
       policyVersion: version.body.id,
+      manualAttribution: given.body.id,
       transfer: newId('transfer'),
       key: keyId,
       session: sessionId,

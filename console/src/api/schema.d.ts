@@ -408,6 +408,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/manual-attributions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists users whom a person gave to an affiliate, latest first.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listManualAttributions"];
+        put?: never;
+        /**
+         * Gives a user to an affiliate.
+         * @description A user who belongs to nobody belongs to the affiliate from now on, or from `from` on. A user who belongs to somebody is given away for later payments only: what was earned stays, and bonuses and deductions settle the rest. A user may have at most 200 payments that wait.
+         *
+         *     Requires an account key with the permission `write`.
+         */
+        post: operations["addManualAttribution"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/manual-attributions/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Computes what earlier payments of a user would earn for an affiliate, without storing anything.
+         * @description Requires an account key with the permission `write`.
+         */
+        post: operations["previewManualAttribution"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/search": {
         parameters: {
             query?: never;
@@ -3023,6 +3071,53 @@ export interface components {
             /** @description Your own id, unique within the app. One that exists creates and changes nothing. Null removes it. */
             externalId?: string | null;
         };
+        /**
+         * @description A user, and the affiliate to whom the user belongs.
+         * @example {
+         *       "customerUserId": "user-4711",
+         *       "affiliateId": "aff_01kbf2z4x8e0rvq1n3m5t7w9yc",
+         *       "reason": "Told us in the support chat"
+         *     }
+         */
+        NewManualAttribution: {
+            /**
+             * @description The app's own id of the user: the exact one that the billing provider reports.
+             * @example user-4711
+             */
+            customerUserId: string;
+            /** @description The id of an affiliate. Null: later payments belong to nobody. */
+            affiliateId: string | null;
+            /**
+             * @description Earlier payments from then on earn, too, at most 365 days back. Only for a user who belongs to nobody. Needs the permission `payout` and `expectedCents`. Absent: payments from now on. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            from?: number;
+            /**
+             * @description What the preview returned as `earnedCents`, US cents. With another sum, nothing is written.
+             * @example 200
+             */
+            expectedCents?: number;
+            /**
+             * @description Why. For you and your books: the creator does not see it.
+             * @example Told us in the support chat
+             */
+            reason: string;
+        };
+        /** @description A user, an affiliate, and from when on. */
+        ManualAttributionToPreview: {
+            /**
+             * @description The app's own id of the user: the exact one that the billing provider reports.
+             * @example user-4711
+             */
+            customerUserId: string;
+            /** @description The id of an affiliate. Null: later payments belong to nobody. */
+            affiliateId: string | null;
+            /**
+             * @description Earlier payments from then on earn, too, at most 365 days back. Only for a user who belongs to nobody. Needs the permission `payout` and `expectedCents`. Absent: payments from now on. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            from: number;
+        };
         /** @description A link to create. */
         NewLink: {
             /**
@@ -4075,6 +4170,109 @@ export interface components {
              */
             endedSessions: number;
         };
+        /** @description One page of the list. */
+        ManualAttributionPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["ManualAttribution"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description A user whom a person gave to an affiliate. Never changed. */
+        ManualAttribution: {
+            /**
+             * @description The id of the manualAttribution.
+             * @example mat_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The app's own id of the user: the exact one that the billing provider reports.
+             * @example user-4711
+             */
+            customerUserId: string;
+            /** @description The id of the affiliate. Null: later payments belong to nobody. */
+            affiliateId: string | null;
+            /** @description The current name of the affiliate. Null: later payments belong to nobody. */
+            affiliateName: string | null;
+            /** @description Whether the user belonged to somebody before: then only later payments change. */
+            reassigns: boolean;
+            /**
+             * @description Payments from then on belong to the affiliate. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            effectiveFrom: number;
+            /**
+             * @description How many earlier payments earned by it.
+             * @example 42
+             */
+            payments: number;
+            /**
+             * @description What they earned, net of refunds and disputes. US cents.
+             * @example 1999
+             */
+            earnedCents: number;
+            /**
+             * @description The currency, ISO 4217.
+             * @constant
+             */
+            currency: "USD";
+            /** @description Why. Null once the user was erased. */
+            reason: string | null;
+            /**
+             * @description When it was written. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            createdBy: components["schemas"]["HeldKey"];
+        };
+        /** @description An account key, without its text. */
+        HeldKey: {
+            /**
+             * @description The id of the key.
+             * @example key_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /** @description Who uses the key. Null if it was not said. */
+            label: string | null;
+            /**
+             * @description The first and last characters of the key.
+             * @example tri_sk_live_Ab12…wxyz
+             */
+            display: string;
+        };
+        /** @description What earlier payments would earn. */
+        ManualAttributionPreview: {
+            /**
+             * @description How many earlier payments earned by it.
+             * @example 42
+             */
+            payments: number;
+            /**
+             * @description What they earned, net of refunds and disputes. US cents.
+             * @example 1999
+             */
+            earnedCents: number;
+            /**
+             * @description The currency, ISO 4217.
+             * @constant
+             */
+            currency: "USD";
+            /** @description To whom the user belongs now. Null: nobody. */
+            current: {
+                /**
+                 * @description The id of the affiliate.
+                 * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+                 */
+                affiliateId: string;
+                /**
+                 * @description The current name of the affiliate.
+                 * @example First creator
+                 */
+                affiliateName: string;
+            } | null;
+        };
         /** @description The affiliates and links that match a text. */
         Found: {
             /** @description At most twenty, by name. */
@@ -4340,8 +4538,8 @@ export interface components {
             source: ("revenuecat" | "adapty" | "superwall" | "stripe" | "paddle") | null;
             /** @description The app's own id of the user: the exact one that the billing provider reports. Null for an entry. */
             customerUserId: string | null;
-            /** @description How the install was matched: `claim_token` of a click, `code` that the user entered, `deferred` by the address of a click. Null for an entry. */
-            matchMethod: ("claim_token" | "code" | "deferred") | null;
+            /** @description How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; or `manual`, because somebody said so. Null for an entry. */
+            matchMethod: ("claim_token" | "code" | "deferred" | "manual") | null;
             /**
              * @description When the customer paid, or the time of the refund, dispute or entry. Epoch milliseconds.
              * @example 1781524800000
@@ -4484,21 +4682,6 @@ export interface components {
              */
             createdAt: number;
             createdBy: components["schemas"]["HeldKey"];
-        };
-        /** @description An account key, without its text. */
-        HeldKey: {
-            /**
-             * @description The id of the key.
-             * @example key_01kbf2z4x8e0rvq1n3m5t7w9yc
-             */
-            id: string;
-            /** @description Who uses the key. Null if it was not said. */
-            label: string | null;
-            /**
-             * @description The first and last characters of the key.
-             * @example tri_sk_live_Ab12…wxyz
-             */
-            display: string;
         };
         /** @description One page of the list. */
         PolicyPage: {
@@ -6394,10 +6577,10 @@ export interface components {
                  */
                 affiliateId: string;
                 /**
-                 * @description How the install was matched: `claim_token` of a click, `code` that the user entered, `deferred` by the address of a click.
+                 * @description How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; or `manual`, because somebody said so.
                  * @enum {string}
                  */
-                matchMethod: "claim_token" | "code" | "deferred";
+                matchMethod: "claim_token" | "code" | "deferred" | "manual";
                 /**
                  * @description When the click or the entry of the code happened. Epoch milliseconds.
                  * @example 1781524800000
@@ -7299,7 +7482,7 @@ export interface components {
                  * @description What the change concerns.
                  * @enum {string}
                  */
-                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 /**
                  * @description The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.
                  * @example stripe
@@ -8202,7 +8385,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "entry_not_undoable" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "entry_not_undoable" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -11295,6 +11478,497 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listManualAttributions: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ManualAttributionPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    addManualAttribution: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewManualAttribution"];
+            };
+        };
+        responses: {
+            /** @description A user whom a person gave to an affiliate. Never changed. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ManualAttribution"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `placeholder_user_id`: The user id is a placeholder. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "placeholder_user_id" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "session_not_raised" | "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `user_erased`: The user was erased. `user_attributed`: The user belongs to an affiliate already. `user_not_attributed`: The user belongs to nobody. `too_many_payments`: The user has too many payments that wait. `total_changed`: The total has changed. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    previewManualAttribution: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ManualAttributionToPreview"];
+            };
+        };
+        responses: {
+            /** @description What earlier payments would earn. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ManualAttributionPreview"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `placeholder_user_id`: The user id is a placeholder. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "placeholder_user_id" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `user_erased`: The user was erased. `user_attributed`: The user belongs to an affiliate already. `user_not_attributed`: The user belongs to nobody. `too_many_payments`: The user has too many payments that wait. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
                     };
                 };
             };
@@ -22975,7 +23649,7 @@ export interface operations {
                 actorKind?: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
                 keyId?: string;
                 action?: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
-                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 objectId?: string;
                 from?: number | string;
                 to?: number | string;

@@ -120,7 +120,7 @@ export const EARNING_CHECKS: readonly LedgerCheck[] = [
         from commissions c
         left join payments p on p.id = c.payment_id
         left join bindings b on b.id = p.binding_id
-        left join attributions a on a.id = b.attribution_id
+        left join attributions a on a.id = coalesce(p.attribution_id, b.attribution_id)
        where c.app_id = ${appId} and c.kind = 'earning'
          and (case when c.policy_version_id is null then c.base_cents else p.base_cents end, c.occurred_at, c.event_id, c.binding_id, c.affiliate_id, c.link_id)
              is distinct from (p.base_cents, p.occurred_at, p.event_id, p.binding_id, a.affiliate_id, a.link_id)`,

@@ -68,7 +68,7 @@ export const commission = z
     currency,
     source: orNull(enums.provider, NO_PAYMENT),
     customerUserId: orNull(presentedUserId, NO_PAYMENT),
-    matchMethod: orNull(enums.matchMethod, NO_PAYMENT),
+    matchMethod: orNull(enums.attributionMethod, NO_PAYMENT),
     occurredAt: epochMs('When the customer paid, or the time of the refund, dispute or entry.'),
     dueAt: epochMs(
       'When it can be paid: the time of the payment plus the hold period, or what the entry states.',

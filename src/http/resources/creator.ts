@@ -8,6 +8,7 @@ import { listLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readHeldDates } from '../../db/overviews.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
 import { readCreatorTerms } from '../../db/terms.ts';
+import type { AttributionMethod } from '../../domain/attribution.ts';
 import type { EntryCategory } from '../../domain/entry.ts';
 import * as enums from '../enum-fields.ts';
 import { foundOrThrow } from '../errors.ts';
@@ -155,11 +156,19 @@ function reasonOfEntry({ category, reason, undoesEntryId }: CommissionEntry): st
   return `${ENTRY_TITLES[category]}${undoesEntryId === null ? '' : ', undone'}: ${reason}`;
 }
 
+/** How a user came to the creator. */
+const HOW: Readonly<Record<AttributionMethod, string>> = {
+  claim_token: 'came by your link',
+  code: 'entered your code',
+  deferred: 'came by your link',
+  manual: 'was attributed to you',
+};
+
 /** Returns why a commission was written, for people. */
 function reasonOf({ kind, matchMethod, amountCents, entry }: CommissionListRow): string {
   switch (kind) {
     case 'earning':
-      return `A purchase of a user who ${matchMethod === 'code' ? 'entered your code' : 'came by your link'}.`;
+      return `A purchase of a user who ${HOW[matchMethod ?? 'claim_token']}.`;
     case 'reversal':
       return amountCents < 0
         ? 'The purchase was refunded or disputed.'

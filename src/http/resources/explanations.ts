@@ -146,6 +146,7 @@ const explainedUser = z
     attribution: orNull(
       touch
         .extend({
+          matchMethod: enums.attributionMethod,
           attributionId: idOf('attribution'),
           decided: z.boolean().describe('Whether this attribution decided about the payment.'),
           affiliateName: nameOfAffiliate,

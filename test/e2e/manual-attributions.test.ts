@@ -1,0 +1,332 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import type { AccountId } from '../../src/domain/ids.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { earnByPolicy } from '../support/policies.ts';
+import { bodyOf, revenuecatEvent } from '../support/provider-fixtures.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+beforeEach(async () => {
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await expectConsistentLedger(service.sql);
+  await service.close();
+});
+
+interface Row {
+  readonly id: string;
+  readonly kind: string;
+  readonly affiliateId: string;
+  readonly amountCents: number;
+  readonly matchMethod: string;
+}
+
+const give = async (body: object, key = founder.key) =>
+  await founder.call<Record<string, unknown>>('POST', `/apps/${founder.app.id}/manual-attributions`, {
+    body: { reason: 'Told us in the chat', affiliateId: founder.affiliateId, ...body },
+    key,
+  });
+const preview = async (body: object) =>
+  await founder.call<Record<string, unknown>>('POST', `/apps/${founder.app.id}/manual-attributions/preview`, {
+    body: { affiliateId: founder.affiliateId, ...body },
+  });
+const commissions = async (): Promise<Row[]> =>
+  (await founder.ok<{ items: Row[] }>('GET', `/apps/${founder.app.id}/commissions?limit=100`)).items;
+
+/** Delivers a payment of $10. Returns what it earned. */
+async function pay(
+  customerUserId: string,
+  occurredAt: number,
+  transactionId: string = randomUUID(),
+): Promise<Row | undefined> {
+  const { body } = await founder.purchase(customerUserId, 10, { occurredAt, transactionId });
+  return (await commissions()).find(({ id }) => id === body.commissionId);
+}
+
+describe('a user who belongs to nobody', () => {
+  // @promise post-manual-attribution, manual-from-now, get-manual-attributions
+  test('earns for the creator from now on; earlier payments never do, however late they are reported', async () => {
+    const user = randomUUID();
+    expect(await pay(user, Date.now() - DAY_MS)).toBeUndefined();
+    const { status, body } = await give({ customerUserId: user });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({
+      customerUserId: user,
+      affiliateId: founder.affiliateId,
+      reassigns: false,
+      payments: 0,
+      earnedCents: 0,
+      reason: 'Told us in the chat',
+    });
+    expect(await pay(user, Date.now() - HOUR_MS)).toBeUndefined();
+    expect(await pay(user, Date.now() + 1_000)).toMatchObject({
+      amountCents: 200,
+      affiliateId: founder.affiliateId,
+      matchMethod: 'manual',
+    });
+    expect(await commissions()).toHaveLength(1);
+    const { items } = await founder.ok<{ items: object[] }>(
+      'GET',
+      `/apps/${founder.app.id}/manual-attributions`,
+    );
+    expect(items).toEqual([body]);
+    const unattributed = await founder.ok<{ items: { likelyCause: string }[] }>(
+      'GET',
+      `/apps/${founder.app.id}/diagnostics/unattributed`,
+    );
+    expect(unattributed.items.map(({ likelyCause }) => likelyCause)).toEqual([
+      'outside_attribution_window',
+      'outside_attribution_window',
+    ]);
+  });
+
+  // @promise manual-from, preview-manual-attribution
+  test('earns for earlier payments from an instant on, exactly as previewed or not at all', async () => {
+    const user = randomUUID();
+    const at = Date.now() - 10 * DAY_MS;
+    for (const n of [0, 1, 2]) await pay(user, at + n * DAY_MS, `${user}-${n}`);
+    await founder.refund(user, 4, `${user}-2`);
+    const from = at + DAY_MS;
+    expect((await preview({ customerUserId: user, from })).body).toEqual({
+      payments: 2,
+      earnedCents: 320,
+      currency: 'USD',
+      current: null,
+    });
+    expect(await commissions()).toEqual([]);
+    expect((await give({ customerUserId: user, from, expectedCents: 319 })).body).toMatchObject({
+      code: 'total_changed',
+    });
+    expect(await commissions()).toEqual([]);
+    const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['read', 'write']);
+    expect((await give({ customerUserId: user, from, expectedCents: 320 }, key)).status).toBe(403);
+    const { status, body } = await give({ customerUserId: user, from, expectedCents: 320 });
+    expect([status, body['payments'], body['earnedCents']]).toEqual([201, 2, 320]);
+    expect((await commissions()).map(({ kind, amountCents }) => [kind, amountCents])).toEqual([
+      ['reversal', -80],
+      ['earning', 200],
+      ['earning', 200],
+    ]);
+    expect((await give({ customerUserId: user, from, expectedCents: 320 })).body).toMatchObject({
+      code: 'user_attributed',
+    });
+    await eventually(
+      'the binding is healed',
+      async () =>
+        (await service.sql`select from bindings where app_id = ${founder.app.id} and healed_at is null`)
+          .length === 0,
+    );
+    expect(await commissions()).toHaveLength(3);
+  });
+
+  test('numbers its earlier payments by the policy in effect, in one transaction', async () => {
+    await earnByPolicy(founder, service.sql, {
+      base: 'gross',
+      rules: [{ when: { paymentNumber: { to: 1 } }, percentBps: 10_000 }, { percentBps: 100 }],
+    });
+    const user = randomUUID();
+    const at = Date.now() - 10 * DAY_MS;
+    for (const n of [0, 1, 2]) await pay(user, at + n * DAY_MS);
+    expect((await give({ customerUserId: user, from: at, expectedCents: 1_020 })).status).toBe(201);
+    expect(await pay(user, Date.now())).toMatchObject({ amountCents: 10 });
+  });
+
+  test('two founders at once: the user belongs to one of them', async () => {
+    const other = await founder.newAffiliate();
+    const user = randomUUID();
+    const at = Date.now() - DAY_MS;
+    await pay(user, at);
+    const answers = await Promise.all(
+      [founder.affiliateId, other.affiliateId, founder.affiliateId, other.affiliateId].map(
+        async (affiliateId) =>
+          await give({ customerUserId: user, affiliateId, from: at, expectedCents: 200 }),
+      ),
+    );
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409, 409, 409]);
+    expect(await commissions()).toHaveLength(1);
+  });
+});
+
+describe('a user who belongs to somebody', () => {
+  // @promise manual-reassign
+  test('is given away for later payments only, and a refund is taken back from whoever earned', async () => {
+    const other = await founder.newAffiliate('Other');
+    const user = await founder.customer();
+    const before = `${user}-before`;
+    expect(await pay(user, Date.now() - 2 * DAY_MS, before)).toMatchObject({
+      affiliateId: founder.affiliateId,
+    });
+    const { status, body } = await give({ customerUserId: user, affiliateId: other.affiliateId });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ reassigns: true, affiliateId: other.affiliateId, affiliateName: 'Other' });
+    expect(
+      (
+        await give({
+          customerUserId: user,
+          affiliateId: other.affiliateId,
+          from: Date.now() - DAY_MS,
+          expectedCents: 0,
+        })
+      ).body,
+    ).toMatchObject({ code: 'user_attributed' });
+    const after = `${user}-after`;
+    expect(await pay(user, Date.now() - DAY_MS)).toMatchObject({ affiliateId: founder.affiliateId });
+    expect(await pay(user, Date.now() + 2_000, after)).toMatchObject({
+      affiliateId: other.affiliateId,
+      matchMethod: 'manual',
+    });
+    await founder.refund(user, 10, before);
+    await founder.refund(user, 5, after);
+    const reversals = (await commissions()).filter(({ kind }) => kind === 'reversal');
+    expect(reversals.map(({ affiliateId, amountCents }) => [affiliateId, amountCents]).toSorted()).toEqual(
+      [
+        [founder.affiliateId, -200],
+        [other.affiliateId, -100],
+      ].toSorted(),
+    );
+  });
+
+  // @promise manual-counts
+  test('adds no install and no identified user to the creator', async () => {
+    const other = await founder.newAffiliate('Other');
+    await give({ customerUserId: await founder.customer(), affiliateId: other.affiliateId });
+    await give({ customerUserId: randomUUID(), affiliateId: other.affiliateId });
+    const funnelOf = async (affiliateId: string) =>
+      (
+        await founder.ok<{ funnel: object }>(
+          'GET',
+          `/apps/${founder.app.id}/affiliates/${affiliateId}/overview`,
+        )
+      ).funnel;
+    expect(await funnelOf(other.affiliateId)).toMatchObject({ installs: 0, identified: 0 });
+    expect(await funnelOf(founder.affiliateId)).toMatchObject({ installs: 1, identified: 1 });
+  });
+
+  // @promise manual-nobody
+  test('can belong to nobody from now on, and to somebody again', async () => {
+    const user = await founder.customer();
+    expect((await give({ customerUserId: randomUUID(), affiliateId: null })).body).toMatchObject({
+      code: 'user_not_attributed',
+    });
+    expect((await give({ customerUserId: user, affiliateId: null })).body).toMatchObject({
+      affiliateId: null,
+      reassigns: true,
+    });
+    expect(await pay(user, Date.now() + 2_000)).toBeUndefined();
+    await give({ customerUserId: user });
+    expect(await pay(user, Date.now() + 4_000)).toMatchObject({
+      affiliateId: founder.affiliateId,
+      matchMethod: 'manual',
+    });
+  });
+});
+
+// @promise manual-input
+test.each<[string, object, string]>([
+  ['a placeholder', { customerUserId: 'guest' }, 'placeholder_user_id'],
+  ['no reason', { customerUserId: 'u', reason: ' ' }, 'invalid_request'],
+  ['no user', {}, 'invalid_request'],
+  ['an unknown creator', { customerUserId: 'u', affiliateId: 'aff_00000000000000000000000000' }, 'not_found'],
+  [
+    'an instant without the expected sum',
+    { customerUserId: 'u', from: Date.now() - DAY_MS },
+    'invalid_request',
+  ],
+  ['an expected sum without an instant', { customerUserId: 'u', expectedCents: 1 }, 'invalid_request'],
+  [
+    'an instant a year back',
+    { customerUserId: 'u', from: Date.now() - 366 * DAY_MS, expectedCents: 0 },
+    'invalid_request',
+  ],
+  [
+    'an instant in the future',
+    { customerUserId: 'u', from: Date.now() + DAY_MS, expectedCents: 0 },
+    'invalid_request',
+  ],
+])('%s is refused', async (_, body, code) => {
+  expect((await give(body)).body).toMatchObject({ code });
+});
+
+// @promise manual-erasure, manual-input
+test('an erasure removes the reason, and the user cannot be given to anybody again', async () => {
+  const user = randomUUID();
+  await give({ customerUserId: user, reason: `Mail of ${user}` });
+  await founder.ok('DELETE', `/apps/${founder.app.id}/users/${user}`);
+  await eventually('the reason is removed', async () => {
+    const { items } = await founder.ok<{ items: { reason: string | null }[] }>(
+      'GET',
+      `/apps/${founder.app.id}/manual-attributions`,
+    );
+    return items.every(({ reason }) => reason === null);
+  });
+  expect((await give({ customerUserId: user })).body).toMatchObject({ code: 'user_erased' });
+});
+
+// @promise manual-database
+test('a manual attribution is never changed, and a payment keeps the attribution that it earned through', async () => {
+  const user = await founder.customer();
+  await pay(user, Date.now() - DAY_MS);
+  const { body } = await give({ customerUserId: user });
+  const { sql } = service;
+  await expect(sql`update manual_attributions set reason = 'other' where id = ${body['id']}`).rejects.toThrow(
+    /cannot be changed/,
+  );
+  await expect(
+    sql`update manual_attributions set effective_from = now(), reason = null where id = ${body['id']}`,
+  ).rejects.toThrow(/cannot be changed/);
+  await expect(sql`delete from manual_attributions`).rejects.toThrow();
+  await expect(sql`
+    update payments p set attribution_id = m.attribution_id from manual_attributions m
+     where m.id = ${body['id']} and p.app_id = ${founder.app.id}`).rejects.toThrow(/keeps the attribution/);
+});
+
+test('the explanation of a payment says that somebody attributed the user', async () => {
+  const user = randomUUID();
+  await give({ customerUserId: user });
+  const { body } = await founder.revenuecat(
+    bodyOf(revenuecatEvent({ userId: user, usd: 10, occurredAt: Date.now() + 1_000 })),
+  );
+  const { steps } = await founder.ok<{ steps: { step: string; explanation: string }[] }>(
+    'GET',
+    `/apps/${founder.app.id}/events/${body.eventId}/explanation`,
+  );
+  expect(steps.find(({ step }) => step === 'attribute')?.explanation).toBe(
+    `The user is ${user}. Somebody attributed the user to Test creator by hand.`,
+  );
+});
+
+// @promise manual-database
+test('the database refuses what an older version would attribute against a manual attribution', async () => {
+  const other = await founder.newAffiliate('Other');
+  const [given, moved] = [randomUUID(), await founder.customer()];
+  await pay(given, Date.now() - DAY_MS);
+  await give({ customerUserId: given });
+  await give({ customerUserId: moved, affiliateId: other.affiliateId });
+  const attributes = async (user: string) =>
+    await service.sql`
+      update payments p set binding_id = b.id from bindings b, payment_users u
+       where b.app_id = ${founder.app.id} and b.customer_user_id = ${user} and u.app_id = b.app_id
+         and u.customer_user_id = b.customer_user_id and p.id = u.payment_id and p.binding_id is null`;
+  await expect(attributes(given)).rejects.toThrow(/belongs to another creator, or to nobody/);
+  await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${other.affiliateId}`, { status: 'paused' });
+  const sandboxed = await founder.revenuecat(
+    bodyOf(
+      revenuecatEvent({ userId: moved, usd: 10, occurredAt: Date.now() + 2_000, environment: 'SANDBOX' }),
+    ),
+  );
+  expect(sandboxed.status).toBe(200);
+  await expect(attributes(moved)).rejects.toThrow(/belongs to another creator, or to nobody/);
+});
