@@ -52,7 +52,7 @@ export const APP_PAGES: readonly AppPage[] = [
     Page: lazy(async () => await import('./policies/new-version-page.tsx')),
   },
   {
-    path: 'groups/:groupId',
+    path: 'policies/groups/:groupId',
     title: null,
     Page: lazy(async () => await import('./groups/group-page.tsx')),
   },

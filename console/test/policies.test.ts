@@ -58,9 +58,9 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     await page.getByText(AFTER).waitFor();
     // 9.99 less the assumed fee of 3.00 is 6.99.
     await example(page, 1).getByText('$3.50').waitFor();
-    await example(page, 1).getByText('Rule 1, of $6.99 proceeds (assumed)').waitFor();
+    await example(page, 1).getByText('Rule 1: 50 % of $6.99 proceeds (estimated)').waitFor();
     await example(page, 2).getByText('$1.40').waitFor();
-    await example(page, 2).getByText('Rule 2').waitFor();
+    await example(page, 2).getByText('Rule 2: 20 %').waitFor();
     await example(page, 3).getByText('of $9.99 proceeds').waitFor();
     await page.getByLabel('Price of example 2').fill('100');
     await example(page, 2).getByText('$14.00').waitFor();
@@ -217,7 +217,7 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     await page.getByText('Grace 32.5 %.').waitFor();
     await button(page, 'Done').click();
     await row(page, /All creators of the app Test policy Scheduled/).waitFor();
-    await button(page, 'Change the policy of the app').click();
+    await button(page, 'Change the policy of all creators of the app').click();
     await dialog(page).getByText(YEAR).waitFor();
     await dialog(page).getByLabel('Policy').selectOption({ label: 'No policy of its own' });
     await button(page, 'Remove the policy').click();
@@ -405,7 +405,7 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
       await go(`policies/${policyId}`);
       await row(page, /Version 2/).waitFor();
       await check('policy');
-      await go(`groups/${groupId}`);
+      await go(`policies/groups/${groupId}`);
       await row(page, /Test creator/).waitFor();
       await check('group');
       await button(page, 'Move Test creator').click();

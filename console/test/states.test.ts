@@ -19,7 +19,6 @@ const MOST_CLS = 0.02;
 const PREFIXES: Readonly<Record<string, string>> = {
   creators: 'aff',
   events: 'evt',
-  groups: 'grp',
   payouts: 'pay',
   policies: 'pol',
 };

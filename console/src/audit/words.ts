@@ -105,7 +105,7 @@ export function fieldValue(name: string, value: unknown): string {
 /** The pages of an app that show something by its id, by the prefix of the id. */
 const PAGES: Readonly<Record<string, string>> = {
   aff: 'creators',
-  grp: 'groups',
+  grp: 'policies/groups',
   pay: 'payouts',
   pol: 'policies',
 };

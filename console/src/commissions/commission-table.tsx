@@ -146,7 +146,7 @@ function Row({
           {KINDS[row.kind]}
         </Text>
         <Relation row={row} relations={relations} />
-        {row.kind === 'earning' && <PolicyOfEarning appId={appId} earning={row} />}
+        {row.kind === 'earning' && <PolicyOfEarning appId={appId} policy={row.policy} />}
       </td>
       <td>
         {row.payoutId === null ? (

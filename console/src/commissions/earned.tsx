@@ -3,20 +3,22 @@ import { Link } from 'react-router';
 import type { Schemas } from '../api/client.ts';
 import { formatMoney, formatRate } from '../format.ts';
 
-type Commission = Schemas['Commission'];
-type Earning = Pick<Commission, 'rateBps' | 'baseCents'> & {
-  readonly policy?: Schemas['CommissionPolicy'];
-};
+type Policy = Schemas['CommissionPolicy'];
+type Amount = Pick<Schemas['Commission'], 'rateBps' | 'baseCents'>;
 
 /** What a rate applies to, behind the amount. The price of a payment needs no word. */
-const BASES: Readonly<Record<Schemas['CommissionPolicy']['base'], string>> = {
+const BASES: Readonly<Record<Policy['base'], string>> = {
   gross: '',
   net_of_tax: ' without tax',
   proceeds: ' proceeds',
 };
 
 /** Returns what an earning was computed from: "50 % of $6.59 proceeds (estimated)", or "Fixed amount of $15.00". */
-export function earnedWords({ rateBps, baseCents, policy }: Earning): string {
+export function earnedWords({
+  rateBps,
+  baseCents,
+  policy,
+}: Amount & { readonly policy?: Pick<Policy, 'base' | 'baseEstimated' | 'flatCents'> }): string {
   if (policy === undefined) return `${formatRate(rateBps)} of ${formatMoney(baseCents)}`;
   const { base, baseEstimated, flatCents } = policy;
   if (flatCents !== undefined) return `Fixed amount of ${formatMoney(flatCents)}`;
@@ -24,9 +26,15 @@ export function earnedWords({ rateBps, baseCents, policy }: Earning): string {
 }
 
 /** The policy of an earning, with a link to its page. Nothing for another rate. */
-export function PolicyOfEarning({ appId, earning }: { readonly appId: string; readonly earning: Earning }) {
-  if (earning.policy === undefined) return null;
-  const { policyId, name, version } = earning.policy;
+export function PolicyOfEarning({
+  appId,
+  policy,
+}: {
+  readonly appId: string;
+  readonly policy: Policy | undefined;
+}) {
+  if (policy === undefined) return null;
+  const { policyId, name, version } = policy;
   return (
     <Text size="xs" className="quiet">
       <Link to={`/apps/${appId}/policies/${policyId}`}>{name}</Link>, version {version}

@@ -17,6 +17,10 @@ function Share({ rules: { policy, rateBps } }: { readonly rules: Creator['rules'
       </>
     );
   }
+  // An instant may also change what does not count for the creator.
+  const changes = policy.upcoming.filter(
+    ({ sentences }, index, all) => sentences.join() !== (all[index - 1] ?? policy).sentences.join(),
+  );
   return (
     <>
       <dt>Your share</dt>
@@ -24,7 +28,7 @@ function Share({ rules: { policy, rateBps } }: { readonly rules: Creator['rules'
         <Lines sentences={policy.sentences} />
         {policy.name !== null && <div className="quiet">By “{policy.name}”</div>}
       </dd>
-      {policy.upcoming.map(({ from, sentences }) => (
+      {changes.map(({ from, sentences }) => (
         <div key={from} style={{ display: 'contents' }}>
           <dt>From {formatInstant(from)}</dt>
           <dd>

@@ -18,6 +18,14 @@ type Terms = Schemas['CreatorTerms'];
 type Earns = Pick<Terms, 'source' | 'rateBps' | 'policy'>;
 type Creator = Pick<Schemas['ListedAffiliate'], 'id' | 'name' | 'defaultCommissionRateBps'>;
 
+/** What tells the terms of two times apart. */
+const identityOf = ({ source, rateBps, policy }: Earns) =>
+  JSON.stringify([source, rateBps, policy?.policyVersionId, policy?.scope]);
+
+/** Returns the later terms that differ from those before. An instant may also change what does not count for the creator. */
+const changesOf = (terms: Terms) =>
+  terms.upcoming.filter((next, index, all) => identityOf(next) !== identityOf(all[index - 1] ?? terms));
+
 /** Says where the terms of a creator are from. */
 function Source({ appId, earns }: { readonly appId: string; readonly earns: Earns }) {
   if (earns.source === 'affiliate') return 'The creator’s own rate.';
@@ -91,7 +99,7 @@ export function CreatorTerms({ appId, creator }: { readonly appId: string; reado
           <div>
             <Earning appId={appId} earns={data} />
           </div>
-          {data.upcoming.map(({ from, ...earns }) => (
+          {changesOf(data).map(({ from, ...earns }) => (
             <div key={from} className="next" style={{ marginTop: 0 }}>
               <Text size="xs" fw={600} className="quiet">
                 From {formatInstant(from)}
@@ -104,7 +112,8 @@ export function CreatorTerms({ appId, creator }: { readonly appId: string; reado
               'In no group.'
             ) : (
               <>
-                In the group <Link to={`/apps/${appId}/groups/${data.group.id}`}>{data.group.name}</Link>{' '}
+                In the group{' '}
+                <Link to={`/apps/${appId}/policies/groups/${data.group.id}`}>{data.group.name}</Link>{' '}
                 {sinceOrFrom(data.group.memberFrom)}.
               </>
             )}

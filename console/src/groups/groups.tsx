@@ -24,13 +24,13 @@ function PolicyOf({
   return (
     <>
       {now?.policyId == null ? (
-        <span className="quiet">as without a group</span>
+        <span className="quiet">No policy of its own</span>
       ) : (
         <Link to={`/apps/${appId}/policies/${now.policyId}`}>{now.policyName}</Link>
       )}
       {later !== undefined && (
         <Text size="xs" className="quiet">
-          {later.policyName ?? 'as without a group'} from {formatDate(later.effectiveFrom)}
+          {later.policyName ?? 'No policy of its own'} from {formatDate(later.effectiveFrom)}
         </Text>
       )}
     </>
@@ -62,7 +62,7 @@ function GroupTable({ appId }: { readonly appId: string }) {
             {rows.map(({ id, name, createdAt }) => (
               <tr key={id}>
                 <td>
-                  <Link to={`/apps/${appId}/groups/${id}`}>{name}</Link>
+                  <Link to={`/apps/${appId}/policies/groups/${id}`}>{name}</Link>
                 </td>
                 <td>
                   <PolicyOf
@@ -107,7 +107,7 @@ export function Groups({ appId }: { readonly appId: string }) {
         save={async (name) =>
           await read(api.POST('/apps/{appId}/groups', { params: { path: { appId } }, body: { name } }))
         }
-        onDone={({ id }) => void navigate(`/apps/${appId}/groups/${id}`)}
+        onDone={({ id }) => void navigate(`/apps/${appId}/policies/groups/${id}`)}
       />
     </Section>
   );

@@ -13,7 +13,7 @@ function pathOf(appId: string, { scope, scopeId }: Assignment): string | null {
     case 'app':
       return null;
     case 'group':
-      return `/apps/${appId}/groups/${scopeId}`;
+      return `/apps/${appId}/policies/groups/${scopeId}`;
     case 'affiliate':
       return `/apps/${appId}/creators/${scopeId}`;
   }
@@ -39,6 +39,15 @@ export function ScopeName({
   );
 }
 
+/** Returns one assignment of each scope: the earliest, which is the one in effect if there is one. */
+const onePerScope = (assignments: readonly Assignment[]): Assignment[] => [
+  ...new Map(
+    assignments
+      .toSorted((a, b) => b.effectiveFrom - a.effectiveFrom)
+      .map((assignment) => [assignment.scopeId, assignment]),
+  ).values(),
+];
+
 /** Says in a line to whom a policy is assigned, now and later. */
 export function AssignedTo({
   appId,
@@ -49,7 +58,8 @@ export function AssignedTo({
   readonly assignments: readonly Assignment[];
 }) {
   if (assignments.length === 0) return 'Not assigned';
-  const named = assignments.slice(0, MOST_NAMED);
+  const scopes = onePerScope(assignments);
+  const named = scopes.slice(0, MOST_NAMED);
   return (
     <>
       Assigned to{' '}
@@ -57,14 +67,14 @@ export function AssignedTo({
         const path = pathOf(appId, assignment);
         const words = scopeWords(assignment);
         return (
-          <Fragment key={`${assignment.scopeId} ${assignment.effectiveFrom}`}>
+          <Fragment key={assignment.scopeId}>
             {index > 0 && ', '}
             {path === null ? words : <Link to={path}>{words}</Link>}
             {assignment.state === 'scheduled' && ` from ${formatDate(assignment.effectiveFrom)}`}
           </Fragment>
         );
       })}
-      {assignments.length > MOST_NAMED && ` and ${assignments.length - MOST_NAMED} others`}
+      {scopes.length > MOST_NAMED && ` and ${scopes.length - MOST_NAMED} others`}
     </>
   );
 }

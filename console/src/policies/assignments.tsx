@@ -31,20 +31,25 @@ const scopeOf = ({ scope, scopeId, scopeName }: Assignment): Scope =>
 function Row({
   appId,
   row,
+  hasScope,
   hasPolicy,
   onChange,
 }: {
   readonly appId: string;
   readonly row: Assignment;
+  /** Whether the row names what the policy is assigned to, and which one it is. */
+  readonly hasScope: boolean;
   readonly hasPolicy: boolean;
   readonly onChange: () => void;
 }) {
   const canWrite = usePermission('write');
   return (
     <tr>
-      <td>
-        <ScopeName appId={appId} assignment={row} />
-      </td>
+      {hasScope && (
+        <td>
+          <ScopeName appId={appId} assignment={row} />
+        </td>
+      )}
       {hasPolicy && (
         <td>
           {row.policyId === null ? (
@@ -109,7 +114,7 @@ export function Assignments({
           <table className="rows centred">
             <thead>
               <tr>
-                <th scope="col">Assigned to</th>
+                {groupId === undefined && <th scope="col">Assigned to</th>}
                 {policyId === undefined && <th scope="col">Policy</th>}
                 <th scope="col">State</th>
                 <th scope="col">
@@ -123,6 +128,7 @@ export function Assignments({
                   key={`${row.scopeId} ${row.effectiveFrom} ${row.createdAt}`}
                   appId={appId}
                   row={row}
+                  hasScope={groupId === undefined}
                   hasPolicy={policyId === undefined}
                   onChange={() => setChanging(scopeOf(row))}
                 />

@@ -74,7 +74,7 @@ function NewPolicy({ appId }: { readonly appId: string }) {
       appId={appId}
       draft={draft}
       onDraft={setDraft}
-      isReady={name.trim() !== ''}
+      missingBefore={name.trim() === '' ? 'Enter a name.' : ''}
       action={scope === null ? 'Create the policy' : 'Create and assign'}
       change={create}
       onCancel={() => void navigate(`/apps/${appId}/policies`)}
@@ -102,7 +102,7 @@ function NewPolicy({ appId }: { readonly appId: string }) {
               onChange={(event) => setName(event.currentTarget.value)}
             />
             <div role="group" aria-labelledby="begin">
-              <Text size="sm" fw={500} id="begin" mb={6}>
+              <Text size="sm" fw={600} id="begin" mb={6}>
                 Begin with
               </Text>
               <Group gap="xs">

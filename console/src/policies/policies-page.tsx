@@ -42,13 +42,30 @@ function PolicyCard({
   const state = stateOf(policy, assignments);
   return (
     <li className="policy" aria-labelledby={id}>
-      <Group justify="space-between" gap="xs" mb="xs">
-        <Group gap="xs">
-          <Title order={2} size="h5" id={id}>
-            <Link to={`/apps/${appId}/policies/${id}`}>{name}</Link>
-          </Title>
-          <Tag tone={state.tone}>{state.text}</Tag>
-        </Group>
+      <Group gap="xs" mb="xs">
+        <Title order={2} size="h5" id={id}>
+          <Link to={`/apps/${appId}/policies/${id}`}>{name}</Link>
+        </Title>
+        <Tag tone={state.tone}>{state.text}</Tag>
+      </Group>
+      {current !== null && <Sentences sentences={current.sentences} />}
+      {next !== null && (
+        <div className="next">
+          <Text size="xs" fw={600} className="quiet">
+            {current === null ? 'Takes effect' : 'Changes'} {sinceOrFrom(next.effectiveFrom)}
+          </Text>
+          <Sentences sentences={next.sentences} />
+        </div>
+      )}
+      {current === null && next === null && (
+        <Text size="sm" className="quiet">
+          It has no effect before a version is published.
+        </Text>
+      )}
+      <Group justify="space-between" gap="xs" mt="xs">
+        <Text size="sm" className="quiet">
+          <AssignedTo appId={appId} assignments={assignments} />
+        </Text>
         <Group gap="xs">
           <Button
             variant="default"
@@ -72,23 +89,6 @@ function PolicyCard({
           )}
         </Group>
       </Group>
-      {current !== null && <Sentences sentences={current.sentences} />}
-      {next !== null && (
-        <div className="next">
-          <Text size="xs" fw={600} className="quiet">
-            {current === null ? 'Takes effect' : 'Changes'} {sinceOrFrom(next.effectiveFrom)}
-          </Text>
-          <Sentences sentences={next.sentences} />
-        </div>
-      )}
-      {current === null && next === null && (
-        <Text size="sm" className="quiet">
-          It has no effect before a version is published.
-        </Text>
-      )}
-      <Text size="sm" className="quiet" mt="xs">
-        <AssignedTo appId={appId} assignments={assignments} />
-      </Text>
     </li>
   );
 }

@@ -18,7 +18,7 @@ export function PolicyForm({
   appId,
   draft,
   onDraft,
-  isReady = true,
+  missingBefore = '',
   action,
   before,
   after,
@@ -29,8 +29,8 @@ export function PolicyForm({
   readonly appId: string;
   readonly draft: TermsDraft;
   readonly onDraft: (draft: TermsDraft) => void;
-  /** Whether the fields of `before` and `after` are complete. */
-  readonly isReady?: boolean;
+  /** What is missing in `before`, as a sentence. Empty for nothing. */
+  readonly missingBefore?: string;
   /** The text of the button. */
   readonly action: string;
   readonly before?: ReactNode;
@@ -54,21 +54,28 @@ export function PolicyForm({
       watchRaise(() => setIsAsking(true)),
     );
   };
+  const missing = missingBefore === '' ? (problem ?? '') : missingBefore;
+  const canPublish = canWrite && missing === '' && terms !== null && canTakeEffect(effective);
   const isNotRaised = change.error instanceof Problem && change.error.code === 'session_not_raised';
   return (
     <>
       <div className="policy-editor">
+        <Stack gap="md">
+          {before}
+          <TermsFields draft={draft} onChange={onDraft} />
+        </Stack>
+        <Preview appId={appId} terms={terms} problem={problem} />
+        {/* Only the last fields: Enter in a field of a rule does not publish it. */}
         <form
           noValidate
           onSubmit={(event) => {
             event.preventDefault();
-            if (terms !== null && needsToPay(terms) && !isRaised(session)) setIsAsking(true);
+            if (!canPublish) return;
+            if (needsToPay(terms) && !isRaised(session)) setIsAsking(true);
             else publish();
           }}
         >
           <Stack gap="md">
-            {before}
-            <TermsFields draft={draft} onChange={onDraft} />
             <div className="surface part">
               <Stack gap="md">
                 {after}
@@ -78,24 +85,17 @@ export function PolicyForm({
             {change.error !== null && !isNotRaised && <ErrorBox error={change.error} />}
             <Group justify="flex-end" gap="sm">
               <Text size="sm" className="quiet" role="status" style={{ flex: '1 1 200px' }}>
-                {canWrite
-                  ? (problem ?? '')
-                  : 'Publishing needs the permission “write”, which your key lacks.'}
+                {canWrite ? missing : 'Publishing needs the permission “write”, which your key lacks.'}
               </Text>
               <Button variant="default" onClick={onCancel}>
                 Cancel
               </Button>
-              <Button
-                type="submit"
-                loading={change.isPending}
-                disabled={!canWrite || !isReady || terms === null || !canTakeEffect(effective)}
-              >
+              <Button type="submit" loading={change.isPending} disabled={!canPublish}>
                 {action}
               </Button>
             </Group>
           </Stack>
         </form>
-        <Preview appId={appId} terms={terms} problem={problem} />
       </div>
       <Dialog
         isOpen={isAsking}

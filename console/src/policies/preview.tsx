@@ -2,13 +2,14 @@ import { NativeSelect, NumberInput, Stack, Text, TextInput, Title } from '@manti
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, read } from '../api/client.ts';
+import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
+import { earnedWords } from '../commissions/earned.tsx';
 import { formatMoney } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
-import type { Base, Terms } from './draft.ts';
+import type { Terms } from './draft.ts';
 import { Sentences } from './sentences.tsx';
-import { BASE_WORDS, STORE_IDS, storeName } from './words.ts';
+import { STORE_IDS, storeName } from './words.ts';
 
 /** How long the preview waits for the next key, ms. */
 const TYPING_MS = 300;
@@ -56,10 +57,14 @@ function paymentOf({ place, dollars, store, product }: ExampleDraft): Example {
 }
 
 /** Says which rule gave the amount, and of what. */
-function earningText({ ruleIndex, baseCents, baseEstimated }: Schemas['ExampleEarning'], base: Base): string {
+function earningText(
+  { ruleIndex, baseCents, baseEstimated }: Schemas['ExampleEarning'],
+  { base, rules }: Terms,
+): string {
   if (ruleIndex === null) return 'No rule applies';
-  const of = `${formatMoney(baseCents)} ${BASE_WORDS[base]}`;
-  return `Rule ${ruleIndex + 1}, of ${of}${baseEstimated ? ' (assumed)' : ''}`;
+  const { percentBps = 0, flatCents } = rules[ruleIndex] ?? {};
+  const policy = { base, baseEstimated, ...given({ flatCents }) };
+  return `Rule ${ruleIndex + 1}: ${earnedWords({ rateBps: percentBps, baseCents, policy })}`;
 }
 
 function ExampleFields({
@@ -207,7 +212,7 @@ export function Preview({
                 stores={[...new Set([...STORE_IDS, ...named])]}
                 hasProduct={hasProduct}
                 result={earning === undefined ? '–' : formatMoney(earning.amountCents)}
-                hint={earning === undefined || terms === null ? '' : earningText(earning, terms.base)}
+                hint={earning === undefined || terms === null ? '' : earningText(earning, terms)}
                 onChange={(change) =>
                   setExamples(
                     examples.map((other) => (other === example ? { ...example, ...change } : other)),

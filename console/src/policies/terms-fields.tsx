@@ -102,7 +102,7 @@ export function TermsFields({
           ))}
         </ol>
         <div className="rules-end">
-          <Group justify="space-between" gap="xs">
+          <Group justify="space-between" gap="md" wrap="nowrap">
             <Text size="sm" className="quiet" role="status">
               {unreachable === -1
                 ? 'The first rule that applies counts. Without one, a payment earns nothing.'
@@ -111,6 +111,7 @@ export function TermsFields({
             <Button
               variant="default"
               size="compact-sm"
+              style={{ flexShrink: 0 }}
               disabled={rules.length >= MOST_RULES}
               onClick={() => change({ rules: [...rules, newRule()] })}
             >

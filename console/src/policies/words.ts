@@ -43,7 +43,7 @@ export function scopeWords({
 }: Pick<Schemas['PolicyAssignment'], 'scope' | 'scopeName'>): string {
   switch (scope) {
     case 'app':
-      return 'the app';
+      return 'all creators of the app';
     case 'group':
       return `the group ${scopeName}`;
     case 'affiliate':
