@@ -223,6 +223,26 @@ class Game {
     this.model.addPolicy(affiliateId, { from, isOfGroup, rules });
   }
 
+  /** Gives a user to a creator, with exactly what the preview shows. A user who belongs to somebody stays there. */
+  async give(customerUserId: string, affiliateId: string, from: number) {
+    const path = `/apps/${app.appId}/manual-attributions`;
+    const body = { customerUserId, affiliateId, from };
+    const { body: previewed } = await api.call<{ code?: string; earnedCents?: number }>(
+      'POST',
+      `${path}/preview`,
+      {
+        key: app.key,
+        body,
+      },
+    );
+    if (previewed.code === 'user_attributed') return;
+    const given = await api.call('POST', path, {
+      key: app.key,
+      body: { ...body, reason: 'A test', expectedCents: previewed.earnedCents },
+    });
+    if (given.status !== 201) throw new Error(given.text);
+  }
+
   async play(step: Step): Promise<void> {
     const { model, name, now } = this;
     switch (step.do) {
@@ -273,6 +293,14 @@ class Game {
         if (body.id === undefined) throw new Error(text);
         this.entries.set(step.entry, body.id);
         model.enter(body.id, id, step.cents);
+        break;
+      }
+      case 'give': {
+        const from = now - step.daysAgo * DAY_MS - DAY_MS / 2;
+        const user = `user-${name}-${step.user}`;
+        const { id } = this.creator(step.creator);
+        await this.give(user, id, from);
+        model.give(user, id, from);
         break;
       }
       case 'policy':

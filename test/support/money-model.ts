@@ -52,6 +52,8 @@ interface Binding {
   readonly creator: string;
   readonly step: number;
   readonly touchedAt: number;
+  /** Whether a founder said so: then it works from its instant on, in any evaluation. */
+  readonly isManual?: boolean;
 }
 
 interface Terms {
@@ -185,6 +187,13 @@ export class MoneyModel {
   /** A device keeps its first attribution. */
   install(device: string, creator: string, touchedAt: number): void {
     if (!this.#installs.has(device)) this.#installs.set(device, { creator, touchedAt });
+    this.#next();
+  }
+
+  /** A founder gives a user without a creator to one, for payments from an instant on. */
+  give(user: string, creator: string, from: number): void {
+    if (!this.#bindings.has(user))
+      this.#bindings.set(user, { user, creator, step: this.#step, touchedAt: from, isManual: true });
     this.#next();
   }
 
@@ -437,11 +446,12 @@ export class MoneyModel {
     const { payment } = row;
     const binding = this.#payersOf(row, others)
       .flatMap((user) => this.#bindings.get(user) ?? [])
-      .find(
-        ({ step, touchedAt }) =>
-          isFirst ||
-          step < row.step ||
-          (payment.at >= touchedAt && Date.now() - payment.at <= this.#windowMs),
+      .find(({ step, touchedAt, isManual }) =>
+        isManual === true
+          ? payment.at >= touchedAt
+          : isFirst ||
+            step < row.step ||
+            (payment.at >= touchedAt && Date.now() - payment.at <= this.#windowMs),
       );
     return binding ?? null;
   }

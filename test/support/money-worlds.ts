@@ -24,6 +24,7 @@ export type Step =
   | { readonly do: 'enter'; readonly entry: number; readonly creator: number; readonly cents: number }
   | { readonly do: 'undo'; readonly entry: number }
   | ({ readonly do: 'policy' } & PolicyOfWorld)
+  | { readonly do: 'give'; readonly user: number; readonly creator: number; readonly daysAgo: number }
   | SaleStep;
 
 /** A policy of a creator, or of the creator's group, which takes effect some days ago. */
@@ -124,6 +125,10 @@ export const worldAbout = (theme: Theme) =>
       undos: fc.array(fc.nat(2), { maxLength: 2 }),
       // An export brings payments in an order of its own, which numbers them.
       policies: theme === 'exports that are fed back' ? fc.constant<PolicyOfWorld[]>([]) : anyPolicies,
+      gives: fc.array(
+        fc.record({ user: anyUser, creator: anyCreator, daysAgo: fc.integer({ min: 20, max: 100 }) }),
+        { maxLength: 2 },
+      ),
       repeats: fc.array(fc.nat(), { maxLength: 3 }),
       order: fc.constantFrom<Order>('any', 'users first', 'ties last', 'users last'),
       keys: fc.array(fc.nat(), { minLength: 80, maxLength: 80 }),
@@ -161,6 +166,7 @@ export function stepsOf(world: World, run: string): Step[] {
     ...world.pays.map((creator): Step => ({ do: 'pay', creator })),
     ...world.entries.map((entered, entry): Step => ({ do: 'enter', entry, ...entered })),
     ...world.undos.map((entry): Step => ({ do: 'undo', entry })),
+    ...world.gives.map((give): Step => ({ do: 'give', ...give })),
   ];
   const all: readonly Placed[] = [...others.map((step) => ({ step, sale: null })), ...facts, ...repeats];
   const keyed = all.map((placed, n) => {
