@@ -202,11 +202,16 @@ export class DeliveryContext {
     const sql = this.#sql;
     const { appId } = await this.stored();
     const { event, environment } = await this.event();
-    const store = event.payment?.store ?? event.adjustment?.store ?? event.paymentAliases[0]?.store;
+    const store =
+      event.payment?.store ??
+      event.adjustment?.store ??
+      event.paymentAliases[0]?.store ??
+      event.codes[0]?.store;
     const refs = [
       event.payment?.ref,
       event.adjustment?.paymentRef,
       ...event.paymentAliases.map((a) => a.paymentRef),
+      ...event.codes.map((code) => code.paymentRef),
     ];
     const known = refs.filter((ref) => ref !== undefined);
     if (this.recordedPayment !== null && known.length === 1) {

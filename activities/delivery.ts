@@ -224,6 +224,8 @@ const steps: Steps = {
         limits: deps.limits,
       });
       deps.onCommissions(applied.commissions);
+      const { boundBy } = applied.evaluation;
+      if (boundBy !== null) deps.onBindings([boundBy.binding.bindingId], payment.appId);
       outcome = applied.delivery;
     }
     if (payments.length === 0 || ignoredReason !== null) {

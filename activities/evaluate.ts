@@ -41,11 +41,14 @@ export async function evaluateAndApply(
       return await evaluateWithin(tx, payment.paymentId, { limits, delivery, reprocessRunId });
     });
   let snapshot: StoredPayment | undefined = payment;
+  let isNumbered = false;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS && snapshot !== undefined; attempt += 1) {
     const evaluation = evaluatePayment(snapshot, limits);
     const subject = evaluation.binding?.policy ?? null;
-    if (subject?.hasUnnumbered === true) {
+    // What an earlier version attributed through a name that was erased since is not found: it stays without a number.
+    if (subject?.hasUnnumbered === true && !isNumbered) {
       await numberEarlierPayments(sql, subject.subjectId);
+      isNumbered = true;
     } else {
       const applied =
         subject === null || attempt < WAITS_FROM_ATTEMPT

@@ -1,5 +1,6 @@
 import type { AndroidApp } from '../domain/link-associations.ts';
 import type { AccountId, AppId } from '../domain/ids.ts';
+import type { PurchaseCodeSetting } from '../domain/purchase-codes.ts';
 import { acting } from './audit.ts';
 import type { NewSdkKey } from './sdk-keys.ts';
 import { retryUntilVisible } from './conflict-retries.ts';
@@ -25,6 +26,8 @@ export interface AppSettings {
   readonly iosAppIds: readonly string[];
   /** The Android apps that do. */
   readonly androidApps: readonly AndroidApp[];
+  /** Whether codes of purchases attribute. */
+  readonly purchaseCodes: PurchaseCodeSetting;
 }
 
 export interface App extends AppSettings {
@@ -33,7 +36,8 @@ export interface App extends AppSettings {
 
 const columns = (sql: Sql) => sql.fragment`
   id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain,
-  identity_verification, destination_schemes, stripe_accounts, ios_app_ids, android_apps`;
+  identity_verification, destination_schemes, stripe_accounts, ios_app_ids, android_apps,
+  coalesce(purchase_codes, 'off') as purchase_codes`;
 
 /** Returns an app of the account. Undefined for an unknown app and for an app of another account. */
 export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {
@@ -108,12 +112,12 @@ export async function createApp(
       with added as (
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
                           deferred_window_minutes, link_subdomain, destination_schemes, stripe_accounts, ios_app_ids,
-                          android_apps)
+                          android_apps, purchase_codes)
         select ${id}::text, ${accountId}::text, ${settings.name}::text, ${settings.commissionRateBps}::integer,
                ${settings.attributionWindowDays}::integer, ${settings.holdPeriodDays}::integer,
                ${settings.deferredWindowMinutes}::integer, ${settings.linkSubdomain}::text,
                ${arrayOf(settings.destinationSchemes)}::text[], ${arrayOf(settings.stripeAccounts)}::text[],
-               ${arrayOf(settings.iosAppIds)}::text[], ${sql.json(settings.androidApps)}::jsonb
+               ${arrayOf(settings.iosAppIds)}::text[], ${sql.json(settings.androidApps)}::jsonb, nullif(${settings.purchaseCodes}::text, 'off')
          where ${acting(sql)}
         on conflict (id) do nothing
         returning *
@@ -153,6 +157,7 @@ export async function updateApp(
              stripe_accounts = coalesce(${arrayOf(change.stripeAccounts ?? null)}::text[], stripe_accounts),
              ios_app_ids = coalesce(${arrayOf(change.iosAppIds ?? null)}::text[], ios_app_ids),
              android_apps = coalesce(${change.androidApps === undefined ? null : sql.json(change.androidApps)}::jsonb, android_apps),
+             purchase_codes = nullif(coalesce(${change.purchaseCodes ?? null}::text, purchase_codes, 'off'), 'off'),
              identity_verification = coalesce(${change.identityVerification ?? null}::boolean, identity_verification)
        where id = ${appId} and ${acting(sql)}
          and (${change.identityVerification !== true} or exists (select from identity_secrets where app_id = ${appId}))

@@ -71,7 +71,7 @@ export async function applyEvaluation(
     ${rows.length === 0 ? sql.fragment`` : sql.fragment`, written as (${insertCommissions(sql, application)})`}
     ${evaluation.revenue.length === 0 ? sql.fragment`` : sql.fragment`, earned as (${insertRevenue(sql, application)})`}
     ${evaluation.booked.length === 0 ? sql.fragment`` : sql.fragment`, booked as (${bookAdjustments(sql, application)})`}
-    ${evaluation.binding === null ? sql.fragment`` : sql.fragment`, first_paid as (${markFirstPaid(sql, application)})`}
+    ${evaluation.binding === null || evaluation.boundBy !== null ? sql.fragment`` : sql.fragment`, first_paid as (${markFirstPaid(sql, application)})`}
     , priced as (${updatePaidEvent(sql, application)})
     ${evaluation.unconverted.length === 0 ? sql.fragment`` : sql.fragment`, unconverted as (${markUnconverted(sql, application)})`}
     ${evaluation.converted.length === 0 ? sql.fragment`` : sql.fragment`, converted as (${clearConverted(sql, application)})`}
@@ -124,6 +124,7 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
   const { binding, numbered, revenue, booked } = evaluation;
   const changesMoney = binding !== null || rows.length > 0 || revenue.length > 0 || booked.length > 0;
   const hasItsNumber = numbered === null ? sql.fragment`` : sql.fragment`and exists (select from numbered)`;
+  const isBound = evaluation.boundBy === null ? sql.fragment`` : sql.fragment`and exists (select from bound)`;
   const reassigned =
     binding?.reassignedTo == null ? sql.fragment`` : sql.fragment`, attribution_id = ${binding.reassignedTo}`;
   const holdRow = (condition: Fragment) => sql.fragment`
@@ -132,13 +133,13 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
              base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned},
              duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf?.paymentId ?? null}), recheck_since = null
-       where id = ${payment.paymentId} and version = ${payment.version} ${hasItsNumber} ${condition}
+       where id = ${payment.paymentId} and version = ${payment.version} ${isBound} ${hasItsNumber} ${condition}
       returning id, app_id, event_id, binding_id, attribution_id, occurred_at
     )`;
   if (!changesMoney || payment.aliasIds.length === 0) {
     const unchanged = sql.fragment`
       select id, app_id from payments where id = ${payment.paymentId} and version = ${payment.version} for update`;
-    return sql.fragment`${takeNumber(sql, numbered, unchanged)} ${holdRow(sql.fragment``)}`;
+    return sql.fragment`${prepare(sql, evaluation, payment, unchanged)} ${holdRow(sql.fragment``)}`;
   }
   const names = [payment.paymentId, ...payment.aliasIds];
   const haveTheirVersions = sql.fragment`
@@ -149,7 +150,7 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
     names as materialized (
       -- All evaluations lock in the same order and read the rows after that: one of another reference waits, or is seen.
       select q.id, q.app_id, q.version from payments q where q.id = any(${names}::text[]) order by q.id for update
-    ), ${takeNumber(sql, numbered, unchanged)} ${holdRow(sql.fragment`and ${haveTheirVersions}`)},
+    ), ${prepare(sql, evaluation, payment, unchanged)} ${holdRow(sql.fragment`and ${haveTheirVersions}`)},
     aliases as (
       -- An attributed row no longer counts if this evaluation attributes another one. Its own evaluation has to follow.
       update payments q
@@ -162,16 +163,44 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
 }
 
 /**
- * In an app with policies, `numbered` gives the payment its number, if nobody has changed the payment (`unchanged`, locked) and no
- * other payment of the customer has the number. Without a row, `held` is empty: the payment is read and evaluated again.
+ * What comes before `held`, if nobody has changed the payment (`unchanged`, locked). Without one of the rows, `held` is empty: the
+ * payment is read and evaluated again.
+ *
+ * - `bound` and `attributed` bind the user by the code of the purchase, unless somebody else has just bound the user;
+ * - `numbered` gives the payment its number in an app with policies, unless another payment of the customer has it.
  */
-function takeNumber(sql: Statements, numbered: Evaluation['numbered'], unchanged: Fragment): Fragment {
-  if (numbered === null) return sql.fragment``;
+function prepare(
+  sql: Statements,
+  { numbered, boundBy, customerUserId }: Evaluation,
+  { occurredAt, appId }: StoredPayment,
+  unchanged: Fragment,
+): Fragment {
+  const before =
+    numbered === null && boundBy === null
+      ? sql.fragment``
+      : sql.fragment`unchanged as materialized (${unchanged}),`;
+  const binding =
+    boundBy === null
+      ? sql.fragment``
+      : sql.fragment`
+    bound as (
+      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, first_paid_at)
+      select ${boundBy.binding.bindingId}::text, app_id, ${customerUserId}::text, ${boundBy.binding.attributionId}::text, now(),
+             ${instant(occurredAt)}::timestamptz from unchanged
+      on conflict (app_id, customer_user_id) do nothing
+      returning id
+    ), attributed as (
+      insert into attributions (id, app_id, affiliate_id, code_id, match_method, touched_at, first_open_at)
+      select ${boundBy.binding.attributionId}::text, ${appId}::text, ${boundBy.binding.affiliateId}::text, ${boundBy.codeId}::text,
+             'purchase_code', ${instant(occurredAt)}::timestamptz, ${instant(occurredAt)}::timestamptz from bound
+    ),`;
+  if (numbered === null) return sql.fragment`${before} ${binding}`;
   const { subjectId, number, firstPaidAt, countsAs } = numbered;
   return sql.fragment`
-    unchanged as materialized (${unchanged}), numbered as (
+    ${before} ${binding} numbered as (
       insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at, counts_as)
-      select id, app_id, ${subjectId}::text, ${number}::int, ${instant(firstPaidAt)}::timestamptz, ${countsAs}::text from unchanged
+      select id, app_id, ${subjectId}::text, ${number}::int, ${instant(firstPaidAt)}::timestamptz, ${countsAs}::text
+        from unchanged ${boundBy === null ? sql.fragment`` : sql.fragment`where exists (select from bound)`}
       on conflict do nothing
       returning payment_id
     ),`;

@@ -29,6 +29,7 @@ export interface AppendedFacts {
   readonly userKeys: number;
   readonly userLinks: number;
   readonly aliases: number;
+  readonly codes: number;
   readonly transfers: number;
 }
 
@@ -144,7 +145,7 @@ export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<App
                'components', (select count(*) from components),
                'adjustment', (select count(*) from adjustment), 'users', (select count(*) from users),
                'userKeys', (select count(*) from user_keys), 'userLinks', (select count(*) from links),
-               'aliases', (select count(*) from aliases), 'transfers', (select count(*) from transfers)) as appended
+               'aliases', (select count(*) from aliases), 'codes', (select count(*) from codes), 'transfers', (select count(*) from transfers)) as appended
     )
     select * from (${selectReporter(sql, facts)}) r, counts`;
   return deliveryId === facts.deliveryId ? appended : null;
@@ -379,6 +380,16 @@ function detailsOf(sql: Sql, { event, appId, environment, source }: EventFacts):
           insert into user_transfers (app_id, event_id, role, customer_user_id)
           select ${appId}, event.id, t.role, t."customerUserId"
             from event, jsonb_to_recordset(${sql.json(transfers)}) t (role text, "customerUserId" text)
+          on conflict do nothing
+          returning 1)`,
+    },
+    {
+      count: event.codes.length,
+      expression: sql.fragment`
+        codes as (
+          insert into payment_codes (app_id, environment, store, payment_ref, namespace, value)
+          select ${appId}, ${environment}, c.store, c."paymentRef", c.namespace, c.value
+            from event, jsonb_to_recordset(${sql.json(event.codes)}) c (store text, "paymentRef" text, namespace text, value text)
           on conflict do nothing
           returning 1)`,
     },

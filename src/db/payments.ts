@@ -6,6 +6,7 @@ import type { PaymentSnapshot } from '../domain/payment-snapshot.ts';
 import { standingOf } from '../domain/payment-rows.ts';
 import type { PaymentRow, RowStanding } from '../domain/payment-rows.ts';
 import { componentsOf, policyOf, ruleOf } from './policy-snapshot.ts';
+import { codeOwnersOf, withNewIds } from './code-owners.ts';
 import { isRunningTotal } from './running-totals.ts';
 import { instant } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
@@ -83,7 +84,7 @@ export async function loadCommonPayment(sql: Sql, paymentId: PaymentId): Promise
              where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.payment_ref = p.ref limit 1) is null
        and (select true from adjustments a
              where a.app_id = p.app_id and a.environment = p.environment and a.store = p.store and a.payment_ref = p.ref limit 1) is null`;
-  return row && { ...row, ...NOTHING_ELSE };
+  return row && withNewIds({ ...row, ...NOTHING_ELSE });
 }
 
 /** A row of the payment as it is read, with its version. */
@@ -173,7 +174,9 @@ export async function loadPayments(sql: Statements, selector: PaymentSelector): 
          left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true) same
      where ${which}
      order by p.id`;
-  return loaded.map(withStanding).toSorted((a, b) => Number(a.isPart) - Number(b.isPart));
+  return loaded
+    .map((one) => withNewIds(withStanding(one)))
+    .toSorted((a, b) => Number(a.isPart) - Number(b.isPart));
 }
 
 function withStanding({ rows, ...payment }: LoadedPayment): StoredPayment {
@@ -262,7 +265,7 @@ function paymentColumns(
         left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true), '[]') as candidates,
     jsonb_build_object('commissionRateBps', app.commission_rate_bps, 'attributionWindowDays', app.attribution_window_days,
                        'holdPeriodDays', app.hold_period_days) as app,
-    ${componentsOf(sql, refs)} as components,
+    ${componentsOf(sql, refs)} as components, ${codeOwnersOf(sql, refs)} as code_owners,
     ${rateOnPaymentDay(sql, sql.fragment`p.currency`)} as reference_rate,
     epoch_ms(now()) as now`;
 }

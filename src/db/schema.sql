@@ -12,6 +12,7 @@ create domain audit_id as text collate "C" CHECK ((VALUE ~ '^aud_[0-7][0-9a-hjkm
 create domain binding_id as text collate "C" CHECK ((VALUE ~ '^bnd_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain cents as bigint CHECK (((VALUE >= '-9007199254740991'::bigint) AND (VALUE <= '9007199254740991'::bigint)));
 create domain click_id as text collate "C" CHECK ((VALUE ~ '^clk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain code_id as text collate "C" CHECK ((VALUE ~ '^cod_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain commission_id as text collate "C" CHECK ((VALUE ~ '^com_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain delivery_id as text collate "C" CHECK ((VALUE ~ '^del_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain entry_id as text collate "C" CHECK ((VALUE ~ '^ent_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -179,6 +180,7 @@ create table apps (
   android_apps jsonb not null default '[]'::jsonb,
   created_at timestamp with time zone not null default now(),
   policies_from timestamp with time zone,
+  purchase_codes text collate "C",
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),
@@ -189,11 +191,12 @@ create table apps (
   constraint apps_ios_app_ids_check CHECK ((cardinality(ios_app_ids) <= 10)),
   constraint apps_link_subdomain_check CHECK ((link_subdomain ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'::text)),
   constraint apps_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint apps_purchase_codes_check CHECK ((purchase_codes = 'when_unattributed'::text)),
   constraint apps_stripe_accounts_check CHECK ((cardinality(stripe_accounts) <= 100))
 );
 CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
 CREATE INDEX apps_with_mobile_apps_of_account ON apps USING btree (account_id, created_at, id) WHERE ((cardinality(ios_app_ids) > 0) OR (android_apps <> '[]'::jsonb));
-CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps');
+CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes');
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
 CREATE TRIGGER apps_limit BEFORE INSERT ON apps FOR EACH ROW EXECUTE FUNCTION refuse_app_beyond_limit();
 
@@ -209,17 +212,20 @@ create table attributions (
   first_open_at timestamp with time zone not null,
   sdk text,
   created_at timestamp with time zone not null default now(),
+  code_id text collate "C",
   constraint attributions_pkey PRIMARY KEY (id),
   constraint attributions_app_id_device_id_key UNIQUE (app_id, device_id),
   constraint attributions_app_id_id_key UNIQUE (app_id, id),
+  constraint attribution_has_its_code FOREIGN KEY (app_id, code_id) REFERENCES codes(app_id, id),
   constraint attributions_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint attributions_app_id_affiliate_id_link_id_fkey FOREIGN KEY (app_id, affiliate_id, link_id) REFERENCES links(app_id, affiliate_id, id),
   constraint attributions_app_id_click_id_fkey FOREIGN KEY (app_id, click_id) REFERENCES clicks(app_id, id),
   constraint attributions_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint attributions_device_id_check CHECK (((length(device_id) >= 1) AND (length(device_id) <= 200))),
-  constraint attributions_match_method_check CHECK ((match_method = ANY (ARRAY['claim_token'::text, 'code'::text, 'deferred'::text, 'manual'::text]))),
+  constraint attributions_match_method_check CHECK ((match_method = ANY (ARRAY['claim_token'::text, 'code'::text, 'deferred'::text, 'manual'::text, 'purchase_code'::text]))),
   constraint attributions_sdk_check CHECK ((sdk ~ '^[a-z-]{1,20}/[0-9A-Za-z.+-]{1,30}$'::text)),
-  constraint only_manual_ones_have_no_device CHECK (((device_id IS NULL) = (match_method = 'manual'::text)))
+  constraint others_than_installs_have_no_device CHECK (((device_id IS NULL) = (match_method = ANY (ARRAY['manual'::text, 'purchase_code'::text])))),
+  constraint purchase_code_has_its_code CHECK (((code_id IS NOT NULL) = (match_method = 'purchase_code'::text)))
 );
 CREATE TRIGGER attributions_roll_up AFTER INSERT ON attributions FOR EACH ROW EXECUTE FUNCTION roll_up_attribution();
 
@@ -295,6 +301,33 @@ create table clicks (
 );
 CREATE TRIGGER clicks_claimed AFTER UPDATE OF claimed_by_device ON clicks FOR EACH ROW WHEN ((new.claimed_by_device IS NOT NULL)) EXECUTE FUNCTION delete_deferred_click();
 CREATE TRIGGER clicks_roll_up AFTER INSERT ON clicks REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION roll_up_clicks();
+
+create table codes (
+  id code_id not null,
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  namespace text collate "C" not null,
+  value text not null,
+  external_id text collate "C",
+  created_at timestamp with time zone not null default now(),
+  deactivated_at timestamp with time zone,
+  constraint codes_pkey PRIMARY KEY (id),
+  constraint codes_app_id_id_key UNIQUE (app_id, id),
+  constraint codes_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint codes_check CHECK ((deactivated_at >= created_at)),
+  constraint codes_external_id_check CHECK ((external_id ~ '^[^[:space:]@]{1,64}$'::text)),
+  constraint codes_namespace_check CHECK ((namespace = ANY (ARRAY['app_store'::text, 'play_store'::text, 'stripe'::text, 'paddle'::text, 'attribute'::text, 'campaign'::text]))),
+  constraint codes_value_check CHECK ((value ~ '^[^[:space:]@]{1,64}$'::text))
+);
+CREATE INDEX codes_by_affiliate ON codes USING btree (app_id, affiliate_id, created_at DESC, id DESC);
+CREATE INDEX codes_by_created ON codes USING btree (app_id, created_at DESC, id DESC);
+CREATE INDEX codes_by_external_id ON codes USING btree (app_id, namespace, external_id, created_at) WHERE (external_id IS NOT NULL);
+CREATE INDEX codes_by_value ON codes USING btree (app_id, namespace, lower(value) COLLATE "C", created_at);
+CREATE UNIQUE INDEX one_active_code_per_external_id ON codes USING btree (app_id, namespace, external_id) WHERE ((deactivated_at IS NULL) AND (external_id IS NOT NULL));
+CREATE UNIQUE INDEX one_active_code_per_value ON codes USING btree (app_id, namespace, lower(value) COLLATE "C") WHERE (deactivated_at IS NULL);
+CREATE TRIGGER codes_audit AFTER INSERT OR UPDATE ON codes FOR EACH ROW EXECUTE FUNCTION write_audit_row('code', 'id', 'affiliate_id namespace value external_id deactivated_at');
+CREATE TRIGGER codes_guard BEFORE UPDATE ON codes FOR EACH ROW EXECUTE FUNCTION guard_code();
+CREATE TRIGGER codes_no_delete BEFORE DELETE OR TRUNCATE ON codes FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table commissions (
   id commission_id not null,
@@ -655,7 +688,7 @@ create table events (
   constraint events_fx_units_check CHECK ((fx_units > (0)::numeric)),
   constraint events_fx_worth_usd_check CHECK ((fx_worth_usd > (0)::numeric)),
   constraint events_kind_check CHECK ((kind = ANY (ARRAY['purchase'::text, 'renewal'::text, 'trial_started'::text, 'trial_converted'::text, 'product_change'::text, 'cancellation'::text, 'expiration'::text, 'refund'::text, 'refund_reversed'::text, 'chargeback'::text, 'chargeback_reversed'::text, 'transfer'::text, 'test'::text, 'other'::text]))),
-  constraint events_likely_cause_check CHECK ((likely_cause = ANY (ARRAY['missing_user_id'::text, 'anonymous_user_id'::text, 'user_never_identified'::text, 'user_id_mismatch'::text, 'user_not_attributed'::text, 'outside_attribution_window'::text, 'affiliate_paused'::text, 'affiliate_removed'::text, 'rate_zero'::text, 'missing_exchange_rate'::text, 'price_unknown'::text, 'processing'::text, 'test_key_only'::text, 'no_policy_rule'::text]))),
+  constraint events_likely_cause_check CHECK ((likely_cause = ANY (ARRAY['missing_user_id'::text, 'anonymous_user_id'::text, 'user_never_identified'::text, 'user_id_mismatch'::text, 'user_not_attributed'::text, 'outside_attribution_window'::text, 'affiliate_paused'::text, 'affiliate_removed'::text, 'rate_zero'::text, 'missing_exchange_rate'::text, 'price_unknown'::text, 'processing'::text, 'test_key_only'::text, 'no_policy_rule'::text, 'ambiguous_code'::text]))),
   constraint events_source_event_id_check CHECK (((length(source_event_id) >= 1) AND (length(source_event_id) <= 500))),
   constraint fx_rate_is_complete CHECK ((((fx_rate IS NULL) = (fx_units IS NULL)) AND ((fx_rate IS NULL) = (fx_worth_usd IS NULL))))
 );
@@ -895,6 +928,20 @@ create table payment_aliases (
 );
 CREATE INDEX payment_aliases_by_payment ON payment_aliases USING btree (app_id, environment, store, payment_ref);
 CREATE TRIGGER payment_aliases_mark_for_recheck AFTER INSERT ON payment_aliases REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_for_recheck();
+
+create table payment_codes (
+  app_id app_id not null,
+  environment environment not null,
+  store text not null,
+  payment_ref text not null,
+  namespace text collate "C" not null,
+  value text not null,
+  constraint payment_codes_pkey PRIMARY KEY (app_id, environment, store, payment_ref, namespace, value),
+  constraint payment_codes_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint payment_codes_namespace_check CHECK ((namespace = ANY (ARRAY['app_store'::text, 'play_store'::text, 'stripe'::text, 'paddle'::text, 'attribute'::text, 'campaign'::text]))),
+  constraint payment_codes_value_check CHECK ((value ~ '^[^[:space:]@]{1,64}$'::text))
+);
+CREATE TRIGGER payment_codes_mark_for_recheck AFTER INSERT ON payment_codes REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_payments_with_codes();
 
 create table payment_numbers (
   payment_id payment_id not null,
@@ -2272,6 +2319,20 @@ begin
   raise exception 'the slug of a link cannot be changed' using errcode = 'integrity_constraint_violation';
 end $function$;
 
+CREATE OR REPLACE FUNCTION guard_code()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  edited codes := new;
+begin
+  edited.deactivated_at := old.deactivated_at;
+  if edited is not distinct from old and old.deactivated_at is null then
+    return new;
+  end if;
+  raise exception 'code % cannot be changed: deactivate it and add another one', old.id using errcode = 'integrity_constraint_violation';
+end $function$;
+
 CREATE OR REPLACE FUNCTION guard_commission_insert()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2438,6 +2499,20 @@ begin
               where x.app_id = a.app_id and x.user_key = a.user_key and x.source = a.source offset 0) k
            where a.environment = 'production'))
       order by q.id for update));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mark_payments_with_codes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update payments p set recheck_since = now(), version = p.version + 1
+   where p.id = any(array(
+     select q.id from added a
+      cross join lateral same_payment(a.app_id, a.environment, a.store, array[a.payment_ref]) q
+      where q.environment = 'production' and q.binding_id is null and q.evaluated_at is not null
+        and exists (select from apps x where x.id = a.app_id and x.purchase_codes is not null)));
   return null;
 end $function$;
 

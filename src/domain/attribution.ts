@@ -11,8 +11,8 @@ export const USERS_PER_DEVICE = 10;
 export const MATCH_METHODS = ['claim_token', 'code', 'deferred'] as const;
 export type MatchMethod = (typeof MATCH_METHODS)[number];
 
-/** How a user came to a creator: by a device, or because a founder said so. */
-export const ATTRIBUTION_METHODS = [...MATCH_METHODS, 'manual'] as const;
+/** How a user came to a creator: by a device, by the code of a purchase, or because a founder said so. */
+export const ATTRIBUTION_METHODS = [...MATCH_METHODS, 'purchase_code', 'manual'] as const;
 export type AttributionMethod = (typeof ATTRIBUTION_METHODS)[number];
 
 export const AFFILIATE_STATUSES = ['active', 'paused', 'removed'] as const;

@@ -45,6 +45,7 @@ export const AUDITED_OBJECTS = [
   'policy_version',
   'policy_assignment',
   'manual_attribution',
+  'code',
   'link',
   'entry',
   'payout',

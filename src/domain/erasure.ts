@@ -148,11 +148,12 @@ export function isLargeBody(body: Uint8Array): boolean {
 }
 
 /** Returns the references of payments that an event names. */
-export function referencesOf({ payment, adjustment, paymentAliases }: NormalizedEvent): string[] {
+export function referencesOf({ payment, adjustment, paymentAliases, codes }: NormalizedEvent): string[] {
   return [
     payment?.ref,
     adjustment?.paymentRef,
     ...paymentAliases.flatMap(({ aliasRef, paymentRef }) => [aliasRef, paymentRef]),
+    ...codes.map(({ paymentRef }) => paymentRef),
   ].filter((ref) => ref !== undefined);
 }
 

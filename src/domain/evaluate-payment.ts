@@ -9,6 +9,7 @@ import { CANDIDATE_SOURCES } from './payment-snapshot.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type {
   BindingSnapshot,
+  CodeOwner,
   UserCandidate,
   FrozenRate,
   EarningTerms,
@@ -27,6 +28,7 @@ const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
   'user_not_attributed',
   'outside_attribution_window',
   'test_key_only',
+  'ambiguous_code',
 ]);
 
 /**
@@ -51,6 +53,7 @@ export function evaluatePayment(
     baseCents: payment.baseCents,
     fx: null,
     binding: null,
+    boundBy: null,
     numbered: null,
     earning: null,
     reversals: [],
@@ -67,7 +70,9 @@ export function evaluatePayment(
   const { inherited } = payment;
   const user = chooseUser(payment);
   const customerUserId = inherited?.customerUserId ?? user?.customerUserId ?? null;
-  const binding = isAttributed ? null : (inherited?.binding ?? user?.binding ?? null);
+  const code = isAttributed || inherited !== null ? null : ownerByCode(payment);
+  if (code === 'ambiguous') return { ...nothing, customerUserId, likelyCause: 'ambiguous_code' };
+  const binding = isAttributed ? null : (inherited?.binding ?? user?.binding ?? code?.binding ?? null);
   if (!isAttributed && inherited === null && (binding === null || !mayAttribute(payment, binding))) {
     return { ...nothing, customerUserId, likelyCause: identityCause(payment, user) };
   }
@@ -94,6 +99,7 @@ export function evaluatePayment(
     baseCents: base.cents,
     fx: base.fx,
     binding,
+    boundBy: code,
     numbered,
     earning,
     reversals: adjusted.reversals,
@@ -113,6 +119,21 @@ export function payersOf(candidates: readonly UserCandidate[]): readonly UserCan
   const real = candidates.filter(({ customerUserId }) => !isPlaceholder(customerUserId));
   const closest = CANDIDATE_SOURCES.find((source) => real.some(({ via }) => via === source));
   return real.filter(({ via }) => via === closest);
+}
+
+/**
+ * Returns the creator whose code binds the user, who belongs to nobody yet: no user whom the payment leads to has a binding, not even
+ * one that does not attribute it. `ambiguous`: the payment came with codes of several creators. Null: no code, or no user.
+ */
+function ownerByCode(payment: PaymentSnapshot): CodeOwner | 'ambiguous' | null {
+  const [owner] = payment.codeOwners;
+  const isFree = payment.candidates.every((candidate) => candidate.binding === null);
+  const [payer] = payersOf(payment.candidates);
+  // A customer of Stripe or Paddle may be a company with many users.
+  if (owner === undefined || !isFree || payer === undefined || payer.via === 'customer_key') return null;
+  const isOne = payment.codeOwners.every(({ binding }) => binding.affiliateId === owner.binding.affiliateId);
+  if (!isOne) return 'ambiguous';
+  return mayAttribute(payment, owner.binding) ? owner : null;
 }
 
 /**
@@ -140,6 +161,8 @@ function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
  */
 function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
   if (binding.matchMethod === 'manual') return payment.occurredAt >= binding.touchedAt;
+  // Purchases before the one with the code had nothing of it.
+  if (binding.matchMethod === 'purchase_code' && payment.occurredAt < binding.touchedAt) return false;
   // Before its first evaluation a payment has no cause.
   const isFirst = !IDENTITY_CAUSES.has(payment.likelyCause);
   if (isFirst || binding.boundAt < payment.receivedAt) return true;

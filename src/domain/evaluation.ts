@@ -1,6 +1,6 @@
 import type { AdjustmentId, EventId, PaymentId } from './ids.ts';
 import type { LikelyCause } from './likely-causes.ts';
-import type { BindingSnapshot, FrozenRate, EarningTerms } from './payment-snapshot.ts';
+import type { BindingSnapshot, CodeOwner, FrozenRate, EarningTerms } from './payment-snapshot.ts';
 import type { PaymentNumber } from './payment-rows.ts';
 import type { PolicyEarning } from './policy.ts';
 
@@ -61,6 +61,8 @@ export interface Evaluation {
   /** The rate at which this evaluation converted the base. Null when it converted nothing. */
   readonly fx: FrozenRate | null;
   readonly binding: BindingSnapshot | null;
+  /** The code that binds the user, who is then new. Null if the user is bound, or stays unbound. */
+  readonly boundBy: CodeOwner | null;
   /** The number that the payment gets among those of its customer. Null if it gets none. */
   readonly numbered: (PaymentNumber & { readonly countsAs: PaymentId | null }) | null;
   readonly earning: EarningEntry | null;

@@ -1,4 +1,5 @@
 import { share } from './money.ts';
+import type { PurchaseCodeFact } from './purchase-codes.ts';
 
 /** Parts per million. */
 export const PPM = 1_000_000;
@@ -137,6 +138,8 @@ export interface NormalizedEvent {
   /** Keys to find a user by when `userIds` is empty, the most reliable first. */
   readonly userKeys: readonly string[];
   readonly payment: PaymentFact | null;
+  /** The codes with which customers paid. The payment may be that of another event. */
+  readonly codes: readonly PurchaseCodeFact[];
   readonly adjustment: AdjustmentFact | null;
   readonly paymentAliases: readonly PaymentAliasFact[];
   readonly userLinks: readonly UserLinkFact[];

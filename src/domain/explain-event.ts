@@ -346,6 +346,7 @@ const MATCH_DESCRIPTIONS: Readonly<Record<MatchMethod, string>> = {
 
 function touchSentence(attribution: NonNullable<ExplainedUser['attribution']>): string {
   const { affiliateName, matchMethod, lostTouches } = attribution;
+  if (matchMethod === 'purchase_code') return `A purchase of the user came with a code of ${affiliateName}.`;
   if (matchMethod === 'manual') return `Somebody attributed the user to ${affiliateName} by hand.`;
   const came = `The device came through ${affiliateName} by ${MATCH_DESCRIPTIONS[matchMethod]}.`;
   if (lostTouches.length === 0) return came;

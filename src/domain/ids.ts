@@ -17,6 +17,7 @@ export const ID_PREFIXES = {
   policy: 'pol',
   policyVersion: 'plv',
   manualAttribution: 'mat',
+  code: 'cod',
   payout: 'pay',
   transfer: 'trf',
   key: 'key',
@@ -52,6 +53,7 @@ export type CommissionId = Id<'commission'>;
 export type EntryId = Id<'entry'>;
 export type GroupId = Id<'group'>;
 export type PolicyId = Id<'policy'>;
+export type CodeId = Id<'code'>;
 export type ManualAttributionId = Id<'manualAttribution'>;
 export type PolicyVersionId = Id<'policyVersion'>;
 export type PayoutId = Id<'payout'>;

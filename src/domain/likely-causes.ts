@@ -10,6 +10,7 @@ export type LikelyCause =
   | 'affiliate_removed'
   | 'rate_zero'
   | 'no_policy_rule'
+  | 'ambiguous_code'
   | 'missing_exchange_rate'
   | 'price_unknown'
   | 'processing'
@@ -37,6 +38,8 @@ export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
     "The commission was zero when this payment was evaluated, and stays zero. Raise the creator's commission rate, or the app's if the creator has none: later payments then earn.",
   no_policy_rule:
     "No rule of the creator's commission policy applied to this payment, so it earns no commission. Publish a version of the policy with a rule without conditions at its end: payments after its date then earn.",
+  ambiguous_code:
+    'The payment came with codes of several creators, so it earns for none of them. Give the customer to the right one: Attribute in the console, or POST /apps/:appId/manual-attributions.',
   missing_exchange_rate:
     "There is no exchange rate for the payment's currency on its day or in the seven days before. Ask the operator to import exchange rates (admin rates import): the payment is then evaluated automatically.",
   price_unknown:
@@ -65,6 +68,7 @@ export const CAUSE_HEALING: Readonly<Record<LikelyCause, Healing>> = {
   affiliate_removed: 'never',
   rate_zero: 'never',
   no_policy_rule: 'never',
+  ambiguous_code: 'when_fixed',
   missing_exchange_rate: 'automatically',
   price_unknown: 'never',
   processing: 'automatically',

@@ -4,6 +4,7 @@ import type {
   AffiliateId,
   AttributionId,
   BindingId,
+  CodeId,
   CommissionId,
   EventId,
   LinkId,
@@ -58,6 +59,13 @@ export interface UserCandidate {
   /** Whether devices have reported this user, but only with a test key, which binds nobody. */
   readonly identifiedInTest: boolean;
   readonly binding: BindingSnapshot | null;
+}
+
+/** A creator whose code a payment came with. */
+export interface CodeOwner {
+  readonly codeId: CodeId;
+  /** The binding that the code would make. Its id is new. */
+  readonly binding: BindingSnapshot & { readonly attributionId: AttributionId };
 }
 
 export interface AdjustmentSnapshot {
@@ -137,6 +145,8 @@ export interface PaymentSnapshot extends Omit<RowStanding, 'isPart'> {
   readonly revenueCents: number | null;
   readonly earning: EarningSnapshot | null;
   readonly candidates: readonly UserCandidate[];
+  /** The creators whose codes the payment came with. Empty in an app whose codes attribute nothing. */
+  readonly codeOwners: readonly CodeOwner[];
   readonly adjustments: readonly AdjustmentSnapshot[];
   readonly app: {
     readonly commissionRateBps: number;

@@ -70,7 +70,7 @@ export const matchMethod = z
 export const attributionMethod = z
   .enum(ATTRIBUTION_METHODS)
   .describe(
-    'How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; or `manual`, because somebody said so.',
+    'How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; by the `purchase_code` of a payment; or `manual`, because somebody said so.',
   );
 
 export const processingStatus = z

@@ -127,6 +127,11 @@ export const ERRORS = {
     'The entry cannot be undone',
     'It was undone already, or it undoes another entry. `undoneByEntryId` and `undoesEntryId` of the entry name the other one. Add a new entry instead.',
   ],
+  code_taken: [
+    409,
+    'The code is taken',
+    'Nothing was created. An active code of the app has this value or this id of the provider: `existingId` names it. Deactivate it first.',
+  ],
   user_erased: [
     409,
     'The user was erased',

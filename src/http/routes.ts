@@ -4,6 +4,7 @@ import { apiDocsRoutes } from './resources/api-docs.ts';
 import { appRoutes } from './resources/apps.ts';
 import { auditRoutes } from './resources/audit.ts';
 import { clickRoutes } from './resources/clicks.ts';
+import { codeRoutes } from './resources/codes.ts';
 import { commissionRoutes } from './resources/commissions.ts';
 import { creatorRoutes } from './resources/creator.ts';
 import { creatorLinkRoutes, creatorSessionRoutes } from './resources/creator-sessions.ts';
@@ -61,7 +62,13 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Affiliates',
     description: 'Creators who share links and earn commissions.',
-    routes: [...affiliateRoutes, ...creatorLinkRoutes, ...manualAttributionRoutes, ...searchRoutes],
+    routes: [
+      ...affiliateRoutes,
+      ...creatorLinkRoutes,
+      ...codeRoutes,
+      ...manualAttributionRoutes,
+      ...searchRoutes,
+    ],
   },
   { name: 'Links', description: "Affiliates' tracked links.", routes: linkRoutes },
   {

@@ -13,6 +13,7 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
   affiliates: 'app_id created_at id',
   // When the first policy takes effect: the assignment of the policy says it.
   apps: 'account_id created_at id policies_from',
+  codes: 'app_id created_at id',
   creator_sessions: 'app_id created_at expires_at id last_used_at token_sha256 user_agent',
   creator_sign_in_links: 'affiliate_id app_id created_at token_sha256 uses_left',
   entries: 'account_id app_id created_at id key_id',

@@ -95,6 +95,7 @@ const TABLES: Partial<Record<IdKind, string>> = {
   link: 'links',
   commission: 'commissions',
   entry: 'entries',
+  code: 'codes',
   group: 'affiliate_groups',
   policy: 'policies',
   payout: 'payouts',

@@ -171,6 +171,7 @@ const nothing: Evaluation = {
   baseCents: 1_000,
   fx: null,
   binding: null,
+  boundBy: null,
   numbered: null,
   earning: null,
   reversals: [],

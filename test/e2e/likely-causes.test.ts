@@ -267,6 +267,39 @@ const SCENARIOS: Readonly<Record<LikelyCause, Scenario>> = {
     attribute: { decision: 'attributed', explanation: CREATOR },
     writeCommission: { facts: { price: { amountCents: 1_000 }, commissions: [] } },
   },
+  ambiguous_code: {
+    produce: async (founder) => {
+      const other = await founder.newAffiliate('Other');
+      await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, { purchaseCodes: 'when_unattributed' });
+      for (const [affiliateId, namespace] of [
+        [founder.affiliateId, 'attribute'],
+        [other.affiliateId, 'app_store'],
+      ])
+        await founder.ok('POST', `/apps/${founder.app.id}/affiliates/${affiliateId}/codes`, {
+          namespace,
+          value: 'SPRING',
+        });
+      const user = newUser();
+      const occurredAt = Date.now() + 1_000;
+      const extra = { offer_code: 'SPRING', subscriber_attributes: { tributary_code: { value: 'spring' } } };
+      const { body } = await founder.revenuecat(
+        bodyOf(revenuecatEvent({ userId: user, usd: 10, occurredAt, extra })),
+      );
+      const thisOneEarns = async () => {
+        const from = Date.now() - DAY_MS;
+        await founder.ok('POST', `/apps/${founder.app.id}/manual-attributions`, {
+          customerUserId: user,
+          affiliateId: founder.affiliateId,
+          reason: 'The first of both',
+          from,
+          expectedCents: 200,
+        });
+      };
+      return { eventId: body.eventId, repair: { thisOneEarns } };
+    },
+    advice: /Give the customer to the right one: Attribute in the console/,
+    attribute: { facts: { users: [{ identified: false }] } },
+  },
   missing_exchange_rate: {
     produce: async (founder) => {
       const occurredAt = Date.UTC(2026, 1, 11, 12);

@@ -100,6 +100,13 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
   },
   createAffiliate: async () => ({ body: { name: 'A creator' } }),
   updateAffiliate: async () => ({ body: { name: `Creator ${(number += 1)}` } }),
+  addCode: async () => ({ body: { namespace: 'attribute', value: `CODE-${(number += 1)}` } }),
+  deactivateCode: async () => {
+    const body = { namespace: 'attribute', value: `CODE-${(number += 1)}` };
+    const path = `/apps/${mine.appId}/affiliates/${mine.ids.affiliate}/codes`;
+    const added = await api.call<{ id: string }>('POST', path, { key: mine.key, body });
+    return { path: `/apps/${mine.appId}/codes/${added.body.id}/deactivate` };
+  },
   addManualAttribution: async () => ({
     body: { customerUserId: `given-${(number += 1)}`, affiliateId: mine.ids.affiliate, reason: 'A test' },
   }),

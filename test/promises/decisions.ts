@@ -423,6 +423,24 @@ const MONEY: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: purchase codes',
+    promises: {
+      'code-binds':
+        'a purchase with a code earns for its creator, and so do later purchases of the user; earlier ones do not',
+      'code-heals': 'a later purchase that was reported before the one with the code earns, too',
+      'code-when-unattributed': 'a code changes nothing for a user who belongs to somebody',
+      'code-off': 'codes attribute nothing unless the setting of the app is on',
+      'code-from-registration': 'a code counts from its registration until it is deactivated',
+      'code-one-binding': 'of purchases with codes of several creators at once, all earn for one creator',
+      'code-stripe':
+        'a promotion code of Stripe earns with its invoice and its renewals, in any order of the events',
+      'code-taken': 'a code belongs to one creator at a time, whatever its case',
+      'code-input': '400 for what cannot be a code, and for a code of Stripe or Paddle without its id',
+      'code-database': 'the database refuses a code that is changed, and an attribution by a code without it',
+      'code-providers': 'the events of each provider state codes in the documented fields',
+    },
+  },
+  {
     title: 'Beyond the specification: manual attribution',
     promises: {
       'manual-from-now':

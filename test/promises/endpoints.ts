@@ -316,6 +316,21 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     },
   },
   {
+    route: 'GET /apps/:appId/codes',
+    caller: 'account read',
+    promises: { 'get-codes': 'lists codes, latest first, also as CSV' },
+  },
+  {
+    route: 'POST /apps/:appId/affiliates/:affiliateId/codes',
+    caller: 'account write',
+    promises: { 'post-code': '201 with the new code' },
+  },
+  {
+    route: 'POST /apps/:appId/codes/:codeId/deactivate',
+    caller: 'account write',
+    promises: { 'post-code-deactivate': 'deactivates the code; whom it has bound stays' },
+  },
+  {
     route: 'POST /apps/:appId/payouts/:payoutId/transfers',
     caller: 'account payout',
     promises: { 'post-transfer': 'appends what somebody states about the money of a payout' },

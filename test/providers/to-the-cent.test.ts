@@ -59,6 +59,7 @@ function snapshotOf(
     source: 'stripe',
     productId: null,
     components: [],
+    codeOwners: [],
     environment: 'production',
     occurredAt,
     receivedAt: occurredAt,

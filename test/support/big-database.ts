@@ -45,6 +45,8 @@ export const LARGE_TABLES = [
   'commissions',
   'revenue_entries',
   'entries',
+  'codes',
+  'payment_codes',
   'manual_attributions',
   'affiliate_groups',
   'group_memberships',
@@ -216,6 +218,13 @@ const ROWS_OF_PURCHASES = [
        from entries where id in ((select min(id::text) from entries), (select max(id::text) from entries))`,
   `insert into account_keys (id, account_id, key_sha256, permissions, display)
      values (${id('key', '1')}, ${id('account', '1')}, sha256('key'), '{payout}', 'tri_sk')`,
+  `insert into codes (id, app_id, affiliate_id, namespace, value, created_at)
+     select ${id('code', 'n')}, ${id('app', '1')}, ${id('affiliate', `1 + n % 2 * (n % ${BIG.affiliates})`)}, 'attribute', 'code-' || n,
+            ${moment(`n / ${TERMS}.0`)}
+       from generate_series(1, ${TERMS}) n`,
+  `insert into payment_codes (app_id, environment, store, payment_ref, namespace, value)
+     select app_id, environment, store, ref, 'attribute', 'code-1' from payments`,
+  `update apps set purchase_codes = 'when_unattributed' where id = ${id('app', '1')}`,
   `insert into manual_attributions (id, app_id, binding_id, position, attribution_id, effective_from, payments, earned_cents, reason,
                                      account_id, key_id, created_at)
      select ${id('manualAttribution', 'n')}, ${id('app', '1')}, ${id('binding', '1')}, n, null, ${moment(`n / ${TERMS}.0`)}, 0, 0, 'Support',

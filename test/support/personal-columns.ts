@@ -20,13 +20,17 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   adjustments: { none: 'store kind state currency', reference: 'ref payment_ref' },
   affiliate_groups: { none: 'name' },
   affiliates: { none: 'name email status external_id' },
-  apps: { none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps' },
+  apps: {
+    none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes',
+  },
   audit_rows: {
     none: 'actor_kind actor_label action object_kind object_id object_label before after request_id',
   },
-  attributions: { none: 'match_method sdk', pseudonym: 'device_id' },
+  attributions: { none: 'match_method sdk code_id', pseudonym: 'device_id' },
   bindings: { none: 'counts_with', pseudonym: 'customer_user_id' },
   clicks: { removed: 'claim_token ip_hash user_agent', pseudonym: 'claimed_by_device' },
+  // What creators give to many customers.
+  codes: { none: 'namespace value external_id' },
   commissions: {
     none: 'kind reason status rate_source match_method entry_id policy_version_id base_kind policy_inputs',
     pseudonym: 'customer_user_id',
@@ -67,6 +71,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   },
   losing_touches: { none: 'match_method', pseudonym: 'device_id' },
   payment_aliases: { none: 'store', reference: 'alias_ref payment_ref' },
+  // A code that many customers have; what looks like an address is not stored.
+  payment_codes: { none: 'store namespace value', reference: 'payment_ref' },
   payment_user_keys: { pseudonym: 'user_key' },
   payment_users: { pseudonym: 'customer_user_id' },
   payments: { none: 'store currency likely_cause attribution_id', reference: 'ref' },

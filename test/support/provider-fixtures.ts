@@ -57,6 +57,7 @@ export function expectedEvent(
     anonymousUserIds: [],
     userKeys: [],
     payment: null,
+    codes: [],
     adjustment: null,
     paymentAliases: [],
     userLinks: [],

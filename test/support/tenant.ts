@@ -68,6 +68,10 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       affiliateId,
       reason: mark,
     });
+    const code = await send('POST', `affiliates/${affiliateId}/codes`, {
+      namespace: 'attribute',
+      value: `${mark}-${round}`,
+    });
     members.push(affiliateId);
     for (const one of members) await send('PUT', `affiliates/${one}/group`, { groupId: group.body.id });
     const endpoint = await api.call<{ id: string }>('POST', `/apps/${app.appId}/webhook-endpoints`, {
@@ -99,6 +103,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       policy: policy.body.id,
       policyVersion: version.body.id,
       manualAttribution: given.body.id,
+      code: code.body.id,
       transfer: newId('transfer'),
       key: keyId,
       session: sessionId,

@@ -4,6 +4,7 @@ import { createApp, listApps, updateApp } from '../../db/apps.ts';
 import type { App } from '../../db/apps.ts';
 import { rotateSdkKey } from '../../db/sdk-keys.ts';
 import type { NewSdkKey } from '../../db/sdk-keys.ts';
+import { PURCHASE_CODE_SETTINGS } from '../../domain/purchase-codes.ts';
 import { APP_DEFAULTS } from '../../domain/app-defaults.ts';
 import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES, SDK_KEY_KINDS } from '../../domain/keys.ts';
 import type { SdkKeyKind } from '../../domain/keys.ts';
@@ -125,6 +126,11 @@ const androidApps = z
   )
   .max(10)
   .describe(ANDROID_APPS);
+const purchaseCodes = z
+  .enum(PURCHASE_CODE_SETTINGS)
+  .describe(
+    'Whether the code of a purchase, such as a promotion code, attributes: `when_unattributed` only where the user belongs to nobody. Absent: `off`.',
+  );
 const sdkKey = textField('pk_live_…', "The app's SDK key. Returned only once.");
 
 const app = z
@@ -148,6 +154,7 @@ const app = z
         }),
       )
       .describe(ANDROID_APPS),
+    purchaseCodes: purchaseCodes.optional(),
   })
   .meta({ id: 'App', description: 'An app and its settings.' });
 
@@ -164,6 +171,7 @@ const settingsPatch = z
     stripeAccounts: stripeAccounts.optional(),
     iosAppIds: iosAppIds.optional(),
     androidApps: androidApps.optional(),
+    purchaseCodes: purchaseCodes.optional(),
   })
   .meta({ id: 'AppSettingsChange', description: 'The settings to change.' });
 
@@ -208,6 +216,8 @@ function presentApp(row: App) {
       packageName,
       sha256CertFingerprints: [...sha256CertFingerprints],
     })),
+    // Absent until a founder turns it on.
+    ...(row.purchaseCodes === 'off' ? {} : { purchaseCodes: row.purchaseCodes }),
   };
 }
 
@@ -228,6 +238,7 @@ function settingsOf(given: z.output<typeof newApp>) {
     stripeAccounts: given.stripeAccounts ?? [],
     iosAppIds: given.iosAppIds ?? [],
     androidApps: given.androidApps ?? [],
+    purchaseCodes: given.purchaseCodes ?? ('off' as const),
   };
 }
 

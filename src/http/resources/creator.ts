@@ -161,6 +161,7 @@ const HOW: Readonly<Record<AttributionMethod, string>> = {
   claim_token: 'came by your link',
   code: 'entered your code',
   deferred: 'came by your link',
+  purchase_code: 'bought with your code',
   manual: 'was attributed to you',
 };
 

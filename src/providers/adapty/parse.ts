@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { EventKind, NormalizedEvent, PaymentFact } from '../../domain/events.ts';
+import { codesOf, namespaceOfStore } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
 import { done, failed, ignored, normalizedEvent, readEnvironment } from '../shared/normalized-event.ts';
 import { decimalAmount, statedComponent, toMinor, withComponents } from '../shared/payment-components.ts';
@@ -23,6 +24,7 @@ const bodySchema = z.object({
     environment: read.optionalText,
     vendor_product_id: read.optionalId,
     cancellation_reason: read.optionalText,
+    promotional_offer_id: read.optionalText,
   }),
 });
 type Body = z.infer<typeof bodySchema>;
@@ -145,7 +147,11 @@ function eventOf(body: Body, kind: EventKind): Read<NormalizedEvent> {
 
 /** A payment counts from the time of the purchase, a refund from the time of its event. */
 function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResult {
-  const { purchase_date: purchasedAt, cancellation_reason: reason } = body.event_properties;
+  const {
+    purchase_date: purchasedAt,
+    cancellation_reason: reason,
+    promotional_offer_id: offer,
+  } = body.event_properties;
   const price = read.readAs(priceSchema, raw, 'event_properties');
   if (!price.ok) return failed(price.reason);
   const transaction = read.readAs(transactionSchema, raw, 'event_properties');
@@ -156,7 +162,8 @@ function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResul
     const components = read.readAs(componentsSchema, raw, 'event_properties');
     if (!components.ok) return failed(components.reason);
     const payment = addComponents(paid.value.payment, price.value, components.value);
-    return done({ ...event, ...paid.value, payment, occurredAt: purchasedAt ?? event.occurredAt });
+    const codes = codesOf(payment, [{ namespace: namespaceOfStore(payment.store), value: offer }]);
+    return done({ ...event, ...paid.value, payment, codes, occurredAt: purchasedAt ?? event.occurredAt });
   }
   // An upgrade in the App Store refunds only the unused part, but the event states the full price.
   if (reason === 'upgraded') return done({ ...event, priceUnknown: true });

@@ -7,6 +7,7 @@ import type {
   PaymentFact,
 } from '../../domain/events.ts';
 import { share } from '../../domain/money.ts';
+import { codesOf } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
 import * as normalized from '../shared/normalized-event.ts';
 import { failed, normalizedEvent } from '../shared/normalized-event.ts';
@@ -54,6 +55,7 @@ const transactionSchema = z.object({
   collection_mode: read.optionalText,
   billed_at: read.optionalTimeText,
   subscription_id: read.optionalId,
+  discount_id: read.optionalId,
   custom_data: read.userMetadata,
   items,
   details: z.object({
@@ -229,7 +231,8 @@ function readTransaction(envelope: Envelope): ParseResult {
   const amount = originalAmount(transaction.currency_code, charged, chargedUsdCents(transaction, charged));
   if (!amount.ok) return failed(amount.reason);
   const payment = addComponents({ store: STORE, ref: transaction.id, ...amount.value }, transaction, charged);
-  return done(envelope, transactionKind(transaction.origin), { ...details, payment });
+  const codes = codesOf(payment, [{ namespace: 'paddle', value: transaction.discount_id }]);
+  return done(envelope, transactionKind(transaction.origin), { ...details, payment, codes });
 }
 
 /** Returns the kind of an event that takes money back or gives it back. A warning is an early chargeback. */

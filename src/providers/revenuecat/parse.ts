@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { AdjustmentFact, Environment, EventKind, NormalizedEvent } from '../../domain/events.ts';
+import { codesOf, namespaceOfStore } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
 import {
   appUserIds,
@@ -80,6 +81,14 @@ const componentsSchema = z
     tax: estimatedComponent(shares.tax_percentage),
     storeFee: estimatedComponent(shares.commission_percentage),
   }));
+
+const attributeText = read.part({ value: read.optionalText });
+
+/** Attributes of the subscriber, which the app or a measurement tool sets, and the offer code of the store. */
+const codesSchema = z.object({
+  subscriber_attributes: read.part({ tributary_code: attributeText, $campaign: attributeText }),
+  offer_code: read.optionalText,
+});
 
 const purchaseTimeSchema = z.object({ purchased_at_ms: read.epochMs.nullish() });
 
@@ -180,7 +189,15 @@ function readPaid(event: Base, raw: unknown, price: StorePrice): ParseResult {
   const components = read.readAs(componentsSchema, raw, 'event');
   if (!components.ok) return failed(components.reason);
   const payment = withComponents(paid.value.payment, components.value);
-  return done({ ...paidEvent, ...paid.value, payment, occurredAt });
+  const stated = read.readAs(codesSchema, raw, 'event');
+  if (!stated.ok) return failed(stated.reason);
+  const { subscriber_attributes: attributes, offer_code: offerCode } = stated.value;
+  const codes = codesOf(payment, [
+    { namespace: namespaceOfStore(payment.store), value: offerCode },
+    { namespace: 'attribute', value: attributes.tributary_code.value },
+    { namespace: 'campaign', value: attributes.$campaign.value },
+  ]);
+  return done({ ...paidEvent, ...paid.value, payment, codes, occurredAt });
 }
 
 function paidKind(event: Base, free: boolean): EventKind {

@@ -16,6 +16,7 @@ export function normalizedEvent(details: EventDetails): NormalizedEvent {
     anonymousUserIds: [],
     userKeys: [],
     payment: null,
+    codes: [],
     adjustment: null,
     paymentAliases: [],
     userLinks: [],

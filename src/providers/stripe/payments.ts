@@ -1,5 +1,7 @@
 import * as z from 'zod';
 import type { AdjustmentFact, EventKind, OriginalAmount, PaymentFact } from '../../domain/events.ts';
+import { codesOf } from '../../domain/purchase-codes.ts';
+import type { PurchaseCodeFact } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import { toIsoMinorUnits } from '../shared/minor-units.ts';
@@ -11,6 +13,9 @@ import { STRIPE_MINOR_UNITS } from './currencies.ts';
 import { amount, list, optionalAmount, pricedShape, productOf, ref, sumOfTaxes } from './objects.ts';
 
 const metadata = read.userMetadata;
+
+/** An invoice names the ids of its discounts, which lead to no code, unless they are expanded. */
+const discounts = read.items(read.part({ promotion_code: ref }));
 
 const subscriptionDetails = read.part({ subscription: ref, metadata });
 
@@ -33,6 +38,7 @@ const invoiceSchema = z.object({
   parent: read.part({ subscription_details: subscriptionDetails }),
   subscription_details: subscriptionDetails,
   status_transitions: read.part({ paid_at: read.optionalEpochSeconds }),
+  discounts,
   payments: list(read.part({ payment: read.part({ payment_intent: ref, charge: ref }) })),
   lines: list(
     read.part({
@@ -56,6 +62,7 @@ const sessionSchema = z.object({
   subscription: ref,
   invoice: ref,
   payment_intent: ref,
+  discounts,
 });
 type Session = z.infer<typeof sessionSchema>;
 
@@ -160,6 +167,7 @@ export function readInvoicePaid(envelope: Envelope): ParseResult {
     ]),
     userKeys: read.distinct([subscription, invoice.customer]),
     payment,
+    codes: codesOfDiscounts(invoice.id, invoice.discounts),
     // Only API versions before 2025-03-31 name these. Later ones send invoice_payment.paid, and exports list the payments.
     paymentAliases: aliasesOf(
       invoice.id,
@@ -183,6 +191,16 @@ export function readSession(envelope: Envelope): ParseResult {
   }
 }
 
+/** Returns the promotion codes of a payment. Stripe states their ids (`promo_…`), not what the customer entered. */
+function codesOfDiscounts(
+  paymentRef: string | null,
+  given: Session['discounts'],
+): readonly PurchaseCodeFact[] {
+  if (paymentRef === null) return [];
+  const candidates = given.map(({ promotion_code: value }) => ({ namespace: 'stripe' as const, value }));
+  return codesOf({ store: STORE, ref: paymentRef }, candidates);
+}
+
 function sessionUserIds(session: Session): readonly string[] {
   return read.distinct([session.client_reference_id, session.metadata.app_user_id]);
 }
@@ -196,6 +214,7 @@ function readSubscriptionSession(envelope: Envelope, session: Session): ParseRes
     userIds,
     userKeys,
     userLinks: customerUserId === undefined ? [] : userKeys.map((key) => ({ key, customerUserId })),
+    codes: codesOfDiscounts(session.invoice, session.discounts),
   });
 }
 
@@ -204,6 +223,7 @@ function readPaymentSession(envelope: Envelope, session: Session): ParseResult {
     userIds: sessionUserIds(session),
     userKeys: read.distinct([session.customer]),
     paymentAliases: aliasesOf(session.invoice, session.payment_intent),
+    codes: codesOfDiscounts(session.invoice ?? session.payment_intent ?? session.id, session.discounts),
   };
   if (session.payment_status === 'no_payment_required') return done(envelope, 'other', details);
   if (session.payment_status !== 'paid') {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { EventKind, NormalizedEvent } from '../../domain/events.ts';
+import { codesOf, namespaceOfStore } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
 import {
   appUserIds,
@@ -54,6 +55,8 @@ const componentsSchema = z
     storeFee: estimatedComponent(shares.commissionPercentage),
   }));
 
+const codeSchema = z.object({ offerCode: read.optionalText });
+
 /** The names of events that are expected to state a price: without one, their price is unknown. */
 const PAID_NAMES: ReadonlySet<string> = new Set(['initial_purchase', 'non_renewing_purchase', 'renewal']);
 
@@ -98,7 +101,12 @@ function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice):
   const components = read.readAs(componentsSchema, raw, 'data');
   if (!components.ok) return failed(components.reason);
   const payment = withComponents(paid.value.payment, components.value);
-  return done({ ...eventOf(data, data.purchasedAt ?? eventAt, kind), ...paid.value, payment });
+  const code = read.readAs(codeSchema, raw, 'data');
+  if (!code.ok) return failed(code.reason);
+  const codes = codesOf(payment, [
+    { namespace: namespaceOfStore(payment.store), value: code.value.offerCode },
+  ]);
+  return done({ ...eventOf(data, data.purchasedAt ?? eventAt, kind), ...paid.value, payment, codes });
 }
 
 function readRefund(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {

@@ -1,0 +1,98 @@
+import type { AffiliateId, AppId, CodeId } from '../domain/ids.ts';
+import type { CodeNamespace } from '../domain/purchase-codes.ts';
+import { acting } from './audit.ts';
+import type { Existing } from './existing.ts';
+import { pageOf, positionInstant } from './page.ts';
+import type { Page, Position } from './page.ts';
+import { retryUntilVisible } from './conflict-retries.ts';
+import type { Sql } from './sql.ts';
+
+/** A code of a creator, with which customers buy. Never changed, only deactivated. */
+export interface Code {
+  readonly id: CodeId;
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly namespace: CodeNamespace;
+  readonly value: string;
+  /** What events of the provider state instead of the value. */
+  readonly externalId: string | null;
+  readonly createdAt: number;
+  /** Until when it worked. Null while it works. */
+  readonly deactivatedAt: number | null;
+}
+
+const columns = (sql: Sql) => sql.fragment`
+  c.id, c.affiliate_id, (select f.name from affiliates f where f.id = c.affiliate_id) as affiliate_name, c.namespace, c.value,
+  c.external_id, c.created_at, c.deactivated_at`;
+
+export interface NewCode extends Pick<Code, 'id' | 'affiliateId' | 'namespace' | 'value' | 'externalId'> {
+  readonly appId: AppId;
+}
+
+/**
+ * Registers a code. If an active code of the app has its value or its external id, writes nothing and returns the id of that one. Undefined
+ * for an unknown affiliate. A code whose id exists is returned unchanged.
+ */
+export async function addCode(
+  sql: Sql,
+  { id, appId, affiliateId, namespace, value, externalId }: NewCode,
+): Promise<Code | Existing<CodeId> | undefined> {
+  const { code } = await retryUntilVisible(async () => {
+    const row = await sql.one<{ code: Code | null; existingId: CodeId | null; isKnown: boolean }>`
+      with known as (
+        select id from affiliates where app_id = ${appId} and id = ${affiliateId}
+      ), added as (
+        insert into codes (id, app_id, affiliate_id, namespace, value, external_id)
+        select ${id}::text, ${appId}::text, id, ${namespace}::text, ${value}::text, ${externalId}::text from known where ${acting(sql)}
+        on conflict do nothing
+        returning id
+      )
+      select exists (select from known) as is_known,
+             (select c.id from codes c
+               where c.app_id = ${appId} and c.namespace = ${namespace} and c.deactivated_at is null and c.id <> ${id}
+                 and (lower(c.value) collate "C" = lower(${value}::text) collate "C" or c.external_id = ${externalId}::text collate "C")
+               limit 1) as existing_id`;
+    if (!row.isKnown) return { code: undefined };
+    const stored = await findCode(sql, appId, id);
+    if (stored !== undefined) return { code: stored };
+    return row.existingId === null ? undefined : { code: { existingId: row.existingId } };
+  });
+  return code;
+}
+
+/** Returns a code. Undefined for an unknown one and for one of another app. */
+async function findCode(sql: Sql, appId: AppId, id: CodeId): Promise<Code | undefined> {
+  return await sql.maybe<Code>`select ${columns(sql)} from codes c where c.app_id = ${appId} and c.id = ${id}`;
+}
+
+/** Deactivates a code: later purchases with it attribute nothing. One that does not work any more stays as it is. */
+export async function deactivateCode(sql: Sql, appId: AppId, id: CodeId): Promise<Code | undefined> {
+  await sql`
+    update codes set deactivated_at = now()
+     where app_id = ${appId} and id = ${id} and deactivated_at is null and ${acting(sql)}`;
+  return await findCode(sql, appId, id);
+}
+
+/** Returns a page of an app's codes, or of those of an affiliate, latest first. */
+export async function listCodes(
+  sql: Sql,
+  appId: AppId,
+  filter: { readonly affiliateId: AffiliateId | null },
+  after: Position<number> | null,
+  limit: number,
+): Promise<Page<Code, number>> {
+  const ofAffiliate =
+    filter.affiliateId === null ? sql.fragment`` : sql.fragment`and affiliate_id = ${filter.affiliateId}`;
+  const from =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
+  const rows = await sql<Code & Position<number>>`
+    select ${columns(sql)}, c.sort_key
+      from (select *, (extract(epoch from created_at) * 1000000)::bigint as sort_key
+              from codes
+             where app_id = ${appId} ${ofAffiliate} ${from}
+             order by created_at desc, id desc limit ${limit + 1}) c
+     order by c.sort_key desc, c.id desc`;
+  return pageOf(rows, limit);
+}

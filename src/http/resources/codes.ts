@@ -1,0 +1,140 @@
+import * as z from 'zod';
+import { addCode, deactivateCode, listCodes } from '../../db/codes.ts';
+import type { Code } from '../../db/codes.ts';
+import { CODE_NAMESPACES, isCode } from '../../domain/purchase-codes.ts';
+import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
+import { epochMs, filterId, idOf, inputId, nameOfAffiliate, orNull, textField } from '../fields.ts';
+import { CSV_LIST } from '../list-csv.ts';
+import { decodeCursor, EMPTY_PAGE, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
+import { accountApp } from '../routing/callers.ts';
+import { route } from '../routing/route.ts';
+
+const namespace = z
+  .enum(CODE_NAMESPACES)
+  .describe(
+    'Where purchases have it from: an offer code of `app_store` or `play_store`, a promotion code of `stripe`, a discount of `paddle`, the attribute `tributary_code` that the app sets at RevenueCat (`attribute`), or `$campaign` there (`campaign`).',
+  );
+const VALUE = 'What customers enter, compared without case. Of an offer of the App Store its reference name.';
+const EXTERNAL_ID =
+  "The provider's id of the code, which its events state: `promo_…` of Stripe, `dsc_…` of Paddle. Compared exactly.";
+
+const code = z
+  .object({
+    id: idOf('code'),
+    affiliateId: idOf('affiliate'),
+    affiliateName: nameOfAffiliate,
+    namespace,
+    value: textField('SPRING20', VALUE),
+    externalId: orNull(textField('promo_1SZ', EXTERNAL_ID), 'Null if there is none.'),
+    createdAt: epochMs('Purchases from then on count.'),
+    deactivatedAt: orNull(epochMs('Until when purchases count.'), 'Null while it works.'),
+  })
+  .meta({ id: 'Code', description: 'A code of an affiliate, with which customers buy.' });
+
+const codeText = z
+  .string()
+  .trim()
+  .refine(isCode, 'Must have 1 to 64 characters, without spaces and @.')
+  .meta({ pattern: '^[^\\s@]{1,64}$' });
+
+const newCode = z
+  .strictObject({
+    namespace,
+    value: codeText.meta({ description: VALUE, examples: ['SPRING20'] }),
+    externalId: codeText
+      .meta({ description: `${EXTERNAL_ID} Required for these two.`, examples: ['promo_1SZ'] })
+      .optional(),
+  })
+  .meta({
+    id: 'NewCode',
+    description: 'A code to register.',
+    examples: [{ namespace: 'app_store', value: 'SPRING20' }],
+  });
+
+function presentCode(row: Code) {
+  return {
+    id: row.id,
+    affiliateId: row.affiliateId,
+    affiliateName: row.affiliateName,
+    namespace: row.namespace,
+    value: row.value,
+    externalId: row.externalId,
+    createdAt: row.createdAt,
+    deactivatedAt: row.deactivatedAt,
+  };
+}
+
+/** The namespaces whose events state an id, and not what the customer entered. */
+const WITH_IDS = new Set(['stripe', 'paddle']);
+
+export const codeRoutes = [
+  route({
+    method: 'GET',
+    path: '/apps/:appId/codes',
+    caller: accountApp('read'),
+    operationId: 'listCodes',
+    summary: 'Lists codes of affiliates, latest first.',
+    description: CSV_LIST,
+    query: z.object({ ...pageQuery, affiliateId: inputId('affiliate').optional() }),
+    response: { status: 200, schema: pageSchema(code), asCsv: true },
+    handler: async ({ deps, app, query }) => {
+      const key = { list: 'codes', appId: app.id, filters: { affiliateId: query.affiliateId ?? null } };
+      const after = decodeCursor(key, timeKey, query.cursor);
+      const affiliateId = filterId('affiliate', query.affiliateId);
+      if (affiliateId === 'none') return EMPTY_PAGE;
+      const page = await listCodes(deps.sql, app.id, { affiliateId }, after, query.limit);
+      return presentPage(key, page, presentCode);
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/apps/:appId/affiliates/:affiliateId/codes',
+    caller: accountApp('write'),
+    operationId: 'addCode',
+    summary: 'Registers a code of an affiliate.',
+    description:
+      'Purchases with it from now on belong to the affiliate if the user belongs to nobody, and so do later purchases of the user. Earlier ' +
+      'purchases do not. The setting `purchaseCodes` of the app has to be on.',
+    ids: { affiliateId: 'affiliate' },
+    body: newCode,
+    response: { status: 201, schema: code },
+    errors: ['code_taken'],
+    handler: async ({ deps, app, ids, idGenerator, body }) => {
+      const { namespace: of, value, externalId = null } = body;
+      if (WITH_IDS.has(of) && externalId === null)
+        throw invalidField(
+          'externalId',
+          `Events of ${of} state the id of a code, and not what the customer entered. Send it.`,
+        );
+      const added = foundOrThrow(
+        await addCode(deps.sql, {
+          id: idGenerator.id('code'),
+          appId: app.id,
+          affiliateId: ids.affiliateId,
+          namespace: of,
+          value,
+          externalId,
+        }),
+      );
+      if ('existingId' in added) {
+        throw new ApiError('code_taken', { existingId: added.existingId });
+      }
+      return presentCode(added);
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/apps/:appId/codes/:codeId/deactivate',
+    caller: accountApp('write'),
+    operationId: 'deactivateCode',
+    summary: 'Deactivates a code.',
+    description:
+      'Later purchases with it attribute nothing, and another affiliate can have it. Users whom it has bound stay with the affiliate.',
+    ids: { codeId: 'code' },
+    response: { status: 200, schema: code },
+    handler: async ({ deps, app, ids }) =>
+      presentCode(foundOrThrow(await deactivateCode(deps.sql, app.id, ids.codeId))),
+  }),
+];

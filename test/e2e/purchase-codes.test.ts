@@ -1,0 +1,317 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { earnByPolicy } from '../support/policies.ts';
+import {
+  bodyOf,
+  revenuecatEvent,
+  stripeCheckoutSession,
+  stripeInvoicePaid,
+} from '../support/provider-fixtures.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+beforeEach(async () => {
+  founder = await setUpFounder(service, { purchaseCodes: 'when_unattributed' });
+});
+afterAll(async () => {
+  await expectConsistentLedger(service.sql);
+  await service.close();
+});
+
+interface Row {
+  readonly id: string;
+  readonly affiliateId: string;
+  readonly amountCents: number;
+  readonly matchMethod: string;
+  readonly customerUserId: string;
+}
+
+const register = async (body: object, affiliateId = founder.affiliateId) =>
+  await founder.call<{ id: string; code?: string }>(
+    'POST',
+    `/apps/${founder.app.id}/affiliates/${affiliateId}/codes`,
+    { body },
+  );
+const commissions = async (): Promise<Row[]> =>
+  (await founder.ok<{ items: Row[] }>('GET', `/apps/${founder.app.id}/commissions?limit=100`)).items;
+
+/** Registers a code, as if that was an hour ago. */
+async function registered(body: object, affiliateId = founder.affiliateId): Promise<string> {
+  const { body: added, text, status } = await register(body, affiliateId);
+  if (status !== 201) throw new Error(text);
+  await service.sql.transaction(async (tx) => {
+    await tx`set local session_replication_role = replica`;
+    await tx`update codes set created_at = created_at - interval '1 hour' where id = ${added.id}`;
+  });
+  return added.id;
+}
+
+/** Delivers a purchase in the App Store with an offer code, or without one. */
+async function buy(
+  userId: string,
+  { code, at = Date.now() - MINUTE_MS, extra = {} }: { code?: string; at?: number; extra?: object } = {},
+): Promise<Row | undefined> {
+  const { body } = await founder.revenuecat(
+    bodyOf(
+      revenuecatEvent({
+        userId,
+        usd: 10,
+        occurredAt: at,
+        extra: { ...(code && { offer_code: code }), ...extra },
+      }),
+    ),
+  );
+  return (await commissions()).find(({ id }) => id === body.commissionId);
+}
+
+describe('a purchase with a code', () => {
+  // @promise code-binds, post-code
+  test('earns for the creator of the code, and so do later purchases of the user; earlier ones do not', async () => {
+    await registered({ namespace: 'app_store', value: 'Spring20' });
+    const user = randomUUID();
+    expect(await buy(user, { at: Date.now() - 10 * MINUTE_MS })).toBeUndefined();
+    expect(await buy(user, { code: 'SPRING20' })).toMatchObject({
+      amountCents: 200,
+      affiliateId: founder.affiliateId,
+      matchMethod: 'purchase_code',
+      customerUserId: user,
+    });
+    expect(await buy(user, { at: Date.now() })).toMatchObject({
+      amountCents: 200,
+      matchMethod: 'purchase_code',
+    });
+    await eventually(
+      'the binding is healed',
+      async () =>
+        (await service.sql`select from bindings where app_id = ${founder.app.id} and healed_at is null`)
+          .length === 0,
+    );
+    expect(await commissions()).toHaveLength(2);
+    const { funnel } = await founder.ok<{ funnel: object }>(
+      'GET',
+      `/apps/${founder.app.id}/affiliates/${founder.affiliateId}/overview`,
+    );
+    expect(funnel).toMatchObject({ installs: 0, identified: 0, paid: 1 });
+  });
+
+  // @promise code-heals
+  test('binds the user for a later purchase that was reported before it', async () => {
+    await registered({ namespace: 'app_store', value: 'SPRING20' });
+    const user = randomUUID();
+    expect(await buy(user, { at: Date.now() - MINUTE_MS })).toBeUndefined();
+    expect(await buy(user, { code: 'SPRING20', at: Date.now() - 2 * MINUTE_MS })).toBeDefined();
+    await eventually('the later purchase earns', async () => (await commissions()).length === 2);
+  });
+
+  // @promise code-when-unattributed
+  test('changes nothing for a user who came through a device, also one that earns nothing', async () => {
+    const other = await founder.newAffiliate('Other');
+    await registered({ namespace: 'app_store', value: 'SPRING20' }, other.affiliateId);
+    const user = await founder.customer();
+    expect(await buy(user, { code: 'SPRING20' })).toMatchObject({
+      affiliateId: founder.affiliateId,
+      matchMethod: 'claim_token',
+    });
+    await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${founder.affiliateId}`, {
+      status: 'paused',
+    });
+    expect(await buy(user, { code: 'SPRING20' })).toBeUndefined();
+  });
+
+  // @promise code-off
+  test('attributes nothing while the setting is off', async () => {
+    await registered({ namespace: 'app_store', value: 'SPRING20' });
+    expect(
+      await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, { purchaseCodes: 'off' }),
+    ).not.toHaveProperty('purchaseCodes');
+    expect(await buy(randomUUID(), { code: 'SPRING20' })).toBeUndefined();
+    expect(
+      await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, { purchaseCodes: 'when_unattributed' }),
+    ).toMatchObject({ purchaseCodes: 'when_unattributed' });
+    expect(await buy(randomUUID(), { code: 'SPRING20' })).toBeDefined();
+  });
+
+  // @promise code-from-registration, post-code-deactivate
+  test('counts from the registration of the code until it is deactivated', async () => {
+    const { body } = await register({ namespace: 'app_store', value: 'SPRING20' });
+    expect(await buy(randomUUID(), { code: 'SPRING20', at: Date.now() - MINUTE_MS })).toBeUndefined();
+    expect(await buy(randomUUID(), { code: 'SPRING20', at: Date.now() + 1_000 })).toBeDefined();
+    const user = randomUUID();
+    await buy(user, { code: 'SPRING20', at: Date.now() + 1_000 });
+    await founder.ok('POST', `/apps/${founder.app.id}/codes/${body.id}/deactivate`, {});
+    expect(await buy(randomUUID(), { code: 'SPRING20', at: Date.now() + 5_000 })).toBeUndefined();
+    // Whom the code has bound stays.
+    expect(await buy(user, { at: Date.now() + 5_000 })).toBeDefined();
+  });
+
+  // @promise code-one-binding
+  test('of 20 purchases of one user with codes of two creators at once, all earn for one creator', async () => {
+    const other = await founder.newAffiliate('Other');
+    await registered({ namespace: 'app_store', value: 'ONE' });
+    await registered({ namespace: 'app_store', value: 'TWO' }, other.affiliateId);
+    await earnByPolicy(founder, service.sql, {
+      base: 'gross',
+      rules: [{ when: { paymentNumber: { to: 1 } }, flatCents: 300 }, { percentBps: 1_000 }],
+    });
+    const user = randomUUID();
+    const at = Date.now() - MINUTE_MS;
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, n) => await buy(user, { code: n % 2 === 0 ? 'ONE' : 'TWO', at })),
+    );
+    await eventually('all of them earn', async () => (await commissions()).length === 20);
+    const rows = await commissions();
+    expect(new Set(rows.map(({ affiliateId }) => affiliateId)).size).toBe(1);
+    expect(rows.map(({ amountCents }) => amountCents).toSorted((a, b) => a - b)).toEqual([
+      ...Array.from({ length: 19 }, () => 100),
+      300,
+    ]);
+  });
+
+  test('the attribute that the app sets, and that of a campaign, are codes of their own namespaces', async () => {
+    await registered({ namespace: 'attribute', value: 'podcast' });
+    await registered({ namespace: 'campaign', value: 'podcast' });
+    const attributes = (name: string, value: string) => ({
+      subscriber_attributes: { [name]: { value, updated_at_ms: 1 } },
+    });
+    expect(await buy(randomUUID(), { extra: attributes('tributary_code', 'Podcast') })).toBeDefined();
+    expect(await buy(randomUUID(), { extra: attributes('$campaign', 'podcast') })).toBeDefined();
+    expect(await buy(randomUUID(), { extra: attributes('campaign', 'podcast') })).toBeUndefined();
+    expect(
+      await buy(randomUUID(), { extra: attributes('tributary_code', 'ada@example.com') }),
+    ).toBeUndefined();
+    const { stored } = await service.sql.one<{ stored: number }>`
+      select count(*)::int as stored from payment_codes where app_id = ${founder.app.id}`;
+    expect(stored).toBe(2);
+  });
+});
+
+describe('Stripe', () => {
+  const promotion = (session: object) => ({
+    ...session,
+    discounts: [{ coupon: null, promotion_code: 'promo_spring' }],
+  });
+  const withDiscount = (event: Record<string, unknown>) => ({
+    ...event,
+    data: { object: promotion((event['data'] as { object: object }).object) },
+  });
+
+  // @promise code-stripe
+  test.each([['the session first'], ['the invoice first']])(
+    'a promotion code of a subscription earns, and so do its renewals, with %s',
+    async (order) => {
+      await registered({ namespace: 'stripe', value: 'SPRING20', externalId: 'promo_spring' });
+      const user = randomUUID();
+      const [invoiceId, subscriptionId, customerId] = [`in_${user}`, `sub_${user}`, `cus_${user}`];
+      const at = Date.now() - 30 * MINUTE_MS;
+      const session = withDiscount(
+        stripeCheckoutSession({
+          userId: user,
+          mode: 'subscription',
+          invoiceId,
+          subscriptionId,
+          customerId,
+          occurredAt: at,
+        }),
+      );
+      const invoice = (id: string, occurredAt: number) =>
+        stripeInvoicePaid({
+          userId: null,
+          invoiceId: id,
+          subscriptionId,
+          customerId,
+          amount: 1_000,
+          occurredAt,
+        });
+      const first = [session, invoice(invoiceId, at)];
+      for (const event of order === 'the session first' ? first : first.toReversed())
+        await founder.stripe(bodyOf(event));
+      await eventually('the first invoice earns', async () => (await commissions()).length === 1);
+      await founder.stripe(bodyOf(invoice(`${invoiceId}-2`, at + 10 * MINUTE_MS)));
+      await eventually('the renewal earns', async () => (await commissions()).length === 2);
+      expect(await commissions()).toMatchObject([
+        { amountCents: 200, matchMethod: 'purchase_code', customerUserId: user },
+        { amountCents: 200, matchMethod: 'purchase_code', customerUserId: user },
+      ]);
+    },
+  );
+});
+
+describe('registration', () => {
+  // @promise get-codes, code-taken
+  test('a code belongs to one creator at a time, whatever its case', async () => {
+    const other = await founder.newAffiliate('Other');
+    const { body } = await register({ namespace: 'stripe', value: 'SPRING20', externalId: 'promo_1' });
+    expect(
+      (await register({ namespace: 'stripe', value: 'spring20', externalId: 'promo_2' }, other.affiliateId))
+        .body,
+    ).toMatchObject({ code: 'code_taken', existingId: body.id });
+    expect(
+      (await register({ namespace: 'stripe', value: 'OTHER', externalId: 'promo_1' }, other.affiliateId))
+        .body,
+    ).toMatchObject({ code: 'code_taken', existingId: body.id });
+    expect((await register({ namespace: 'attribute', value: 'SPRING20' }, other.affiliateId)).status).toBe(
+      201,
+    );
+    const path = `/apps/${founder.app.id}/codes`;
+    expect(await founder.ok('POST', `${path}/${body.id}/deactivate`, {})).toMatchObject({
+      deactivatedAt: expect.any(Number),
+    });
+    const again = await founder.ok<{ deactivatedAt: number }>('POST', `${path}/${body.id}/deactivate`, {});
+    expect(again.deactivatedAt).toBeLessThanOrEqual(Date.now());
+    expect(
+      (await register({ namespace: 'stripe', value: 'spring20', externalId: 'promo_1' }, other.affiliateId))
+        .status,
+    ).toBe(201);
+    const list = async (query: string) =>
+      (await founder.ok<{ items: { affiliateId: string }[] }>('GET', `${path}${query}`)).items.map(
+        ({ affiliateId }) => affiliateId,
+      );
+    expect(await list('')).toEqual([other.affiliateId, other.affiliateId, founder.affiliateId]);
+    expect(await list(`?affiliateId=${founder.affiliateId}`)).toEqual([founder.affiliateId]);
+  });
+
+  // @promise code-input
+  test.each<[string, object]>([
+    ['an unknown namespace', { namespace: 'web', value: 'A' }],
+    ['no value', { namespace: 'app_store' }],
+    ['an empty value', { namespace: 'app_store', value: ' ' }],
+    ['a value with a space', { namespace: 'app_store', value: 'A B' }],
+    ['an address', { namespace: 'app_store', value: 'a@example.com' }],
+    ['65 characters', { namespace: 'app_store', value: 'a'.repeat(65) }],
+    ['a code of Stripe without its id', { namespace: 'stripe', value: 'SPRING20' }],
+    ['a discount of Paddle without its id', { namespace: 'paddle', value: 'SPRING20' }],
+  ])('%s is a 400', async (_, body) => {
+    expect(await register(body)).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+  });
+
+  // @promise code-database
+  test('a code is never changed, and another binding of its user is refused', async () => {
+    const id = await registered({ namespace: 'app_store', value: 'SPRING20' });
+    const { sql } = service;
+    await expect(sql`update codes set value = 'OTHER' where id = ${id}`).rejects.toThrow(/cannot be changed/);
+    await expect(sql`delete from codes`).rejects.toThrow();
+    await expect(sql`
+      insert into attributions (id, app_id, affiliate_id, match_method, touched_at, first_open_at)
+      values (${`att_${id.slice(4)}`}, ${founder.app.id}, ${founder.affiliateId}, 'purchase_code', now(), now())`).rejects.toThrow(
+      /purchase_code_has_its_code/,
+    );
+  });
+});
+
+test('a payment of another day with the code of last month belongs to the window', async () => {
+  await registered({ namespace: 'app_store', value: 'SPRING20' });
+  const user = randomUUID();
+  await buy(user, { code: 'SPRING20' });
+  expect(await buy(user, { at: Date.now() + DAY_MS })).toBeDefined();
+});
