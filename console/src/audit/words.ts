@@ -20,6 +20,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   policy: 'Policy',
   policy_version: 'Version of a policy',
   policy_assignment: 'Assignment of a policy',
+  manual_attribution: 'Manual attribution',
   link: 'Link',
   entry: 'Bonus or deduction',
   payout: 'Payout',
@@ -154,6 +155,7 @@ export function pathOf({ object, appId, after }: Row): string | null {
     case 'reprocess_run':
       return ofApp && `${ofApp}/deliveries`;
     case 'erasure':
+    case 'manual_attribution':
       return null;
   }
 }

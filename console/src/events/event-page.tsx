@@ -69,6 +69,7 @@ const MATCHES = {
   claim_token: 'a click',
   code: 'a code',
   deferred: 'a click from the same address',
+  manual: 'a manual attribution',
 } as const;
 
 function Facts({ rows }: { readonly rows: readonly Fact[] }) {
