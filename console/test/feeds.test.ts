@@ -35,7 +35,7 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
       .click();
     await title(page, 'Event');
     await page.getByText(`The user is ${user}. The device came through Test creator`).waitFor();
-    await page.getByText('$2.00 at 20 %').first().waitFor();
+    await page.getByText('$2.00: 20 % of $9.99, due').first().waitFor();
     await page.getByText('an event of the kind purchase, with $9.99.').waitFor();
     await page.getByText('matches the token that was set for RevenueCat.').waitFor();
     await page.goBack();
