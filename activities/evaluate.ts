@@ -10,7 +10,7 @@ import { loadPayments, markForRecheck } from '../src/db/payments.ts';
 import { lockSubject, numberEarlierPayments } from '../src/db/policy-snapshot.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
 import { isEnvironmentFault, violatedConstraint } from '../src/db/errors.ts';
-import type { Sql } from '../src/db/sql.ts';
+import type { Sql, Statements } from '../src/db/sql.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import type { WorkEvents } from './work-events.ts';
 
@@ -35,11 +35,13 @@ export async function evaluateAndApply(
     return applied && { ...applied, evaluation };
   };
   /** Evaluates and applies while no other payment of the customer takes a number. */
-  const applyAlone = async (subjectId: BindingId) =>
-    await sql.transaction(async (tx) => {
+  const applyAlone = async (subjectId: BindingId) => {
+    const work = async (tx: Statements) => {
       await lockSubject(tx, subjectId);
       return await evaluateWithin(tx, payment.paymentId, { limits, delivery, reprocessRunId });
-    });
+    };
+    return await (sql.isTransaction ? work(sql) : sql.transaction(work));
+  };
   let snapshot: StoredPayment | undefined = payment;
   let isNumbered = false;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS && snapshot !== undefined; attempt += 1) {

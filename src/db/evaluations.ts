@@ -171,15 +171,24 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
  */
 function prepare(
   sql: Statements,
-  { numbered, boundBy, customerUserId }: Evaluation,
+  { numbered, boundBy, binding, customerUserId }: Evaluation,
   { occurredAt, appId }: StoredPayment,
   unchanged: Fragment,
 ): Fragment {
+  // A payment that was written without a number, just before the app's first policy took effect, comes first.
+  const isFirst = numbered?.number === 1 && numbered.countsAs === null && boundBy === null;
+  const first =
+    isFirst && binding?.policy?.hasUnnumbered === false
+      ? sql.fragment`
+    customer as materialized (
+      select id from bindings where id = ${binding.bindingId} and first_paid_at is null for no key update
+    ),`
+      : null;
   const before =
     numbered === null && boundBy === null
       ? sql.fragment``
       : sql.fragment`unchanged as materialized (${unchanged}),`;
-  const binding =
+  const bound =
     boundBy === null
       ? sql.fragment``
       : sql.fragment`
@@ -194,13 +203,14 @@ function prepare(
       select ${boundBy.binding.attributionId}::text, ${appId}::text, ${boundBy.binding.affiliateId}::text, ${boundBy.codeId}::text,
              'purchase_code', ${instant(occurredAt)}::timestamptz, ${instant(occurredAt)}::timestamptz from bound
     ),`;
-  if (numbered === null) return sql.fragment`${before} ${binding}`;
+  if (numbered === null) return sql.fragment`${before} ${bound}`;
   const { subjectId, number, firstPaidAt, countsAs } = numbered;
   return sql.fragment`
-    ${before} ${binding} numbered as (
+    ${before} ${bound} ${first ?? sql.fragment``} numbered as (
       insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at, counts_as)
       select id, app_id, ${subjectId}::text, ${number}::int, ${instant(firstPaidAt)}::timestamptz, ${countsAs}::text
         from unchanged ${boundBy === null ? sql.fragment`` : sql.fragment`where exists (select from bound)`}
+             ${first === null ? sql.fragment`` : sql.fragment`where exists (select from customer)`}
       on conflict do nothing
       returning payment_id
     ),`;

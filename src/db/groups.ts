@@ -118,11 +118,19 @@ export interface GroupMember {
   readonly affiliateName: string;
   /** Since when, epoch ms. In the future for one who joins later. */
   readonly memberFrom: number;
+  /** Until when, if that is known. */
+  readonly memberUntil: number | null;
 }
 
+/** Number of later memberships of a creator that are read. */
+const MOST_LATER = 20;
+
 /**
- * Returns a page of the creators whose latest membership is of the group, by their ids. It examines at most `limit` of those who
+ * Returns a page of the creators who are in the group now, or join it later, by their ids. It examines at most `limit` of those who
  * were ever in the group, so it may be shorter.
+ *
+ * The parts of the statement: `e` are those who were ever in it, `span` is the membership of the group that has not ended, until the next
+ * one of any group.
  */
 export async function listMembers(
   sql: Sql,
@@ -134,13 +142,22 @@ export async function listMembers(
   const from = after === null ? sql.fragment`` : sql.fragment`and affiliate_id > ${after.id}`;
   const rows = await sql<GroupMember & Position<string> & { isMember: boolean }>`
     select e.affiliate_id, (select f.name from affiliates f where f.id = e.affiliate_id) as affiliate_name,
-           last.effective_from as member_from, last.group_id is not distinct from ${groupId}::text as is_member,
+           span.effective_from as member_from, span.until as member_until, span.effective_from is not null as is_member,
            e.affiliate_id as id, e.affiliate_id as sort_key
       from (select distinct affiliate_id from group_memberships
              where app_id = ${appId} and group_id = ${groupId} ${from} order by affiliate_id limit ${limit + 1}) e
-     cross join lateral (
-       select m.group_id, m.effective_from from group_memberships m
-        where m.affiliate_id = e.affiliate_id order by m.effective_from desc, m.position desc limit 1) last
+      left join lateral (
+        select s.effective_from, s.until
+          from (select m.group_id, m.effective_from, lead(m.effective_from) over (order by m.effective_from, m.position) as until
+                  from ((select * from group_memberships x
+                          where x.affiliate_id = e.affiliate_id and x.effective_from <= now()
+                          order by x.effective_from desc, x.position desc limit 1)
+                        union all
+                        (select * from group_memberships x
+                          where x.affiliate_id = e.affiliate_id and x.effective_from > now()
+                          order by x.effective_from, x.position limit ${MOST_LATER})) m) s
+         where s.group_id = ${groupId} and s.until is distinct from s.effective_from
+         order by s.effective_from limit 1) span on true
      order by e.affiliate_id`;
   const page = pageOf<string, (typeof rows)[number]>(rows, limit);
   return { ...page, rows: page.rows.filter(({ isMember }) => isMember) };

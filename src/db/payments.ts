@@ -163,7 +163,8 @@ export async function loadPayments(sql: Statements, selector: PaymentSelector): 
                                                       'rateSource', coalesce(c.rate_source, 'app'), 'rule', ${ruleOf(sql)})
                               from commissions c where c.payment_id = q.id and c.kind = 'earning' limit 1),
                 'numbered', case when app.policies_from is not null then (
-                  select jsonb_build_object('subjectId', n.subject_id, 'number', n.number, 'firstPaidAt', epoch_ms(n.first_paid_at))
+                  select jsonb_build_object('subjectId', n.subject_id, 'number', n.number, 'firstPaidAt', epoch_ms(n.first_paid_at),
+                                            'countsAs', n.counts_as)
                     from payment_numbers n where n.payment_id = q.id) end)) as rows
          from unnest(names.refs) n (ref)
         cross join lateral (

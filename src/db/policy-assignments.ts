@@ -86,6 +86,29 @@ export async function assignPolicy(
   });
 }
 
+/** Whether a policy has, or had, a rule that may earn more than its base. */
+export async function hasRuleAboveBase(sql: Statements, appId: AppId, policyId: PolicyId): Promise<boolean> {
+  const { isAbove } = await sql.one<{ isAbove: boolean }>`
+    select exists (select from policy_versions v
+                    where v.app_id = ${appId} and v.policy_id = ${policyId}
+                      and v.terms @? '$.rules[*] ? (@.aboveBase == true)') as is_above`;
+  return isAbove;
+}
+
+/** Whether a policy of a group, now or later, has such a rule. */
+export async function groupHasRuleAboveBase(
+  sql: Statements,
+  appId: AppId,
+  groupId: GroupId,
+): Promise<boolean> {
+  const { isAbove } = await sql.one<{ isAbove: boolean }>`
+    select exists (select from policy_assignments a
+                     join policy_versions v on v.policy_id = a.policy_id
+                    where a.app_id = ${appId} and a.scope_id = ${groupId}
+                      and v.terms @? '$.rules[*] ? (@.aboveBase == true)') as is_above`;
+  return isAbove;
+}
+
 /** A creator whose own rate goes before the policies of group and app. */
 export interface OwnRate {
   readonly affiliateId: AffiliateId;

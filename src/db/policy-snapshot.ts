@@ -1,5 +1,5 @@
+import { PAYMENT_KINDS } from '../domain/events.ts';
 import type { BindingId } from '../domain/ids.ts';
-import { retryAfterConflict } from './conflict-retries.ts';
 import type { Sql, Statements } from './sql.ts';
 
 type Fragment = ReturnType<Sql['fragment']>;
@@ -34,15 +34,14 @@ export function componentsOf(sql: Statements, refs: Fragment): Fragment {
   return sql.fragment`
     case when app.policies_from <= now() then coalesce((
       select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-               'eventId', x.id, 'source', x.source, 'isSameAmount', (x.currency, x.amount_minor) = (p.currency, p.amount_minor),
+               'eventId', x.id, 'source', x.source, 'productId', x.product_id, 'isSameAmount', (x.currency, x.amount_minor) = (p.currency, p.amount_minor),
                'tax', ${component(sql.fragment`x.tax_minor`, sql.fragment`x.tax_ppm`)},
                'storeFee', ${component(sql.fragment`x.store_fee_minor`, sql.fragment`x.store_fee_ppm`)})))
         from unnest(${refs}) n (ref)
        cross join lateral (
          select * from events y
-          where y.app_id = p.app_id and y.payment_ref = n.ref
-            and num_nonnulls(y.tax_minor, y.tax_ppm, y.store_fee_minor, y.store_fee_ppm) > 0 offset 0) x
-       where x.environment = p.environment and x.store = p.store), '[]') else '[]' end`;
+          where y.app_id = p.app_id and y.payment_ref = n.ref collate "default" offset 0) x
+       where x.environment = p.environment and x.store = p.store and x.kind = any(${[...PAYMENT_KINDS]}::text[])), '[]') else '[]' end`;
 }
 
 /** The rule that a commission `c` earned by. Null for another rate. */
@@ -68,8 +67,7 @@ export function shownPolicyOf(sql: Statements): Fragment {
  * to, `attributed` those among them, under all references, that were attributed through one of the bindings.
  */
 export async function numberEarlierPayments(sql: Sql, subjectId: BindingId): Promise<void> {
-  const statement = async () =>
-    await sql`
+  await sql`
       with members as materialized (
         select id, app_id, customer_user_id from bindings where id = ${subjectId} or counts_with = ${subjectId}
       ), named as materialized (
@@ -94,9 +92,9 @@ export async function numberEarlierPayments(sql: Sql, subjectId: BindingId): Pro
       insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at)
       select id, app_id, ${subjectId}::text, number, first_value(occurred_at) over (order by number) from ordered
        where not exists (select from payment_numbers n where n.subject_id = ${subjectId})
-       order by number`;
-  // Another evaluation may number them at the same time.
-  await retryAfterConflict(['payment_numbers_pkey', 'one_payment_per_number'], statement);
+       order by number
+      -- Another evaluation may number them at the same time.
+      on conflict do nothing`;
 }
 
 /**

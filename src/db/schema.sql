@@ -159,7 +159,6 @@ CREATE INDEX affiliates_by_name ON affiliates USING btree (app_id, lower(name) C
 CREATE INDEX affiliates_by_status_created ON affiliates USING btree (app_id, status, created_at, id);
 CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status, lower(name) COLLATE "C", id);
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
-CREATE INDEX affiliates_with_own_rate ON affiliates USING btree (app_id, id) WHERE (default_commission_rate_bps IS NOT NULL);
 CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id');
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
@@ -275,8 +274,8 @@ create table bindings (
   constraint bindings_app_id_attribution_id_fkey FOREIGN KEY (app_id, attribution_id) REFERENCES attributions(app_id, id),
   constraint bindings_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512)))
 );
-CREATE INDEX bindings_counted_with ON bindings USING btree (counts_with) WHERE (counts_with IS NOT NULL);
 CREATE INDEX bindings_to_heal ON bindings USING btree (COALESCE(relayed_at, created_at)) WHERE (healed_at IS NULL);
+CREATE TRIGGER bindings_count_with_giver BEFORE INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION count_with_giver();
 CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR (old.counts_with IS DISTINCT FROM new.counts_with) OR ((old.first_paid_at IS NOT NULL) AND (old.first_paid_at IS DISTINCT FROM new.first_paid_at)))) EXECUTE FUNCTION forbid_binding_change();
 CREATE TRIGGER bindings_roll_up AFTER INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION roll_up_binding();
 CREATE TRIGGER bindings_roll_up_paid AFTER UPDATE OF first_paid_at ON bindings FOR EACH ROW WHEN (((old.first_paid_at IS NULL) AND (new.first_paid_at IS NOT NULL))) EXECUTE FUNCTION roll_up_paid_user();
@@ -697,7 +696,6 @@ CREATE INDEX events_by_received ON events USING btree (app_id, received_at DESC,
 CREATE INDEX events_by_user ON events USING btree (app_id, customer_user_id, received_at DESC, id DESC) WHERE (customer_user_id IS NOT NULL);
 CREATE INDEX events_unattributed ON events USING btree (app_id, occurred_at DESC, id DESC) WHERE (likely_cause IS NOT NULL);
 CREATE INDEX events_unattributed_by_user ON events USING btree (app_id, customer_user_id, occurred_at DESC, id DESC) WHERE ((likely_cause IS NOT NULL) AND (customer_user_id IS NOT NULL));
-CREATE INDEX events_with_components ON events USING btree (app_id, payment_ref) WHERE (num_nonnulls(tax_minor, tax_ppm, store_fee_minor, store_fee_ppm) > 0);
 CREATE INDEX events_with_user ON events USING btree (app_id, id DESC) WHERE ((customer_user_id IS NOT NULL) AND (kind <> 'test'::text));
 CREATE TRIGGER events_self_test_is_sandbox BEFORE INSERT OR UPDATE OF environment, delivery_id ON events FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_self_test_is_sandbox();
 
@@ -961,6 +959,7 @@ create table payment_numbers (
   constraint payment_numbers_number_check CHECK ((number > 0))
 );
 CREATE UNIQUE INDEX one_payment_per_number ON payment_numbers USING btree (subject_id, number) WHERE (counts_as IS NULL);
+CREATE INDEX payment_numbers_by_app ON payment_numbers USING btree (app_id, subject_id, number);
 CREATE TRIGGER payment_numbers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payment_numbers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE CONSTRAINT TRIGGER payment_numbers_have_no_gap AFTER INSERT ON payment_numbers NOT DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW EXECUTE FUNCTION check_payment_number();
 
@@ -1223,7 +1222,7 @@ create table policy_versions (
   constraint policy_versions_app_id_id_key UNIQUE (app_id, id),
   constraint policy_versions_policy_id_version_key UNIQUE (policy_id, version),
   constraint policy_versions_app_id_policy_id_fkey FOREIGN KEY (app_id, policy_id) REFERENCES policies(app_id, id),
-  constraint policy_versions_terms_check CHECK ((((terms ->> 'base'::text) = ANY (ARRAY['gross'::text, 'net_of_tax'::text, 'proceeds'::text])) AND (jsonb_typeof((terms -> 'rules'::text)) = 'array'::text) AND ((jsonb_array_length((terms -> 'rules'::text)) >= 1) AND (jsonb_array_length((terms -> 'rules'::text)) <= 20)))),
+  constraint policy_versions_terms_check CHECK ((((terms ->> 'base'::text) = ANY (ARRAY['gross'::text, 'net_of_tax'::text, 'proceeds'::text])) AND (jsonb_typeof((terms -> 'rules'::text)) = 'array'::text) AND ((jsonb_array_length((terms -> 'rules'::text)) >= 1) AND (jsonb_array_length((terms -> 'rules'::text)) <= 20)) AND (octet_length((terms)::text) <= 16384))),
   constraint policy_versions_version_check CHECK ((version > 0))
 );
 CREATE INDEX policy_versions_in_effect ON policy_versions USING btree (policy_id, effective_from DESC, version DESC);
@@ -2009,6 +2008,19 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION binding_of_giver(of_app app_id, receiver text, of_attribution attribution_id)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select min(coalesce(b.counts_with, b.id::text))
+    from user_transfers r
+    join user_transfers g on g.event_id = r.event_id and g.app_id = r.app_id and g.role = 'giver'
+    join bindings b on b.app_id = g.app_id and b.customer_user_id = g.customer_user_id
+   where r.app_id = of_app and r.customer_user_id = receiver and r.role = 'receiver' and b.customer_user_id <> receiver
+     and of_attribution in (b.attribution_id, attribution_at(b, now()))
+$function$;
+
 CREATE OR REPLACE FUNCTION camel_case(name text)
  RETURNS text
  LANGUAGE sql
@@ -2215,6 +2227,15 @@ begin
       using errcode = 'integrity_constraint_violation';
   end if;
   return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION count_with_giver()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.counts_with := binding_of_giver(new.app_id, new.customer_user_id, new.attribution_id);
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION database_history()
@@ -2626,7 +2647,8 @@ CREATE OR REPLACE FUNCTION require_payment_number()
  LANGUAGE plpgsql
 AS $function$
 begin
-  if exists (select from apps a where a.id = new.app_id and a.policies_from <= now())
+  -- By the time of the writing: it may have waited for a lock since its statement began.
+  if exists (select from apps a where a.id = new.app_id and a.policies_from <= clock_timestamp())
      and not exists (select from payment_numbers n where n.payment_id = new.id) then
     raise exception 'payment % is attributed in an app with policies and has no number', new.id
       using errcode = 'integrity_constraint_violation', constraint = 'attributed_payments_have_a_number';

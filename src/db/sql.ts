@@ -50,6 +50,8 @@ export interface Sql extends Statements {
    * throws, the transaction is rolled back. The time limit of `within` holds for each statement and for all together.
    */
   transaction<T>(work: (sql: Statements) => Promise<T>): Promise<T>;
+  /** Whether all statements belong to one transaction already, as in a dry run: then `transaction` cannot be used. */
+  readonly isTransaction: boolean;
   /**
    * Returns the same pool for statements that read large parts of tables: with the planner's own choices (`INDEX_PLANS`)
    * and a longer time limit, ms. A limit that is longer already stays.
@@ -242,7 +244,7 @@ export function connect(options: SqlOptions): Sql {
       async (...statement) => await attempt(async (client) => await sendOne(client, ...statement), view),
       view.actor,
     );
-    const sql = statements as Sql;
+    const sql = Object.assign(statements, { isTransaction: !allowsTransactions }) as Sql;
     const begin = `begin; ${set({ ...limits, idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS }, 'local')}`;
     sql.transaction = async (work) => {
       if (!allowsTransactions) throw new Error('these statements belong to a transaction already');

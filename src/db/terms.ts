@@ -20,8 +20,9 @@ export interface CreatorTerms {
   readonly upcoming: readonly { readonly from: number; readonly policy: PolicyInEffect | null }[];
 }
 
-/** Number of later changes that are shown. */
-const UPCOMING = 5;
+/** Number of later changes that are read of each kind, and of those that are shown. Most change nothing for one creator. */
+const UPCOMING = 20;
+const SHOWN = 5;
 
 /**
  * Returns by which policy a creator earns now, and what changes later. The parts of the statement: `scopes` are what a policy may
@@ -77,6 +78,17 @@ export async function readCreatorTerms(
   return {
     group: now?.group ?? null,
     current: now?.policy ?? null,
-    upcoming: rows.flatMap(({ from, policy }) => (from === null ? [] : [{ from, policy }])),
+    upcoming: changesOf(rows).slice(0, SHOWN),
   };
+}
+
+/** Returns the instants at which another version counts than before. */
+function changesOf(
+  rows: readonly { readonly from: number | null; readonly policy: PolicyInEffect | null }[],
+): CreatorTerms['upcoming'] {
+  return rows.flatMap(({ from, policy }, index) => {
+    const before = rows[index - 1]?.policy ?? null;
+    const isSame = before?.versionId === policy?.versionId && before?.scope === policy?.scope;
+    return from === null || isSame ? [] : [{ from, policy }];
+  });
 }

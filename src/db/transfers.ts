@@ -10,7 +10,7 @@ export type TransferSelector = { readonly eventId: EventId } | { readonly giver:
 const RECEIVERS_LIMIT = 200;
 
 /**
- * Binds the receivers of transfers to the giver's attribution, and numbers their payments with those of the giver, if exactly one giver has a binding and the receiver has
+ * Binds the receivers of transfers to the giver's attribution, if exactly one giver has a binding and the receiver has
  * none. Call it after the transfer was committed, and after a giver's binding was committed: the later call sees both.
  * Returns the receivers' bindings that are not healed yet.
  */
@@ -27,13 +27,12 @@ export async function bindTransfers(
   const receivers = await sql<{
     customerUserId: string;
     attributionId: AttributionId;
-    countsWith: BindingId;
     isBound: boolean;
   }>`
     with transfers as (
       select distinct g.event_id from user_transfers g where g.app_id = ${appId} and g.role = 'giver' and ${which}
     ), givers as (
-      select t.event_id, min(a.id) as attribution_id, min(coalesce(b.counts_with, b.id)) as counts_with
+      select t.event_id, min(a.id) as attribution_id
         from transfers t
         join user_transfers g on g.event_id = t.event_id and g.role = 'giver'
         join bindings b on b.app_id = ${appId} and b.customer_user_id = g.customer_user_id
@@ -41,7 +40,7 @@ export async function bindTransfers(
        where a.id is not null
        group by t.event_id having count(*) = 1
     )
-    select r.customer_user_id, g.attribution_id, g.counts_with, b.id is not null as is_bound
+    select r.customer_user_id, g.attribution_id, b.id is not null as is_bound
       from givers g
       join user_transfers r on r.event_id = g.event_id and r.role = 'receiver'
       left join bindings b on b.app_id = ${appId} and b.customer_user_id = r.customer_user_id
@@ -52,9 +51,9 @@ export async function bindTransfers(
     .filter(({ isBound }) => !isBound)
     .map((receiver) => ({ id: newId('binding'), ...receiver }));
   await sql`
-    insert into bindings (id, app_id, customer_user_id, attribution_id, counts_with, identified_at)
-    select w.id, ${appId}, w."customerUserId", w."attributionId", w."countsWith", now()
-      from jsonb_to_recordset(${sql.json(wanted)}) w (id text, "customerUserId" text, "attributionId" text, "countsWith" text)
+    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+    select w.id, ${appId}, w."customerUserId", w."attributionId", now()
+      from jsonb_to_recordset(${sql.json(wanted)}) w (id text, "customerUserId" text, "attributionId" text)
     on conflict (app_id, customer_user_id) do nothing`;
   const rows = await sql<{ id: BindingId }>`
     select id from bindings

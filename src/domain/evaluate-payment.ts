@@ -1,7 +1,7 @@
 import { convertToUsdCents } from './exchange-rate.ts';
 import { maturesAt } from './hold.ts';
 import { commissionCents, share } from './money.ts';
-import { chooseComponents, earnByPolicy, earnByRule, policyThatCounts } from './policy.ts';
+import { chooseComponents, chooseProduct, earnByPolicy, earnByRule, policyThatCounts } from './policy.ts';
 import type { AssignedPolicy, PolicyEarning, PolicySale } from './policy.ts';
 import { DAY_MS } from './time.ts';
 import { isPlaceholder } from './user-ids.ts';
@@ -306,7 +306,7 @@ function saleOf(
     paidMinor: amountMinor,
     components: chooseComponents(components, source),
     store,
-    productId,
+    productId: chooseProduct(components, source) ?? productId,
     paymentNumber: number,
     firstPaidAt,
     occurredAt,

@@ -17,7 +17,7 @@ export interface PaymentRow {
   readonly attribution: { readonly customerUserId: string; readonly binding: BindingSnapshot } | null;
   readonly earning: ({ readonly commissionId: CommissionId } & EarningTerms) | null;
   /** Its place among the payments of its customer. Null in an app without policies. */
-  readonly numbered: PaymentNumber | null;
+  readonly numbered: (PaymentNumber & { readonly countsAs: PaymentId | null }) | null;
 }
 
 /** The place of a payment among those of its customer, from 1. */
@@ -92,7 +92,11 @@ export function standingOf(own: PaymentRow, rows: readonly PaymentRow[]): RowSta
         : {
             ...before.attribution,
             terms: termsOf(before),
-            numbered: before.numbered && { ...before.numbered, countsAs: before.paymentId },
+            numbered: before.numbered && {
+              ...before.numbered,
+              // The row that the number was given to: the part may itself have replaced another one.
+              countsAs: before.numbered.countsAs ?? before.paymentId,
+            },
           },
   };
 }

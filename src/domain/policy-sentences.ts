@@ -13,6 +13,7 @@ const listed = (words: readonly string[]) =>
 
 const STORE_NAMES: Readonly<Record<string, string>> = {
   app_store: 'the App Store',
+  mac_app_store: 'the Mac App Store',
   play_store: 'Google Play',
   stripe: 'Stripe',
   paddle: 'Paddle',

@@ -59,7 +59,7 @@ export interface PolicyTerms {
 
 /** What an app store keeps unless a policy says otherwise, basis points. */
 const APP_STORE_FEE_BPS = 3_000;
-const APP_STORES: ReadonlySet<string> = new Set(['app_store', 'play_store']);
+const APP_STORES: ReadonlySet<string> = new Set(['app_store', 'mac_app_store', 'play_store']);
 const WHOLE_BPS = 10_000;
 
 /** A payment as a policy sees it. */
@@ -184,7 +184,8 @@ function countedComponents(
   if (base === 'gross') return { tax: null, storeFee: null };
   const tax = counted(components.tax, paidMinor, share(paidMinor, assumed.taxBps ?? 0, WHOLE_BPS));
   if (base === 'net_of_tax') return { tax, storeFee: null };
-  const feeBps = assumed.feeBps?.[store] ?? (APP_STORES.has(store) ? APP_STORE_FEE_BPS : 0);
+  const ofStore = Object.entries(assumed.feeBps ?? {}).find(([name]) => name === store)?.[1];
+  const feeBps = ofStore ?? (APP_STORES.has(store) ? APP_STORE_FEE_BPS : 0);
   const assumedFee = share(Math.max(0, paidMinor - tax.minor), feeBps, WHOLE_BPS);
   return { tax, storeFee: counted(components.storeFee, paidMinor, assumedFee) };
 }
@@ -205,8 +206,21 @@ function counted(
 export interface StatedComponents extends PaymentComponents {
   readonly eventId: EventId;
   readonly source: string;
+  readonly productId?: string;
   /** Whether the event states the amount of the payment itself, in its currency: only then its amounts are parts of it. */
   readonly isSameAmount: boolean;
+}
+
+/** Orders events whatever their order of arrival: those of the payment's own provider first, then by their ids. */
+const byOrigin = (ownSource: string) => (a: StatedComponents, b: StatedComponents) =>
+  Number(a.source !== ownSource) - Number(b.source !== ownSource) || (a.eventId < b.eventId ? -1 : 1);
+
+/** Returns the product of a payment of all that its events state. Null if none states one. */
+export function chooseProduct(stated: readonly StatedComponents[], ownSource: string): string | null {
+  return (
+    stated.filter(({ productId }) => productId !== undefined).toSorted(byOrigin(ownSource))[0]?.productId ??
+    null
+  );
 }
 
 /**
@@ -223,10 +237,7 @@ export function chooseComponents(stated: readonly StatedComponents[], ownSource:
           : [{ ...one, component }];
       })
       .toSorted(
-        (a, b) =>
-          Number('ppm' in a.component) - Number('ppm' in b.component) ||
-          Number(a.source !== ownSource) - Number(b.source !== ownSource) ||
-          (a.eventId < b.eventId ? -1 : 1),
+        (a, b) => Number('ppm' in a.component) - Number('ppm' in b.component) || byOrigin(ownSource)(a, b),
       )[0]?.component;
   const tax = choose('tax');
   const storeFee = choose('storeFee');

@@ -25,14 +25,23 @@ export interface PageOfRows {
   readonly nextCursor: string | null;
 }
 
+/** Whether an object may lack fields. It is one column then, as JSON, so that no field is left out. */
+const hasVaryingFields = (object: z.ZodObject) =>
+  Object.values(object.shape).some((field) => field instanceof z.ZodOptional);
+
 /** Returns the columns of a list: the fields that all items have, those of an object inside by its name and a dot. */
 function columnsOf(item: z.ZodObject, prefix = ''): string[] {
   return Object.entries(item.shape).flatMap(([name, field]) => {
     if (field instanceof z.ZodOptional) return [];
     const inner = field instanceof z.ZodNullable ? field.unwrap() : field;
-    return inner instanceof z.ZodObject ? columnsOf(inner, `${prefix}${name}.`) : [prefix + name];
+    return inner instanceof z.ZodObject && !hasVaryingFields(inner)
+      ? columnsOf(inner, `${prefix}${name}.`)
+      : [prefix + name];
   });
 }
+
+/** The names of instants. */
+const INSTANT = /(At|From|Until)$/;
 
 /** Returns the cells of a row by column. An object that has a column of its own, because its fields vary, is JSON. */
 function cellsOf(
@@ -45,7 +54,7 @@ function cellsOf(
       return columns.has(prefix + name)
         ? [[prefix + name, JSON.stringify(value)]]
         : cellsOf(value as Readonly<Record<string, unknown>>, columns, `${prefix}${name}.`);
-    const isInstant = typeof value === 'number' && name.endsWith('At');
+    const isInstant = typeof value === 'number' && INSTANT.test(name);
     return [[prefix + name, isInstant ? new Date(value).toISOString() : value]];
   });
 }

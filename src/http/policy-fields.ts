@@ -42,7 +42,8 @@ export const shownPolicy = z
   });
 
 const product = textField('pro_monthly', 'The id of a product, as the provider reports it.');
-const store = z
+/** A store, as events name it. */
+export const store = z
   .string()
   .regex(/^[a-z][a-z_]{0,39}$/)
   .meta({ description: 'A store, as events name it.', examples: ['app_store'] });
@@ -111,6 +112,7 @@ export const policyTerms = {
       taxBps: rateBps('The tax, as a part of what was paid. Default: 0.').optional(),
       feeBps: z
         .record(store, rateBps('What the store keeps of what was paid without tax.'))
+        .refine((stores) => Object.keys(stores).length <= 20, 'Must have at most 20 stores.')
         .meta({
           description: 'By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.',
           examples: [{ app_store: 1500 }],
@@ -179,3 +181,6 @@ export function presentTerms(of: PolicyTerms) {
   // The schema has arrays that can be changed.
   return { terms: of as PresentedTerms, sentences: policySentences(of) };
 }
+
+/** Returns the length of terms as JSON. */
+export const termsBytes = (of: PolicyTerms): number => Buffer.byteLength(JSON.stringify(of));

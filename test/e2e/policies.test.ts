@@ -398,3 +398,89 @@ test('an explanation says by which rule a payment earned, and from which inputs'
     },
   });
 });
+
+describe('what a review broke', () => {
+  const FIRST: PolicyTerms = {
+    base: 'gross',
+    rules: [{ when: { paymentNumber: { to: 1 } }, percentBps: 5_000 }, { percentBps: 1_000 }],
+  };
+  const at = () => Date.now() - DAY_MS;
+
+  // @promise policy-numbers
+  test('a customer whose only earlier payment counts for somebody else goes on', async () => {
+    const [one, other] = [await founder.customer(), await founder.customer()];
+    const [invoiceId, paymentIntentId] = [`in_${one}`, `pi_${one}`];
+    const occurredAt = at();
+    for (const event of [
+      stripeInvoicePaid({ userId: one, invoiceId, amount: 4_000, occurredAt }),
+      stripePaymentIntent({ userId: other, paymentIntentId, amount: 4_000, occurredAt }),
+      stripeInvoicePaymentPaid({ invoiceId, paymentIntentId, amount: 4_000, occurredAt }),
+    ])
+      await founder.stripe(bodyOf(event));
+    await eventually('the second one is corrected', async () =>
+      (await commissions()).some(({ kind }) => kind === 'correction'),
+    );
+    await earnByPolicy(founder, service.sql, FIRST, { from: Date.now() - HOUR_MS });
+    expect(await pay(other, Date.now(), { usd: 10 })).toMatchObject({ amountCents: 500 });
+  });
+
+  // @promise policy-conversion
+  test('an invoice that replaces an invoice that replaced a part has the number of the part', async () => {
+    await earnByPolicy(founder, service.sql, FIRST);
+    const user = await founder.customer();
+    const paymentIntentId = `pi_${user}`;
+    const occurredAt = at();
+    const tie = (invoiceId: string) =>
+      stripeInvoicePaymentPaid({ invoiceId, paymentIntentId, amount: 4_000, occurredAt });
+    for (const event of [
+      stripePaymentIntent({ userId: user, paymentIntentId, amount: 4_000, occurredAt }),
+      tie(`in_${user}_1`),
+      stripeInvoicePaid({ userId: user, invoiceId: `in_${user}_1`, amount: 10_000, occurredAt }),
+      tie(`in_${user}_2`),
+      stripeInvoicePaid({ userId: user, invoiceId: `in_${user}_2`, amount: 20_000, occurredAt }),
+    ])
+      expect((await founder.stripe(bodyOf(event))).body.pending).toBeUndefined();
+    await eventually('the last invoice earns', async () => {
+      const rows = await commissions();
+      return rows.reduce((sum, { amountCents }) => sum + amountCents, 0) === 10_000;
+    });
+  });
+
+  // @promise policy-numbers
+  test('a receiver who was bound by an earlier version is counted with the giver', async () => {
+    const user = await founder.customer();
+    await pay(user, at(), { usd: 10 });
+    const receiver = `user-${randomUUID()}`;
+    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: [user], to: [receiver], occurredAt: at() })));
+    const { countsWith, giver } = await service.sql.one<{ countsWith: string; giver: string }>`
+      select r.counts_with, g.id as giver from bindings r, bindings g
+       where r.app_id = ${founder.app.id} and r.customer_user_id = ${receiver}
+         and g.app_id = r.app_id and g.customer_user_id = ${user}`;
+    expect(countsWith).toBe(giver);
+    await earnByPolicy(founder, service.sql, FIRST, { from: Date.now() - HOUR_MS });
+    expect(await pay(receiver, Date.now(), { usd: 10 })).toMatchObject({ amountCents: 100 });
+  });
+
+  // @promise policy-numbers
+  test('a payment that waits for a lock while the first policy takes effect gets its number', async () => {
+    const user = await founder.customer();
+    await earnByPolicy(founder, service.sql, FIRST, { from: Date.now() + 2_000 });
+    const transactionId = randomUUID();
+    let sent: Promise<unknown> = Promise.resolve();
+    await service.sql.transaction(async (tx) => {
+      // The binding is written with the payment.
+      await tx`select from bindings where app_id = ${founder.app.id} and customer_user_id = ${user} for update`;
+      sent = pay(user, at(), { usd: 10, transactionId });
+      await tx`select pg_sleep(3)`;
+    });
+    await sent;
+    await eventually(
+      'the payment is attributed',
+      async () =>
+        (await service.sql`select from payments where app_id = ${founder.app.id} and binding_id is not null`)
+          .length === 1,
+    );
+    expect(await pay(user, Date.now(), { usd: 10 })).toMatchObject({ amountCents: 100 });
+    expect(await service.sql`select from payment_numbers where app_id = ${founder.app.id}`).toHaveLength(2);
+  });
+});

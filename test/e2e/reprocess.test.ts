@@ -1284,6 +1284,7 @@ function failingAfter(statements: number): Sql {
     share: () => failingSql,
     actingAs: () => failingSql,
     actor: null,
+    isTransaction: sql.isTransaction,
     usage: () => sql.usage(),
     renew: () => sql.renew(),
     recentProblem: () => sql.recentProblem(),

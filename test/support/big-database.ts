@@ -53,6 +53,7 @@ export const LARGE_TABLES = [
   'policies',
   'policy_versions',
   'policy_assignments',
+  'payment_numbers',
   'payouts',
   'payout_items',
   'webhook_endpoints',
@@ -249,6 +250,10 @@ const ROWS_OF_PURCHASES = [
      select ${id('app', '1')}, ${id('affiliate', `1 + n % ${BIG.affiliates}`)}, n, ${id('group', `1 + n % 2 * (n % ${GROUPS})`)},
             ${moment(`n / ${TERMS}.0`)}, ${moment(`n / ${TERMS}.0`)}
        from generate_series(1, ${TERMS}) n`,
+  `insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at, created_at)
+     select id, app_id, binding_id, row_number() over (partition by binding_id order by id),
+            min(occurred_at) over (partition by binding_id), occurred_at
+       from payments where binding_id is not null and app_id = ${id('app', '1')}`,
   `update apps set policies_from = ${moment('0')} where id = ${id('app', '1')}`,
   `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot)
      select 'whe_' || n / 5 * 2 || lpad(n::text, 25, '0'), ${id('app', '1 + n % 5')}, 'https://example.com/hook', '{commission.created}',

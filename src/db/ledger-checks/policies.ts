@@ -1,3 +1,4 @@
+import type { AppId } from '../../domain/ids.ts';
 import type { Sql } from '../sql.ts';
 import { byPages, byStatement, rounded } from './check.ts';
 import type { Fragment, LedgerCheck } from './check.ts';
@@ -28,6 +29,10 @@ const applyingRules = (sql: Sql): Fragment => sql.fragment`
 /** An instant after a number of calendar months, in UTC. */
 const afterMonths = (sql: Sql, months: Fragment): Fragment => sql.fragment`
   ((n.first_paid_at at time zone 'UTC') + ${months} * interval '1 month')`;
+
+/** Whether an app has policies: without them, nothing is read. */
+const hasPolicies = (sql: Sql, appId: AppId): Fragment => sql.fragment`
+  (select policies_from is not null from apps where id = ${appId})`;
 
 /** What earns by a policy, computed again. */
 export const POLICY_CHECKS: readonly LedgerCheck[] = [
@@ -79,6 +84,23 @@ export const POLICY_CHECKS: readonly LedgerCheck[] = [
               or (n.counts_as is null and c.occurred_at <= c.created_at and c.policy_version_id is distinct from (
                     select i.version_id::text from policy_in_effect(c.app_id, c.affiliate_id, c.occurred_at) i)))`,
   ),
+  byPages(
+    'policies_are_not_passed_over',
+    'A payment of a time at which a policy counted for its creator has not earned by another rate.',
+    (sql) => sql.fragment`commissions`,
+    (sql) => sql.fragment`
+      select c.id::text
+        from page c
+        join apps a on a.id = c.app_id and a.policies_from <= c.occurred_at
+       -- A number that is taken over is that of a part, with its terms.
+       cross join lateral (
+         select n.payment_id from payment_numbers n where n.payment_id = c.payment_id and n.counts_as is null offset 0) n
+       cross join lateral policy_in_effect(c.app_id, c.affiliate_id, c.occurred_at) i
+       where c.kind = 'earning' and c.rate_source in ('app', 'affiliate') and c.occurred_at <= c.created_at
+         -- It was written after the policy took effect, and so after it was known.
+         and n.payment_id is not null and (c.rate_source = 'app' or i.scope = 'affiliate')
+         and c.created_at > (select min(v.created_at) from policy_versions v where v.id = i.version_id)`,
+  ),
   byStatement(
     'payments_of_a_customer_are_numbered',
     'The attributed payments of a customer whose payments are numbered have the numbers from 1 on, each once.',
@@ -87,16 +109,17 @@ export const POLICY_CHECKS: readonly LedgerCheck[] = [
         from payment_numbers s
         join bindings b on b.id = s.subject_id or b.counts_with = s.subject_id
         join payments p on p.app_id = s.app_id and p.binding_id = b.id
-       where s.app_id = ${appId} and s.number = 1 and s.counts_as is null and p.duplicate_of is null
+       where s.app_id = ${appId} and s.number = 1 and s.counts_as is null and p.duplicate_of is null and ${hasPolicies(sql, appId)}
          and not exists (select from payment_numbers n where n.payment_id = p.id)
       union all
       select subject_id::text
         from payment_numbers
-       where app_id = ${appId} and counts_as is null
+       where app_id = ${appId} and counts_as is null and ${hasPolicies(sql, appId)}
        group by subject_id having max(number) <> count(*) or min(first_paid_at) <> max(first_paid_at)
       union all
       select n.payment_id::text
         from payment_numbers n join payments p on p.id = n.payment_id
-       where n.app_id = ${appId} and n.number = 1 and n.counts_as is null and n.first_paid_at <> p.occurred_at`,
+       where n.app_id = ${appId} and n.number = 1 and n.counts_as is null and n.first_paid_at <> p.occurred_at
+         and ${hasPolicies(sql, appId)}`,
   ),
 ];

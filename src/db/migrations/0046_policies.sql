@@ -38,7 +38,9 @@ create table policy_versions (
   effective_from timestamptz not null,
   terms          jsonb not null check
     (terms->>'base' in ('gross', 'net_of_tax', 'proceeds') and jsonb_typeof(terms->'rules') = 'array'
-     and jsonb_array_length(terms->'rules') between 1 and 20),
+     and jsonb_array_length(terms->'rules') between 1 and 20
+     -- Each evaluation reads them.
+     and octet_length(terms::text) <= 16384),
   created_at     timestamptz not null default now(),
   unique (app_id, id),
   unique (policy_id, version),
@@ -142,6 +144,43 @@ $$;
 
 -- Whose payments are numbered together: those of the one who transferred the purchases. Null: the own ones.
 alter table bindings add column counts_with text collate "C";
+
+-- The binding with which those of a user are counted who was bound by a transfer: that of the giver, who has the same attribution.
+create function binding_of_giver(of_app app_id, receiver text, of_attribution attribution_id) returns text language sql stable as $$
+  select min(coalesce(b.counts_with, b.id::text))
+    from user_transfers r
+    join user_transfers g on g.event_id = r.event_id and g.app_id = r.app_id and g.role = 'giver'
+    join bindings b on b.app_id = g.app_id and b.customer_user_id = g.customer_user_id
+   where r.app_id = of_app and r.customer_user_id = receiver and r.role = 'receiver' and b.attribution_id = of_attribution
+     and b.customer_user_id <> receiver
+$$;
+
+create function count_with_giver() returns trigger language plpgsql as $$
+begin
+  new.counts_with := binding_of_giver(new.app_id, new.customer_user_id, new.attribution_id);
+  return new;
+end $$;
+-- Also for a version that does not know this.
+create trigger bindings_count_with_giver before insert on bindings for each row execute function count_with_giver();
+
+-- Receivers of transfers from before, in the order in which they were bound: a transfer of a transfer leads to the first giver.
+do $$
+declare
+  receiver record;
+begin
+  for receiver in
+    select distinct o.created_at, o.id, o.app_id, o.customer_user_id, o.attribution_id
+      from user_transfers t join bindings o on o.app_id = t.app_id and o.customer_user_id = t.customer_user_id
+     where t.role = 'receiver' order by o.created_at, o.id
+  loop
+    update bindings b set counts_with = g.giver
+      from (select binding_of_giver(receiver.app_id, receiver.customer_user_id, receiver.attribution_id) as giver) g
+     where b.id = receiver.id and g.giver is not null
+       -- The giver was bound before.
+       and exists (select from bindings x where x.id = g.giver and (x.created_at, x.id) < (receiver.created_at, receiver.id));
+  end loop;
+end $$;
+
 drop trigger bindings_immutable on bindings;
 create trigger bindings_immutable before update on bindings
   for each row when (old.attribution_id <> new.attribution_id or old.customer_user_id <> new.customer_user_id
@@ -168,6 +207,7 @@ create table payment_numbers (
   foreign key (counts_as) references payment_numbers (payment_id)
 );
 create unique index one_payment_per_number on payment_numbers (subject_id, number) where counts_as is null;
+create index payment_numbers_by_app on payment_numbers (app_id, subject_id, number);
 create trigger payment_numbers_append_only before update or delete or truncate on payment_numbers
   for each statement execute function forbid_change();
 
@@ -197,7 +237,8 @@ create constraint trigger payment_numbers_have_no_gap after insert on payment_nu
 -- A process of an earlier version numbers no payments. Its evaluation fails, and is retried until this version makes it.
 create function require_payment_number() returns trigger language plpgsql as $$
 begin
-  if exists (select from apps a where a.id = new.app_id and a.policies_from <= now())
+  -- By the time of the writing: it may have waited for a lock since its statement began.
+  if exists (select from apps a where a.id = new.app_id and a.policies_from <= clock_timestamp())
      and not exists (select from payment_numbers n where n.payment_id = new.id) then
     raise exception 'payment % is attributed in an app with policies and has no number', new.id
       using errcode = 'integrity_constraint_violation', constraint = 'attributed_payments_have_a_number';

@@ -69,6 +69,16 @@ create function attribution_at(b bindings, at timestamptz) returns text language
      order by x.effective_from desc, x.position desc limit 1) end
 $$;
 
+-- A transfer passes on what counts for the giver when it happens.
+create or replace function binding_of_giver(of_app app_id, receiver text, of_attribution attribution_id) returns text language sql stable as $$
+  select min(coalesce(b.counts_with, b.id::text))
+    from user_transfers r
+    join user_transfers g on g.event_id = r.event_id and g.app_id = r.app_id and g.role = 'giver'
+    join bindings b on b.app_id = g.app_id and b.customer_user_id = g.customer_user_id
+   where r.app_id = of_app and r.customer_user_id = receiver and r.role = 'receiver' and b.customer_user_id <> receiver
+     and of_attribution in (b.attribution_id, attribution_at(b, now()))
+$$;
+
 -- The attribution of a payment whose user was given to another creator before. Null: that of its binding.
 alter table payments
   add column attribution_id text collate "C",

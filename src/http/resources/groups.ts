@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { createGroup, findGroup, listGroups, listMembers, renameGroup } from '../../db/groups.ts';
 import type { AffiliateGroup } from '../../db/groups.ts';
 import { foundOrThrow } from '../errors.ts';
-import { epochMs, idOf, label, nameOfAffiliate, textField } from '../fields.ts';
+import { epochMs, idOf, label, nameOfAffiliate, orNull, textField } from '../fields.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import {
   decodeCursor,
@@ -33,6 +33,7 @@ const member = z
     affiliateId: idOf('affiliate'),
     affiliateName: nameOfAffiliate,
     memberFrom: epochMs('Since when. In the future for one who joins later.'),
+    memberUntil: orNull(epochMs('Until when.'), 'Null if no other group follows.'),
   })
   .meta({ id: 'GroupMember', description: 'An affiliate in a group.' });
 
@@ -92,7 +93,7 @@ export const groupRoutes = [
     caller: accountApp('read'),
     operationId: 'listGroupMembers',
     summary: 'Lists the affiliates of a group.',
-    description: `In the order of their ids. ${MAY_BE_SHORT} ${CSV_LIST}`,
+    description: `Those who are in it now, or join it later. In the order of their ids. ${MAY_BE_SHORT} ${CSV_LIST}`,
     ids: { groupId: 'group' },
     query: z.object(pageQuery),
     response: { status: 200, schema: pageSchema(member), asCsv: true },
@@ -102,10 +103,11 @@ export const groupRoutes = [
       const key = { list: 'group members', appId: app.id, filters: { groupId } };
       const after = decodeCursor(key, nameKey, query.cursor);
       const page = await listMembers(deps.sql, app.id, groupId, after, query.limit);
-      return presentPage(key, page, ({ affiliateId, affiliateName, memberFrom }) => ({
+      return presentPage(key, page, ({ affiliateId, affiliateName, memberFrom, memberUntil }) => ({
         affiliateId,
         affiliateName,
         memberFrom,
+        memberUntil,
       }));
     },
   }),

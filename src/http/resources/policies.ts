@@ -22,7 +22,7 @@ import { cents, epochMs, idOf, label, orNull, rateBps, textField, wholeNumber } 
 import { instantInBody } from '../instants.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
-import { policyTerms, presentedTerms, presentTerms, sentences } from '../policy-fields.ts';
+import { policyTerms, presentedTerms, presentTerms, sentences, store, termsBytes } from '../policy-fields.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
@@ -76,11 +76,7 @@ const examplePayment = z
       description: 'What the customer pays, US cents.',
       examples: [999],
     }),
-    store: z
-      .string()
-      .max(40)
-      .default('app_store')
-      .meta({ description: 'The store.', examples: ['app_store'] }),
+    store: store.default('app_store'),
     productId: z
       .string()
       .max(200)
@@ -147,12 +143,23 @@ export function tookEffect<T extends object>(outcome: T | TooEarly | undefined):
   );
 }
 
+/** Each evaluation reads the terms. The database allows a little more. */
+const MOST_TERMS_BYTES = 14_000;
+
 /** The time of the first payment of an example. Any would do. */
 const FIRST_PAID_AT = 1_768_435_200_000;
 const PPM_PER_BPS = PPM / 10_000;
 
 function saleOf(payment: z.output<typeof examplePayment>): PolicySale {
-  const { priceCents, store, productId = null, taxBps, feeBps, paymentNumber, monthsSinceFirst } = payment;
+  const {
+    priceCents,
+    store: ofStore,
+    productId = null,
+    taxBps,
+    feeBps,
+    paymentNumber,
+    monthsSinceFirst,
+  } = payment;
   return {
     grossCents: priceCents,
     paidMinor: priceCents,
@@ -160,7 +167,7 @@ function saleOf(payment: z.output<typeof examplePayment>): PolicySale {
       ...(taxBps === undefined ? {} : { tax: { minor: share(priceCents, taxBps * PPM_PER_BPS, PPM) } }),
       ...(feeBps === undefined ? {} : { storeFee: { minor: share(priceCents, feeBps * PPM_PER_BPS, PPM) } }),
     },
-    store,
+    store: ofStore,
     productId,
     paymentNumber,
     firstPaidAt: FIRST_PAID_AT,
@@ -287,6 +294,11 @@ export const policyRoutes = [
     errors: ['session_not_raised'],
     handler: async ({ deps, caller, app, ids, idGenerator, body }) => {
       const { effectiveFrom = null, ...published } = body;
+      if (termsBytes(published) > MOST_TERMS_BYTES)
+        throw invalidField(
+          'rules',
+          `Must be shorter: all rules together have at most ${MOST_TERMS_BYTES} bytes of JSON.`,
+        );
       if (published.rules.some(({ aboveBase }) => aboveBase === true)) requirePermission(caller, 'payout');
       return presentVersion(
         tookEffect(

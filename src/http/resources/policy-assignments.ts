@@ -3,6 +3,8 @@ import { moveToGroup } from '../../db/groups.ts';
 import {
   ASSIGNMENT_STATES,
   assignPolicy,
+  groupHasRuleAboveBase,
+  hasRuleAboveBase,
   listAssignments,
   listOwnRates,
   SCOPE_KINDS,
@@ -11,6 +13,8 @@ import type { PolicyAssignment, PolicyScope } from '../../db/policy-assignments.
 import type { App } from '../../db/apps.ts';
 import { isId } from '../../domain/ids.ts';
 import type { GroupId, PolicyId } from '../../domain/ids.ts';
+import { requirePermission } from '../authenticate.ts';
+import type { Caller } from '../authenticate.ts';
 import type { HttpDeps } from '../deps.ts';
 import { notFound } from '../errors.ts';
 import {
@@ -125,12 +129,20 @@ function idInBody<K extends 'policy' | 'group'>(kind: K, text: string | null) {
 async function assign(
   {
     deps,
+    caller,
     app,
     body,
-  }: { readonly deps: HttpDeps; readonly app: App; readonly body: z.output<typeof newAssignment> },
+  }: {
+    readonly deps: HttpDeps;
+    readonly caller: Caller;
+    readonly app: App;
+    readonly body: z.output<typeof newAssignment>;
+  },
   scope: PolicyScope,
 ) {
   const policyId: PolicyId | null = idInBody('policy', body.policyId);
+  if (policyId !== null && (await hasRuleAboveBase(deps.sql, app.id, policyId)))
+    requirePermission(caller, 'payout');
   const { effectiveFrom = null } = body;
   const made = tookEffect(await assignPolicy(deps.sql, app.id, scope, { policyId, effectiveFrom }));
   const ownRates = scope.kind === 'affiliate' ? [] : await listOwnRates(deps.sql, app.id, OWN_RATES);
@@ -139,7 +151,7 @@ async function assign(
 
 const DESCRIPTION =
   'Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, ' +
-  'and existing commissions, do not change.';
+  'and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`.';
 
 export const policyAssignmentRoutes = [
   route({
@@ -183,6 +195,7 @@ export const policyAssignmentRoutes = [
     description: DESCRIPTION,
     body: newAssignment,
     response: { status: 200, schema: assigned },
+    errors: ['session_not_raised'],
     handler: async (call) => await assign(call, { kind: 'app' }),
   }),
 
@@ -196,6 +209,7 @@ export const policyAssignmentRoutes = [
     ids: { groupId: 'group' },
     body: newAssignment,
     response: { status: 200, schema: assigned },
+    errors: ['session_not_raised'],
     handler: async (call) => await assign(call, { kind: 'group', groupId: call.ids.groupId }),
   }),
 
@@ -209,6 +223,7 @@ export const policyAssignmentRoutes = [
     ids: { affiliateId: 'affiliate' },
     body: newAssignment,
     response: { status: 200, schema: assigned },
+    errors: ['session_not_raised'],
     handler: async (call) => await assign(call, { kind: 'affiliate', affiliateId: call.ids.affiliateId }),
   }),
 
@@ -222,8 +237,11 @@ export const policyAssignmentRoutes = [
     ids: { affiliateId: 'affiliate' },
     body: newMembership,
     response: { status: 200, schema: membership },
-    handler: async ({ deps, app, ids, body }) => {
+    errors: ['session_not_raised'],
+    handler: async ({ deps, caller, app, ids, body }) => {
       const groupId: GroupId | null = idInBody('group', body.groupId);
+      if (groupId !== null && (await groupHasRuleAboveBase(deps.sql, app.id, groupId)))
+        requirePermission(caller, 'payout');
       const { effectiveFrom = null } = body;
       const { groupName, ...moved } = tookEffect(
         await moveToGroup(deps.sql, app.id, ids.affiliateId, { groupId, effectiveFrom }),
