@@ -12,9 +12,11 @@ import { DAY_MS } from '../../src/domain/time.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
+import { earnByPolicy, moveToGroup } from '../support/policies.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import {
   bodyOf,
+  revenuecatEvent,
   stripeCheckoutSession,
   stripeDispute,
   stripeInvoicePaid,
@@ -72,6 +74,31 @@ async function recordAllKinds(owner: Founder): Promise<void> {
     if (amountCents === 300)
       await owner.ok('POST', `/apps/${owner.app.id}/entries/${entry.id}/undo`, { reason: 'A mistake' });
   }
+  const policed = await owner.newAffiliate('Creator with a policy');
+  await earnByPolicy(
+    owner,
+    service.sql,
+    {
+      base: 'proceeds',
+      rules: [{ when: { paymentNumber: { to: 1 } }, flatCents: 100 }, { percentBps: 5_000 }],
+    },
+    { scope: { affiliateId: policed.affiliateId } },
+  );
+  const group = await owner.ok<{ id: string }>('POST', `/apps/${owner.app.id}/groups`, { name: 'VIPs' });
+  await moveToGroup(owner, service.sql, policed.affiliateId, group.id);
+  const customer = await owner.customer(policed.slug);
+  for (const days of [3, 2]) await owner.purchase(customer, 20, { occurredAt: Date.now() - days * DAY_MS });
+  await owner.ok('POST', `/apps/${owner.app.id}/manual-attributions`, {
+    customerUserId: customer,
+    affiliateId: owner.affiliateId,
+    reason: 'A test',
+  });
+  await owner.purchase(customer, 20, { occurredAt: Date.now() + 1_000 });
+  await owner.ok('PATCH', `/apps/${owner.app.id}/settings`, { purchaseCodes: 'when_unattributed' });
+  const code = { namespace: 'app_store', value: 'SPRING20' };
+  await owner.ok('POST', `/apps/${owner.app.id}/affiliates/${owner.affiliateId}/codes`, code);
+  const coded = { userId: 'coded-user', usd: 20, occurredAt: Date.now() + 1_000 };
+  await owner.revenuecat(bodyOf(revenuecatEvent({ ...coded, extra: { offer_code: 'SPRING20' } })));
   const { affiliateId, slug } = await owner.newAffiliate('Paused creator');
   const userOfPaused = await owner.customer(slug);
   await owner.ok('PATCH', `/apps/${owner.app.id}/affiliates/${affiliateId}`, { status: 'paused' });
@@ -150,6 +177,7 @@ const aReversal = of('commissions', "kind = 'reversal' and amount_cents < 0");
 const aPaid = of('commissions', "status = 'paid'");
 const aPayout = of('payouts', 'true');
 const aBonus = of('entries', 'amount_cents = 500');
+const aPolicyEarning = of('commissions', "kind = 'earning' and policy_version_id is not null");
 const ofOther = (table: string, condition = 'true') =>
   `(select id from ${table} where app_id = {other} and ${condition} order by id limit 1)`;
 
@@ -639,9 +667,72 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
         where app_id = {mine} and undoes_entry_id is not null returning undoes_entry_id as id`,
     ],
   ],
+  ...[
+    'base_cents = base_cents + 1',
+    'flat_cents = flat_cents - 1',
+    "base_kind = 'gross'",
+    'base_estimated = not base_estimated',
+    "policy_inputs = jsonb_set(policy_inputs, '{grossCents}', '1')",
+    "policy_inputs = jsonb_set(policy_inputs, '{storeFee,minor}', '0')",
+  ].map((change): [string, string, readonly string[]] => [
+    'policy_earnings_can_be_computed_again',
+    `an earning with ${change}`,
+    [`update commissions set ${change} where id = ${aPolicyEarning} returning id`],
+  ]),
+  ...[
+    "policy_inputs = jsonb_set(policy_inputs, '{paymentNumber}', '7')",
+    "policy_inputs = jsonb_set(policy_inputs, '{monthsSinceFirst}', '1')",
+    'rule_index = 1',
+  ].map((change): [string, string, readonly string[]] => [
+    'policy_earnings_follow_the_first_rule',
+    `an earning with ${change}`,
+    [`update commissions set ${change} where id = ${aPolicyEarning} returning id`],
+  ]),
+  [
+    'policy_earnings_follow_the_first_rule',
+    'an earning by a version that was not in effect',
+    [
+      `insert into policy_versions select (jsonb_populate_record(v, '{"id": "plv_01h455vb4pex5vsknk084sn02q", "version": 9, "effective_from": "2100-01-01"}')).*
+         from policy_versions v where app_id = {mine} limit 1`,
+      `update commissions set policy_version_id = 'plv_01h455vb4pex5vsknk084sn02q' where id = ${aPolicyEarning} returning id`,
+    ],
+  ],
+  [
+    'policies_are_not_passed_over',
+    'an earning by the rate of the app',
+    [
+      `update commissions set rate_source = 'app', rate_bps = 2000, policy_version_id = null, rule_index = null, base_kind = null,
+              base_estimated = null, flat_cents = null, policy_inputs = null
+        where id = ${aPolicyEarning} returning id`,
+    ],
+  ],
+  [
+    'payments_of_a_customer_are_numbered',
+    'a payment without its number',
+    ['delete from payment_numbers where app_id = {mine} and number = 2 returning payment_id as id'],
+  ],
+  [
+    'payments_of_a_customer_are_numbered',
+    'a first payment of another time',
+    [
+      `update payment_numbers set first_paid_at = first_paid_at + interval '1 day'
+        where payment_id = (select payment_id from payment_numbers where app_id = {mine} and number = 1 limit 1) returning payment_id as id`,
+    ],
+  ],
+  [
+    'payments_of_a_customer_are_numbered',
+    'a customer whose numbers have a gap',
+    ['update payment_numbers set number = 9 where app_id = {mine} and number = 2 returning subject_id as id'],
+  ],
   ...(
     [
       ['clicks', 'link_id', ofOther('links')],
+      ['codes', 'affiliate_id', ofOther('affiliates')],
+      ['attributions', 'code_id', ofOther('codes')],
+      ['manual_attributions', 'binding_id', ofOther('bindings')],
+      ['manual_attributions', 'attribution_id', ofOther('attributions')],
+      ['payments', 'attribution_id', ofOther('attributions')],
+      ['commissions', 'policy_version_id', ofOther('policy_versions')],
       ['entries', 'affiliate_id', ofOther('affiliates')],
       ['entries', 'undoes_entry_id', ofOther('entries', 'undoes_entry_id is not null')],
       ['entries', 'account_id', '(select account_id from apps where id = {other})'],
@@ -691,6 +782,13 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     `commissions.${column}`,
     [`update commissions set ${column} = ${value} where id = ${aReversal} returning id`],
   ]),
+  [
+    'no_row_of_another_app',
+    'policy_versions.policy_id',
+    [
+      `update policy_versions set policy_id = ${ofOther('policies')}, version = 99 where app_id = {mine} returning id`,
+    ],
+  ],
   [
     'no_row_of_another_app',
     'commissions.entry_id',
@@ -743,6 +841,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ...(
     [
       ['payment_users', 'payment_id', ofOther('payments')],
+      ['payment_numbers', 'subject_id', ofOther('bindings')],
       ['payment_user_keys', 'payment_id', ofOther('payments')],
       ['revenue_entries', 'affiliate_id', ofOther('affiliates')],
       ['revenue_entries', 'link_id', ofOther('links')],

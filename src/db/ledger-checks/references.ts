@@ -22,9 +22,54 @@ const REFERENCES: readonly (readonly [table: string, id: string, references: rea
       ['affiliate_id', 'affiliates', APP],
       ['link_id', 'links', AFFILIATE],
       ['click_id', 'clicks', APP],
+      ['code_id', 'codes', AFFILIATE],
     ],
   ],
-  ['bindings', 'id', [['attribution_id', 'attributions', APP]]],
+  [
+    'bindings',
+    'id',
+    [
+      ['attribution_id', 'attributions', APP],
+      ['counts_with', 'bindings', APP],
+    ],
+  ],
+  [
+    'manual_attributions',
+    'id',
+    [
+      ['binding_id', 'bindings', APP],
+      ['attribution_id', 'attributions', APP],
+      ['app_id', 'apps', ACCOUNT],
+      ['key_id', 'account_keys', ACCOUNT],
+    ],
+  ],
+  ['codes', 'id', [['affiliate_id', 'affiliates', APP]]],
+  [
+    'group_memberships',
+    'affiliate_id',
+    [
+      ['affiliate_id', 'affiliates', APP],
+      ['group_id', 'affiliate_groups', APP],
+    ],
+  ],
+  ['policy_versions', 'id', [['policy_id', 'policies', APP]]],
+  [
+    'policy_assignments',
+    'scope_id',
+    [
+      ['policy_id', 'policies', APP],
+      ['group_id', 'affiliate_groups', APP],
+      ['affiliate_id', 'affiliates', APP],
+    ],
+  ],
+  [
+    'payment_numbers',
+    'payment_id',
+    [
+      ['payment_id', 'payments', APP],
+      ['subject_id', 'bindings', APP],
+    ],
+  ],
   ['events', 'id', [['delivery_id', 'deliveries', APP]]],
   [
     'payments',
@@ -32,6 +77,7 @@ const REFERENCES: readonly (readonly [table: string, id: string, references: rea
     [
       ['event_id', 'events', APP],
       ['binding_id', 'bindings', APP],
+      ['attribution_id', 'attributions', APP],
       ['duplicate_of', 'payments', APP],
     ],
   ],
@@ -59,6 +105,7 @@ const REFERENCES: readonly (readonly [table: string, id: string, references: rea
       ['duplicate_of_commission_id', 'commissions', APP],
       ['payout_id', 'payouts', AFFILIATE],
       ['entry_id', 'entries', AFFILIATE],
+      ['policy_version_id', 'policy_versions', APP],
     ],
   ],
   [
