@@ -1,7 +1,7 @@
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
 import type { Evaluation, EvaluationLimits } from '../src/domain/evaluation.ts';
 import type { Logger } from 'pino';
-import type { BindingId, PaymentId, ReprocessRunId } from '../src/domain/ids.ts';
+import type { BindingId, PaymentId } from '../src/domain/ids.ts';
 import { applyEvaluation } from '../src/db/evaluations.ts';
 import { evaluateWithin } from '../src/db/evaluate-within.ts';
 import type { EvaluatedPayment, EvaluationOptions } from '../src/db/evaluate-within.ts';
