@@ -1,8 +1,6 @@
 import { PAYMENT_KINDS } from '../domain/events.ts';
 import type { BindingId } from '../domain/ids.ts';
-import type { Sql, Statements } from './sql.ts';
-
-type Fragment = ReturnType<Sql['fragment']>;
+import type { Fragment, Sql, Statements } from './sql.ts';
 
 /**
  * The `PolicyContext` of a binding `b` with its affiliate `f`, for a payment `p` and its `app`. Null before the app's first policy is in
@@ -69,7 +67,9 @@ export function shownPolicyOf(sql: Statements): Fragment {
 export async function numberEarlierPayments(sql: Sql, subjectId: BindingId): Promise<void> {
   await sql`
       with members as materialized (
-        select id, app_id, customer_user_id from bindings where id = ${subjectId} or counts_with = ${subjectId}
+        select id, app_id, customer_user_id from bindings where id = ${subjectId}
+         union all
+        select id, app_id, customer_user_id from bindings where counts_with = ${subjectId}
       ), named as materialized (
         select w.payment_id from members b
           join payment_users w on w.app_id = b.app_id and w.customer_user_id = b.customer_user_id

@@ -274,6 +274,7 @@ create table bindings (
   constraint bindings_app_id_attribution_id_fkey FOREIGN KEY (app_id, attribution_id) REFERENCES attributions(app_id, id),
   constraint bindings_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512)))
 );
+CREATE INDEX bindings_that_count_with ON bindings USING btree (counts_with) WHERE (counts_with IS NOT NULL);
 CREATE INDEX bindings_to_heal ON bindings USING btree (COALESCE(relayed_at, created_at)) WHERE (healed_at IS NULL);
 CREATE TRIGGER bindings_count_with_giver BEFORE INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION count_with_giver();
 CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR (old.counts_with IS DISTINCT FROM new.counts_with) OR ((old.first_paid_at IS NOT NULL) AND (old.first_paid_at IS DISTINCT FROM new.first_paid_at)))) EXECUTE FUNCTION forbid_binding_change();
@@ -692,6 +693,7 @@ create table events (
   constraint fx_rate_is_complete CHECK ((((fx_rate IS NULL) = (fx_units IS NULL)) AND ((fx_rate IS NULL) = (fx_worth_usd IS NULL))))
 );
 CREATE INDEX events_by_cause ON events USING btree (app_id, likely_cause, occurred_at DESC, id DESC) INCLUDE (amount_cents) WHERE (likely_cause IS NOT NULL);
+CREATE INDEX events_by_payment_ref ON events USING btree (app_id, payment_ref) WHERE (payment_ref IS NOT NULL);
 CREATE INDEX events_by_received ON events USING btree (app_id, received_at DESC, id DESC);
 CREATE INDEX events_by_user ON events USING btree (app_id, customer_user_id, received_at DESC, id DESC) WHERE (customer_user_id IS NOT NULL);
 CREATE INDEX events_unattributed ON events USING btree (app_id, occurred_at DESC, id DESC) WHERE (likely_cause IS NOT NULL);

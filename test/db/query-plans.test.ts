@@ -5,6 +5,7 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { eraseUser } from '../../src/db/erasures.ts';
 import { findWaitingPayments } from '../../src/db/payments.ts';
+import { numberEarlierPayments } from '../../src/db/policy-snapshot.ts';
 import { readAffiliateTotals } from '../../src/db/overviews.ts';
 import { listReprocessedCommissions, requestReprocessing } from '../../src/db/reprocess.ts';
 import { listReprocessChanges } from '../../src/db/reprocess-changes.ts';
@@ -25,7 +26,7 @@ import { INDEX_PLANS } from '../../src/db/driver.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { SentStatement } from '../../src/db/driver.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import type { AccountId, AffiliateId, AppId, IdKind } from '../../src/domain/ids.ts';
+import type { AccountId, AffiliateId, AppId, BindingId, IdKind } from '../../src/domain/ids.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { claimWebhookMessages } from '../../src/db/webhook-attempts.ts';
 import { listWebhookStates } from '../../src/db/webhook-secrets.ts';
@@ -498,6 +499,23 @@ test('a page of the payments that wait for a user reads no more rows than a page
   const second = await findWaitingPayments(sql, id, user, first.at(-1) ?? null, 50);
   expect([first.length, new Set([...first, ...second]).size]).toEqual([50, 100]);
   expect(await faultsOf({ request: '', status: 200, returned: 50, statements: sent })).toEqual([]);
+});
+
+test("the numbering of a customer's earlier payments reads the rows of this customer only", async () => {
+  const { subjectId } = await sql.one<{ subjectId: BindingId }>`
+    select subject_id from payment_numbers where app_id = ${appId} order by number desc, subject_id limit 1`;
+  const removeNumbers = async () => {
+    await client.query('set session_replication_role = replica');
+    const removed = await client.query('delete from payment_numbers where subject_id = $1', [subjectId]);
+    await client.query('set session_replication_role = origin');
+    return removed.rowCount;
+  };
+  await removeNumbers();
+  sent = [];
+  await numberEarlierPayments(sql, subjectId);
+  expect(sent).toHaveLength(1);
+  expect(await removeNumbers()).toBeGreaterThan(0);
+  expect(await faultsOf({ request: '', status: 200, returned: 20, statements: sent })).toEqual([]);
 });
 
 // @promise webhooks-out-fair
