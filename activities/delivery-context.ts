@@ -3,7 +3,7 @@ import { ApplicationFailure } from '@temporalio/activity';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { loadDelivery } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
-import type { EventFacts } from '../src/db/events.ts';
+import type { EventFacts } from '../src/db/event-details.ts';
 import { pseudonymize } from '../src/db/erased-identifiers.ts';
 import { findLinkedPayments, loadCommonPayment, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';

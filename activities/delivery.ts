@@ -5,7 +5,8 @@ import { encryptBody, finishDelivery, loadDelivery, markDeliveryProcessing } fro
 import type { StoredDelivery } from '../src/db/deliveries.ts';
 import { addErasedReferences, identifierHasher } from '../src/db/erased-identifiers.ts';
 import { recordEventFacts } from '../src/db/events.ts';
-import type { EventFacts, RecordedFacts } from '../src/db/events.ts';
+import type { RecordedFacts } from '../src/db/events.ts';
+import type { EventFacts } from '../src/db/event-details.ts';
 import { isContentFault } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';

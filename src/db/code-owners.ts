@@ -1,15 +1,12 @@
 import { newId } from './new-id.ts';
 import type { StoredPayment } from './payments.ts';
-import type { Sql, Statements } from './sql.ts';
+import type { Fragment, Statements } from './sql.ts';
 
 /**
  * The `CodeOwner`s of a payment `p` with its references, in its `app`, the first to register a code first. The ids of the bindings that
  * they would make follow (`withNewIds`). Empty if codes attribute nothing in the app: then nothing is looked up.
  */
-export function codeOwnersOf(
-  sql: Statements,
-  refs: ReturnType<Sql['fragment']>,
-): ReturnType<Sql['fragment']> {
+export function codeOwnersOf(sql: Statements, refs: Fragment): Fragment {
   return sql.fragment`
     case when app.purchase_codes is not null and p.binding_id is null and p.environment = 'production' then coalesce((
       select jsonb_agg(jsonb_build_object(

@@ -5,7 +5,7 @@ import type { Proof } from '../providers/proof.ts';
 import type { SecretBox } from '../config/secret-box.ts';
 import { ANY_KIND, isErased } from './erased-identifiers.ts';
 import { instant } from './sql.ts';
-import type { Sql, Statements } from './sql.ts';
+import type { Fragment, Sql, Statements } from './sql.ts';
 import type { WebhookSecretRow } from './webhook-secrets.ts';
 
 export interface AcceptedDelivery {
@@ -256,7 +256,7 @@ export async function encryptBody(
 }
 
 /** A statement that removes the body of the delivery `done` if it is encrypted: it names an erased person. */
-export function removeEncryptedBody(sql: Statements): ReturnType<Sql['fragment']> {
+export function removeEncryptedBody(sql: Statements): Fragment {
   return sql.fragment`
     delete from delivery_bodies b using done where b.delivery_id = done.id and b.encryption_key_id is not null`;
 }

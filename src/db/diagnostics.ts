@@ -7,7 +7,7 @@ import type { ProcessingStatus } from '../domain/delivery.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 export interface UnattributedEvent {
   readonly eventId: EventId;
@@ -156,7 +156,7 @@ export async function summarizeDeliveries(
   since: number,
   most = SUMMARY_COUNTS,
 ): Promise<ProviderHealth[]> {
-  const ofStatus = (status: ProcessingStatus, columns: ReturnType<Sql['fragment']>) => sql.fragment`
+  const ofStatus = (status: ProcessingStatus, columns: Fragment) => sql.fragment`
     select ${columns} from deliveries
      where app_id = ${appId} and processing_status = ${status} and processing_status <> 'processed'`;
   return await sql<ProviderHealth>`

@@ -5,8 +5,8 @@ import { identifiersOf, referencesOf, tiedKeys } from '../domain/erasure.ts';
 import { isPlaceholder } from '../domain/user-ids.ts';
 import type { Identifiers, SubjectKey } from '../domain/erasure.ts';
 import type { AppId } from '../domain/ids.ts';
-import type { EventFacts } from './events.ts';
-import type { Sql, Statements } from './sql.ts';
+import type { EventFacts } from './event-details.ts';
+import type { Fragment, Sql, Statements } from './sql.ts';
 
 const KEY_BYTES = 32;
 const KEY_CONTEXT = 'erasure-key';
@@ -93,7 +93,7 @@ export function isErased(
   appId: AppId,
   hashes: readonly Buffer[],
   kinds: readonly IdentifierKind[],
-): ReturnType<Sql['fragment']> {
+): Fragment {
   return sql.fragment`
     exists (select from erased_identifiers x
              where x.app_id = ${appId} and x.kind = any(${[...kinds]}::text[]) and x.hash = any(array(
@@ -167,12 +167,7 @@ export const MOST_KEYS = 1_000;
 export const MOST_PAYMENTS = 10_000;
 
 /** A condition of SQL: whether a user is neither one of `users` nor erased. */
-function isOther(
-  sql: Sql,
-  appId: AppId,
-  users: readonly string[],
-  user: ReturnType<Sql['fragment']>,
-): ReturnType<Sql['fragment']> {
+function isOther(sql: Sql, appId: AppId, users: readonly string[], user: Fragment): Fragment {
   return sql.fragment`(${user} <> all(${[...users]}::text[]) and not is_pseudonym(${appId}, ${user}))`;
 }
 
@@ -184,8 +179,8 @@ export function isPaymentOfOthers(
   sql: Sql,
   appId: AppId,
   users: readonly string[],
-  paymentId: ReturnType<Sql['fragment']>,
-): ReturnType<Sql['fragment']> {
+  paymentId: Fragment,
+): Fragment {
   return sql.fragment`
     (exists (select from (select customer_user_id from payment_users where payment_id = ${paymentId} offset 0) payer
               where ${isOther(sql, appId, users, sql.fragment`payer.customer_user_id`)})
@@ -201,7 +196,7 @@ export function isPaymentOfOthers(
  * A condition of SQL: whether the key `k (source, user_key)` is shared. It is linked to a user who is neither one of `users` nor
  * erased, one of its payments belongs to such a user, or it has more payments than a person.
  */
-export function isShared(sql: Sql, appId: AppId, users: readonly string[]): ReturnType<Sql['fragment']> {
+export function isShared(sql: Sql, appId: AppId, users: readonly string[]): Fragment {
   const payments = sql.fragment`
     select payment_id from payment_user_keys kp
      where kp.app_id = ${appId} and kp.user_key = k.user_key and kp.source = k.source`;
@@ -224,7 +219,7 @@ export async function addErasedKeys(
   sql: Sql,
   secretBox: SecretBox,
   appId: AppId,
-  erasures: ReturnType<Sql['fragment']>,
+  erasures: Fragment,
   keys: readonly SubjectKey[],
 ): Promise<void> {
   if (keys.length === 0) return;
@@ -263,7 +258,7 @@ export async function addErasedKeys(
  * Assignments that have the search of the erasure `s` run again: now, from the first delivery, if `restarts`, otherwise after the
  * search in progress. `restarts` is a condition on the row alone: another statement may have changed it meanwhile.
  */
-export function searchAgain(sql: Sql, restarts: ReturnType<Sql['fragment']>): ReturnType<Sql['fragment']> {
+export function searchAgain(sql: Sql, restarts: Fragment): Fragment {
   return sql.fragment`
     finished_at = null,
     reopened_at = case when ${restarts} then now() else s.reopened_at end,

@@ -2,7 +2,7 @@ import type { SecretBox } from '../config/secret-box.ts';
 import type { ErasureSubject, SubjectKey } from '../domain/erasure.ts';
 import type { AppId, DeliveryId, ErasureId } from '../domain/ids.ts';
 import { identifierHasher, sealSubject } from './erased-identifiers.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 /** What the statements of an erasure need. */
 export interface ErasureDeps {
@@ -82,10 +82,7 @@ export const usersOf = (user: string | null, pseudonym: string) =>
   user === null ? [pseudonym] : [user, pseudonym];
 
 /** Returns the counts of the erasure `s` with the numbers of rows of `added`. */
-export function addedCounts(
-  sql: Sql,
-  added: readonly (readonly [ErasedKind, ReturnType<Sql['fragment']>])[],
-): ReturnType<Sql['fragment']> {
+export function addedCounts(sql: Sql, added: readonly (readonly [ErasedKind, Fragment])[]): Fragment {
   const numbers = added.reduce(
     (before, [kind, rows]) =>
       sql.fragment`${before} || jsonb_build_object(${kind}::text, coalesce((s.counts->>${kind}::text)::bigint, 0) + (select count(*) from ${rows}))`,

@@ -6,9 +6,7 @@ import { newId } from './new-id.ts';
 import type { StoredPayment } from './payments.ts';
 import { instant } from './sql.ts';
 import type { HeldCommission } from './maturing.ts';
-import type { Sql, Statements } from './sql.ts';
-
-type Fragment = ReturnType<Sql['fragment']>;
+import type { Fragment, Statements } from './sql.ts';
 
 /** A commission that was just inserted and needs a timer for its due date. */
 export interface NewCommission extends HeldCommission {

@@ -8,7 +8,7 @@ import type { ProviderName } from '../providers/index.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 export interface FeedEvent {
   readonly eventId: EventId;
@@ -49,8 +49,6 @@ export interface FeedFilter {
 
 /** The filters that an index selects in the order of the list. The page examines the rows of the index for the others. */
 const INDEXED: ReadonlySet<keyof FeedFilter> = new Set(['customerUserId', 'from', 'to']);
-
-type Fragment = ReturnType<Sql['fragment']>;
 
 /** What an event `e` brought about: by the commissions that it wrote, else by its cause. */
 function outcomeOf(sql: Sql): Fragment {

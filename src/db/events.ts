@@ -1,22 +1,12 @@
 import type { LikelyCause } from '../domain/likely-causes.ts';
-import type { AppId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
-import type { Environment, NormalizedEvent, PaymentComponent } from '../domain/events.ts';
+import type { AppId, DeliveryId, PaymentId } from '../domain/ids.ts';
+import type { PaymentComponent } from '../domain/events.ts';
+import { detailsOf, joined } from './event-details.ts';
+import type { EventFacts } from './event-details.ts';
 import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
-
-export interface EventFacts {
-  readonly deliveryId: DeliveryId;
-  readonly eventId: EventId;
-  readonly appId: AppId;
-  readonly source: string;
-  readonly environment: Environment;
-  readonly receivedAt: number;
-  /** Whether the event was made from a provider's export. Its payment then follows the rules of a later evaluation. */
-  readonly isReconciled?: boolean;
-  readonly event: NormalizedEvent;
-}
+import type { Fragment, Sql } from './sql.ts';
 
 /** How many rows of each fact were inserted. */
 export interface AppendedFacts {
@@ -32,8 +22,6 @@ export interface AppendedFacts {
   readonly codes: number;
   readonly transfers: number;
 }
-
-type Fragment = ReturnType<Sql['fragment']>;
 
 /** The result of recording an event's facts. */
 export interface RecordedFacts {
@@ -312,98 +300,6 @@ function clearReplaced(sql: Sql, { event: { adjustment }, appId, environment }: 
      where old.app_id = ${appId} and old.environment = ${environment} and old.store = ${adjustment?.store ?? null}
        and old.ref = ${adjustment?.ref ?? null} and e.id = old.event_id and e.likely_cause = 'missing_exchange_rate'
        and exists (select from adjustment)`;
-}
-
-/** A common table expression that inserts facts, and their number. */
-interface FactsPart {
-  readonly count: number;
-  readonly expression: Fragment;
-}
-
-/** Returns common table expressions for use after another one. */
-function joined(sql: Sql, parts: readonly FactsPart[]): Fragment {
-  return parts.reduce((before, { expression }) => sql.fragment`${before}, ${expression}`, sql.fragment``);
-}
-
-/**
- * The facts beside the money: users and provider keys of `payment`, and user links, transfers and payment aliases of
- * `event`. Stored rows stay.
- */
-function detailsOf(sql: Sql, { event, appId, environment, source }: EventFacts): FactsPart[] {
-  const isPayment = event.payment !== null;
-  const users = isPayment
-    ? event.userIds.map((customerUserId, position) => ({ customerUserId, position }))
-    : [];
-  const keys = isPayment ? event.userKeys.map((userKey, position) => ({ userKey, position })) : [];
-  const transfers =
-    environment === 'production' && event.transfer !== null
-      ? [
-          ...event.transfer.from.map((customerUserId) => ({ role: 'giver', customerUserId })),
-          ...event.transfer.to.map((customerUserId) => ({ role: 'receiver', customerUserId })),
-        ]
-      : [];
-  return [
-    {
-      count: users.length,
-      expression: sql.fragment`
-        users as (
-          insert into payment_users (app_id, customer_user_id, payment_id, environment, position)
-          select ${appId}, u."customerUserId", payment.id, ${environment}, u.position
-            from payment, jsonb_to_recordset(${sql.json(users)}) u ("customerUserId" text, position int)
-          on conflict do nothing
-          returning 1)`,
-    },
-    {
-      count: keys.length,
-      expression: sql.fragment`
-        user_keys as (
-          insert into payment_user_keys (app_id, source, user_key, payment_id, environment, position)
-          select ${appId}, ${source}, k."userKey", payment.id, ${environment}, k.position
-            from payment, jsonb_to_recordset(${sql.json(keys)}) k ("userKey" text, position int)
-          on conflict do nothing
-          returning 1)`,
-    },
-    {
-      count: event.userLinks.length,
-      expression: sql.fragment`
-        links as (
-          insert into user_links (app_id, environment, source, user_key, customer_user_id)
-          select ${appId}, ${environment}, ${source}, l.key, l."customerUserId"
-            from event, jsonb_to_recordset(${sql.json(event.userLinks)}) l (key text, "customerUserId" text)
-          on conflict do nothing
-          returning 1)`,
-    },
-    {
-      count: transfers.length,
-      expression: sql.fragment`
-        transfers as (
-          insert into user_transfers (app_id, event_id, role, customer_user_id)
-          select ${appId}, event.id, t.role, t."customerUserId"
-            from event, jsonb_to_recordset(${sql.json(transfers)}) t (role text, "customerUserId" text)
-          on conflict do nothing
-          returning 1)`,
-    },
-    {
-      count: event.codes.length,
-      expression: sql.fragment`
-        codes as (
-          insert into payment_codes (app_id, environment, store, payment_ref, namespace, value)
-          select ${appId}, ${environment}, c.store, c."paymentRef", c.namespace, c.value
-            from event, jsonb_to_recordset(${sql.json(event.codes)}) c (store text, "paymentRef" text, namespace text, value text)
-          on conflict do nothing
-          returning 1)`,
-    },
-    {
-      count: event.paymentAliases.length,
-      expression: sql.fragment`
-        aliases as (
-          insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
-          select ${appId}, ${environment}, a.store, a."aliasRef", a."paymentRef"
-            from event, jsonb_to_recordset(${sql.json(event.paymentAliases)}) a (store text, "aliasRef" text, "paymentRef" text)
-          on conflict do nothing
-          returning 1)`,
-    },
-  ];
 }
 
 /**

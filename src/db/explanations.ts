@@ -6,7 +6,7 @@ import type {
   ExplainedDelivery,
   ExplainedEvent,
   ExplainedUser,
-} from '../domain/explain-event.ts';
+} from '../domain/event-history.ts';
 import type { AppId, EventId, PaymentId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { isSimilarUserId, loadPayments } from './payments.ts';

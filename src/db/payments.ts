@@ -9,16 +9,13 @@ import { componentsOf, policyOf, ruleOf } from './policy-snapshot.ts';
 import { codeOwnersOf, withNewIds } from './code-owners.ts';
 import { isRunningTotal } from './running-totals.ts';
 import { instant } from './sql.ts';
-import type { Sql, Statements } from './sql.ts';
+import type { Fragment, Sql, Statements } from './sql.ts';
 
 /** Prefixes that sign-in services add to an id: `auth0|4711`, `firebase:4711`. */
 const USER_ID_PREFIX = String.raw`^\s*[A-Za-z][\w.-]*[|:](?=\S)`;
 
 /** The condition for an identity `i` to differ from `userId` at most in case, surrounding spaces or a prefix. */
-export function isSimilarUserId(
-  sql: Statements,
-  userId: ReturnType<Sql['fragment']>,
-): ReturnType<Sql['fragment']> {
+export function isSimilarUserId(sql: Statements, userId: Fragment): Fragment {
   return sql.fragment`
     lower(btrim(i.customer_user_id) collate "C") = any(array[
       lower(btrim(${userId}) collate "C"),
@@ -193,7 +190,7 @@ function withStanding({ rows, ...payment }: LoadedPayment): StoredPayment {
 }
 
 /** The snapshot of a binding `b` with its attribution `t` and affiliate `f`. */
-function bindingObject(sql: Statements): ReturnType<Sql['fragment']> {
+function bindingObject(sql: Statements): Fragment {
   return sql.fragment`
     jsonb_build_object(
       'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
@@ -204,10 +201,7 @@ function bindingObject(sql: Statements): ReturnType<Sql['fragment']> {
 }
 
 /** The rate of a currency on the day of a payment `p`, otherwise the latest of the seven days before. */
-function rateOnPaymentDay(
-  sql: Statements,
-  currency: ReturnType<Sql['fragment']>,
-): ReturnType<Sql['fragment']> {
+function rateOnPaymentDay(sql: Statements, currency: Fragment): Fragment {
   return sql.fragment`
     (select jsonb_build_object('units', x.units::text, 'worthUsd', x.worth_usd::text, 'source', x.source || ' ' || x.day)
        from exchange_rates x
@@ -223,11 +217,8 @@ function rateOnPaymentDay(
  */
 function paymentColumns(
   sql: Statements,
-  {
-    rowIds,
-    refs,
-  }: { readonly rowIds: ReturnType<Sql['fragment']>; readonly refs: ReturnType<Sql['fragment']> },
-): ReturnType<Sql['fragment']> {
+  { rowIds, refs }: { readonly rowIds: Fragment; readonly refs: Fragment },
+): Fragment {
   return sql.fragment`
     p.id as payment_id, p.app_id, p.event_id, e.source, e.product_id, p.store, p.version, p.environment, p.currency, p.amount_minor, p.usd_cents,
     p.occurred_at, e.received_at, p.only_anonymous_user, p.evaluated_at, p.likely_cause, p.base_cents, p.binding_id,

@@ -6,7 +6,7 @@ import type { Proof } from '../providers/proof.ts';
 import type { ProcessingStatus } from '../domain/delivery.ts';
 import { givenBackSince, isInRunningTotal, isRunningTotal } from './running-totals.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 /** A payment of an export: its store and all names that the export has for it. */
 export interface WantedPayment {
@@ -20,7 +20,7 @@ export interface FoundGroup extends RecordedGroup {
 }
 
 /** The columns of a `RecordedPayment`, for a payment `p` and its event `e`. */
-function paymentObject(sql: Sql): ReturnType<Sql['fragment']> {
+function paymentObject(sql: Sql): Fragment {
   return sql.fragment`
     jsonb_build_object(
       'store', p.store, 'ref', p.ref, 'currency', p.currency, 'amountMinor', p.amount_minor, 'usdCents', p.usd_cents,

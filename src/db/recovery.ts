@@ -1,7 +1,7 @@
 import { notify } from './notifications.ts';
 import type { Channel } from './notifications.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 /** Stored work without an outcome, by kind. */
 export interface OpenWork {
@@ -22,7 +22,7 @@ export interface OpenWork {
  * round instead of waiting. A workflow that still runs is left alone, so this is safe at any time. Work keeps its order.
  */
 export async function makeOverdue(sql: Sql, withinMs: number): Promise<void> {
-  const recent = (claimedAt: ReturnType<Sql['fragment']>) =>
+  const recent = (claimedAt: Fragment) =>
     sql.fragment`${claimedAt} >= now() - ${withinMs} * interval '1 millisecond'`;
   const before = sql.fragment`now() - 2 * ${withinMs} * interval '1 millisecond'`;
   await sql.within(LONG_STATEMENT_MS)`
@@ -49,7 +49,7 @@ export async function makeOverdue(sql: Sql, withinMs: number): Promise<void> {
 
 /** Counts the work without an outcome. With `since`, epoch ms: only what the relay has not claimed since then. */
 export async function countOpenWork(sql: Sql, since: number | null = null): Promise<OpenWork> {
-  const unclaimed = (claimedAt: ReturnType<Sql['fragment']>) =>
+  const unclaimed = (claimedAt: Fragment) =>
     since === null ? sql.fragment`true` : sql.fragment`${claimedAt} < ${instant(since)}::timestamptz`;
   return await sql.within(LONG_STATEMENT_MS).one<OpenWork>`
     select (select count(*)::int from deliveries

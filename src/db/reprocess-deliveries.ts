@@ -2,7 +2,7 @@ import type { DeliveryId, ReprocessRunId } from '../domain/ids.ts';
 import type { DeliveryOutcomeStatus, EventReading, ReprocessChange } from '../domain/reprocess.ts';
 import { removeEncryptedBody } from './deliveries.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 import type { ReprocessRun } from './reprocess.ts';
 
 /** A delivery of a reprocess run. */
@@ -151,7 +151,7 @@ export async function findDependencies(
   limit: number,
 ): Promise<DeliveryId[]> {
   if (names.length === 0) return [];
-  const providers = (name: ReturnType<Sql['fragment']>) => sql.fragment`
+  const providers = (name: Fragment) => sql.fragment`
     select t.delivery_id from reprocess_names t
      where t.reprocess_run_id = ${id} and t.name = ${name} and t.provides order by t.delivery_id desc limit ${limit}`;
   const rows = await sql<{ deliveryId: DeliveryId }>`

@@ -1,6 +1,4 @@
-import type { Sql, Statements } from './sql.ts';
-
-type Fragment = ReturnType<Sql['fragment']>;
+import type { Fragment, Sql, Statements } from './sql.ts';
 
 /** The condition for an adjustment `a` to be the running total of a Stripe charge: it has the charge's id. */
 export function isRunningTotal(sql: Statements, a: Fragment): Fragment {

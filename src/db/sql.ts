@@ -13,6 +13,9 @@ import { IDLE_IN_TRANSACTION_MS, runTransaction } from './transaction.ts';
 /** A result row with column names in camel case. */
 export type Row = Record<string, unknown>;
 
+/** A part of a statement, for use inside another template. */
+export type Fragment = postgres.PendingQuery<postgres.Row[]>;
+
 /** Runs statements. Column names of results come in camel case; keys inside JSON values do not change. */
 export interface Statements {
   /** Returns all rows. */
@@ -27,11 +30,7 @@ export interface Statements {
    * thrown.
    */
   one<T extends object = Row>(strings: TemplateStringsArray, ...values: readonly unknown[]): Promise<T>;
-  /** A part of a statement, for use inside another template. */
-  fragment(
-    strings: TemplateStringsArray,
-    ...values: readonly unknown[]
-  ): postgres.PendingQuery<postgres.Row[]>;
+  fragment(strings: TemplateStringsArray, ...values: readonly unknown[]): Fragment;
   /** A JSON parameter. */
   json(value: unknown): postgres.Parameter;
   /** Who makes the changes, as JSON. Null if nobody was named. */

@@ -7,7 +7,7 @@ import type { Identity } from './bindings.ts';
 import { newId } from './new-id.ts';
 import { retryAfterConflict } from './conflict-retries.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 // What SDKs with a test key report. These rows have tables of their own, which no binding, payment or commission can reference:
 // so they neither count nor earn, and the device and the user are new to a live key.
@@ -69,11 +69,7 @@ export async function recordTestUser(
 }
 
 /** Selects the test attribution that a user would be bound to: the first of the user's devices that was both reported and attributed. */
-export function testAttributionOfUser(
-  sql: Sql,
-  appId: AppId,
-  userId: ReturnType<Sql['fragment']>,
-): ReturnType<Sql['fragment']> {
+export function testAttributionOfUser(sql: Sql, appId: AppId, userId: Fragment): Fragment {
   return sql.fragment`
     select a.*, greatest(a.created_at, u.created_at) as bound_at
       from (select * from test_identities x where x.app_id = ${appId} and x.customer_user_id = ${userId}

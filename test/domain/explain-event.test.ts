@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import { EXPLANATION_STEPS, explainEvent } from '../../src/domain/explain-event.ts';
+import type { ExplainedStep } from '../../src/domain/explain-event.ts';
 import type {
   EventHistory,
   ExplainedCommission,
   ExplainedEvent,
   ExplainedPayment,
-  ExplainedStep,
   ExplainedUser,
-} from '../../src/domain/explain-event.ts';
+} from '../../src/domain/event-history.ts';
 import type {
   AffiliateId,
   AttributionId,

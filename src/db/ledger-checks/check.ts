@@ -1,8 +1,5 @@
 import type { AppId } from '../../domain/ids.ts';
-import type { Sql } from '../sql.ts';
-
-/** A part of a statement. */
-export type Fragment = ReturnType<Sql['fragment']>;
+import type { Fragment, Sql } from '../sql.ts';
 
 /** The number of rows that break a rule, and up to twenty of them. An example begins with the id of a row. */
 export interface Violations {

@@ -1,8 +1,8 @@
 import { CURRENCY_DECIMALS } from '../../domain/money.ts';
 import { compareRollups } from '../rollups.ts';
-import type { Sql } from '../sql.ts';
+import type { Fragment, Sql } from '../sql.ts';
 import { byPages, byStatement, keptRow, MOST_EXAMPLES, rounded } from './check.ts';
-import type { Fragment, LedgerCheck } from './check.ts';
+import type { LedgerCheck } from './check.ts';
 
 /** Whether a payment `p` has another reference. Few have one, and the search for their rows costs more than this look-up. */
 const hasAlias = (sql: Sql): Fragment => sql.fragment`

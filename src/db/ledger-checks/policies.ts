@@ -1,7 +1,7 @@
 import type { AppId } from '../../domain/ids.ts';
-import type { Sql } from '../sql.ts';
+import type { Fragment, Sql } from '../sql.ts';
 import { byPages, byStatement, rounded } from './check.ts';
-import type { Fragment, LedgerCheck } from './check.ts';
+import type { LedgerCheck } from './check.ts';
 
 /** Whether a condition of a rule `r.rule` holds for the inputs `c.policy_inputs` of an earning. A missing condition does. */
 const holds = (sql: Sql, name: string, condition: Fragment): Fragment => sql.fragment`

@@ -1,7 +1,7 @@
 import type { AppId } from '../../domain/ids.ts';
-import type { Sql } from '../sql.ts';
+import type { Fragment, Sql } from '../sql.ts';
 import { byStatement } from './check.ts';
-import type { Fragment, LedgerCheck } from './check.ts';
+import type { LedgerCheck } from './check.ts';
 
 /** The columns that a row and the row that it names must have in common. */
 const APP = ['app_id'];

@@ -1,8 +1,8 @@
 import type { AppId } from '../../domain/ids.ts';
 import { givenBackSince, isInRunningTotal } from '../running-totals.ts';
-import type { Sql } from '../sql.ts';
+import type { Fragment, Sql } from '../sql.ts';
 import { byPages, byStatement, keptRow, rounded } from './check.ts';
-import type { Fragment, LedgerCheck } from './check.ts';
+import type { LedgerCheck } from './check.ts';
 
 /** The share of `amount` that was refunded, from the booked refunds and disputes of a payment. */
 const refundedShare = (sql: Sql, amount: Fragment): Fragment => sql.fragment`
