@@ -46,10 +46,20 @@ export const CAUSES: Readonly<Record<Schemas['UnattributedEvent']['likelyCause']
   affiliate_removed: 'The creator was removed',
   rate_zero: 'The commission was zero',
   no_policy_rule: 'No rule of the policy applied',
+  ambiguous_code: 'Codes of several creators',
   missing_exchange_rate: 'No exchange rate for the day',
   price_unknown: 'The provider reported no amount',
   processing: 'Still being processed',
   test_key_only: 'Only a test SDK key reported the user',
+};
+
+/** By what a user came to a creator. */
+export const MATCH_METHODS: Readonly<Record<NonNullable<Schemas['Commission']['matchMethod']>, string>> = {
+  claim_token: 'a click',
+  code: 'a code',
+  deferred: 'a click from the same address',
+  purchase_code: 'a code of the purchase',
+  manual: 'a manual attribution',
 };
 
 /** What bonuses and deductions are for. */

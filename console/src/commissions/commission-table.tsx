@@ -5,7 +5,7 @@ import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatInstant, formatMoney } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
-import { ENTRY_CATEGORIES } from '../words.ts';
+import { ENTRY_CATEGORIES, MATCH_METHODS } from '../words.ts';
 import { ListView, useList } from '../parts/list.tsx';
 import type { List } from '../parts/list.tsx';
 import { earnedWords, PolicyOfEarning } from './earned.tsx';
@@ -89,6 +89,16 @@ function relationsOf(rows: readonly Commission[], query: CommissionQuery): Relat
 const wordsOfEntry = ({ category, reason, undoesEntryId }: NonNullable<Commission['entry']>): string =>
   `${ENTRY_CATEGORIES[category]}${undoesEntryId === null ? '' : ', undone'}: ${reason}`;
 
+/** Says how the user came to the creator, unless a device said so as for most users. */
+function Match({ row: { kind, matchMethod } }: { readonly row: Commission }) {
+  if (kind !== 'earning' || (matchMethod !== 'purchase_code' && matchMethod !== 'manual')) return null;
+  return (
+    <Text size="xs" className="quiet">
+      by {MATCH_METHODS[matchMethod]}
+    </Text>
+  );
+}
+
 /** Says how a row belongs to another one of the list, or what it is for. */
 function Relation({ row, relations }: { readonly row: Commission; readonly relations: Relations }) {
   const earning =
@@ -147,6 +157,7 @@ function Row({
         </Text>
         <Relation row={row} relations={relations} />
         {row.kind === 'earning' && <PolicyOfEarning appId={appId} policy={row.policy} />}
+        <Match row={row} />
       </td>
       <td>
         {row.payoutId === null ? (
