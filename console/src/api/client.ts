@@ -40,6 +40,8 @@ export class Problem extends Error {
   readonly status: number;
   readonly requestId: string | null;
   readonly fields: readonly { readonly path: string; readonly message: string }[];
+  /** What has already what the call would create. */
+  readonly existingId: string | null;
 
   constructor(status: number, body: Partial<Schemas['Problem']>) {
     super(body.detail ?? body.title ?? 'The service did not respond. Check the connection and try again.');
@@ -47,6 +49,7 @@ export class Problem extends Error {
     this.status = status;
     this.requestId = body.requestId ?? null;
     this.fields = body.errors ?? [];
+    this.existingId = body.existingId ?? null;
   }
 }
 

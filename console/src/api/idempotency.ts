@@ -1,4 +1,5 @@
-import { useMemo, useRef } from 'react';
+import { useMemo, useRef, useState } from 'react';
+import { Problem } from './client.ts';
 
 /** Creates a key. `crypto.randomUUID` is missing over http. */
 export function newIdempotencyKey(): string {
@@ -20,5 +21,23 @@ export function useIdempotencyKeys(): (body: object) => string {
     const key = keys.current.get(text) ?? newIdempotencyKey();
     keys.current.set(text, key);
     return key;
+  };
+}
+
+/**
+ * Returns the key of an open form, and what handles an error of its call. A call that the service refused gets a new key, because the
+ * service would return the same refusal again. One whose answer was lost keeps its key, so that it runs once.
+ */
+export function useRetryKey(body: object): {
+  readonly key: string;
+  readonly onError: (error: Error) => void;
+} {
+  const [refusals, setRefusals] = useState(0);
+  const key = useIdempotencyKey({ body, refusals });
+  return {
+    key,
+    onError: (error) => {
+      if (error instanceof Problem && error.status >= 400 && error.status < 500) setRefusals(refusals + 1);
+    },
   };
 }

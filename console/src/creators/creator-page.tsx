@@ -5,6 +5,7 @@ import { Link, useParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
+import { Codes } from '../codes/codes.tsx';
 import { CommissionTable, useCommissions } from '../commissions/commission-table.tsx';
 import { Confirm, Dialog } from '../dialog.tsx';
 import { formatAgo, formatCount, formatCountOf, formatInstant, formatMoney, formatRate } from '../format.ts';
@@ -301,6 +302,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
       >
         <LinkTable appId={appId} query={{ affiliateId: creator.id }} />
       </Section>
+      <Codes appId={appId} creator={creator} />
       <Entries appId={appId} creator={creator} />
       <Section id="commissions" title="Commissions">
         <CommissionTable appId={appId} list={commissions} query={query} />

@@ -15,6 +15,7 @@ export interface Draft {
   readonly holdPeriodDays: number | string;
   readonly deferredWindowMinutes: number | string;
   readonly identityVerification: boolean;
+  readonly purchaseCodes: NonNullable<Settings['purchaseCodes']>;
   readonly destinationSchemes: string;
   readonly stripeAccounts: string;
   readonly iosAppIds: string;
@@ -30,6 +31,8 @@ export function draftOf(settings: Settings): Draft {
     holdPeriodDays: settings.holdPeriodDays,
     deferredWindowMinutes: settings.deferredWindowMinutes,
     identityVerification: settings.identityVerification,
+    // Absent: off.
+    purchaseCodes: settings.purchaseCodes ?? 'off',
     destinationSchemes: (settings.destinationSchemes ?? []).join('\n'),
     stripeAccounts: settings.stripeAccounts.join('\n'),
     iosAppIds: settings.iosAppIds.join('\n'),
@@ -68,6 +71,7 @@ function settingsOf(draft: Draft): Required<Change> {
     holdPeriodDays: Number(draft.holdPeriodDays),
     deferredWindowMinutes: Number(draft.deferredWindowMinutes),
     identityVerification: draft.identityVerification,
+    purchaseCodes: draft.purchaseCodes,
     // An empty list would allow only the web; an empty field allows every scheme.
     destinationSchemes: schemes.length === 0 ? null : schemes,
     stripeAccounts: linesOf(draft.stripeAccounts),

@@ -140,6 +140,15 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             disabled={!canWrite}
             onChange={(event) => set({ identityVerification: event.currentTarget.checked })}
           />
+          <Switch
+            label="Purchase codes"
+            description="From now on: a customer who belongs to no creator and buys with a creator's code, such as a promotion code, belongs to that creator, also with later purchases. A customer who belongs to a creator stays there. You register codes on the page of a creator."
+            checked={draft.purchaseCodes === 'when_unattributed'}
+            disabled={!canWrite}
+            onChange={(event) =>
+              set({ purchaseCodes: event.currentTarget.checked ? 'when_unattributed' : 'off' })
+            }
+          />
         </Section>
         <Section title="Links">
           <TextInput

@@ -1,0 +1,236 @@
+import { Button, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link } from 'react-router';
+import { api, Problem, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { useRetryKey } from '../api/idempotency.ts';
+import { useChange } from '../api/queries.ts';
+import { Confirm, Dialog } from '../dialog.tsx';
+import { ErrorBox, Waiting } from '../parts.tsx';
+import { NAMESPACES } from './words.ts';
+import type { Namespace } from './words.ts';
+
+export type Code = Schemas['Code'];
+export type Creator = Pick<Schemas['ListedAffiliate'], 'id' | 'name'>;
+
+/** What the service accepts as a code. A text with @ is an address, which is not stored. */
+const isCode = (text: string) => /^[^\s@]{1,64}$/.test(text);
+const NO_CODE = 'Up to 64 characters, without spaces and @.';
+
+const PAGE = 100;
+/** How many pages of codes are searched for one. The service has no route for a code. */
+const MOST_PAGES = 20;
+
+/** Returns a code of the app. Null if it is not among the latest two thousand. */
+async function findCode(appId: string, id: string): Promise<Code | null> {
+  let cursor: string | null = null;
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    const query = { limit: PAGE, ...(cursor === null ? {} : { cursor }) };
+    const page: Schemas['CodePage'] = await read(
+      api.GET('/apps/{appId}/codes', { params: { path: { appId }, query } }),
+    );
+    const found = page.items.find((code) => code.id === id);
+    if (found !== undefined || page.nextCursor === null) return found ?? null;
+    cursor = page.nextCursor;
+  }
+  return null;
+}
+
+/** Says whose a code is that cannot be added once more. */
+function Taken({
+  appId,
+  creator,
+  codeId,
+}: {
+  readonly appId: string;
+  readonly creator: Creator;
+  readonly codeId: string;
+}) {
+  const owner = useQuery({
+    queryKey: ['codes', appId, 'one', codeId],
+    queryFn: async () => await findCode(appId, codeId),
+  });
+  if (owner.isPending) return <Waiting what="whose code that is" />;
+  if (owner.data?.affiliateId === creator.id)
+    return (
+      <Text size="sm" role="alert">
+        {creator.name} has this code already: {owner.data.value}. Nothing was added.
+      </Text>
+    );
+  return (
+    <Text size="sm" role="alert">
+      {owner.data == null ? (
+        'Another creator of the app has this code.'
+      ) : (
+        <>
+          The code {owner.data.value} belongs to{' '}
+          <Link to={`/apps/${appId}/creators/${owner.data.affiliateId}`}>{owner.data.affiliateName}</Link>.
+        </>
+      )}{' '}
+      Nothing was added. Deactivate it there first, or choose another code.
+    </Text>
+  );
+}
+
+function AddForm({
+  appId,
+  creator,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly creator: Creator;
+  readonly onClose: () => void;
+}) {
+  const [namespace, setNamespace] = useState<Namespace>('attribute');
+  const [value, setValue] = useState('');
+  const [externalId, setExternalId] = useState('');
+  const words = NAMESPACES[namespace];
+  const [code, id] = [value.trim(), externalId.trim()];
+  const body = { namespace, value: code, ...(words.externalId === undefined ? {} : { externalId: id }) };
+  const retry = useRetryKey(body);
+  const add = useChange(
+    async () =>
+      await read(
+        api.POST('/apps/{appId}/affiliates/{affiliateId}/codes', {
+          params: { path: { appId, affiliateId: creator.id }, header: { 'Idempotency-Key': retry.key } },
+          body,
+        }),
+      ),
+    ['codes', appId],
+  );
+  const { error } = add;
+  const takenBy = error instanceof Problem && error.code === 'code_taken' ? error.existingId : null;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        add.mutate(undefined, { onSuccess: onClose, onError: retry.onError });
+      }}
+    >
+      <Stack>
+        <NativeSelect
+          label="Where the code is from"
+          description={words.hint}
+          data-autofocus
+          value={namespace}
+          onChange={(event) => setNamespace(event.currentTarget.value as Namespace)}
+        >
+          {Object.entries(NAMESPACES).map(([name, { name: text }]) => (
+            <option key={name} value={name}>
+              {text}
+            </option>
+          ))}
+        </NativeSelect>
+        <TextInput
+          label={words.label}
+          description="Upper and lower case make no difference."
+          placeholder="SPRING20"
+          required
+          withAsterisk={false}
+          spellCheck={false}
+          autoCapitalize="off"
+          value={value}
+          error={code !== '' && !isCode(code) && NO_CODE}
+          onChange={(event) => setValue(event.currentTarget.value)}
+        />
+        {words.externalId !== undefined && (
+          <TextInput
+            label={words.externalId.label}
+            description={`It begins with ${words.externalId.beginning}. Payments state it instead of the code.`}
+            placeholder={`${words.externalId.beginning}…`}
+            required
+            withAsterisk={false}
+            spellCheck={false}
+            autoCapitalize="off"
+            value={externalId}
+            error={id !== '' && !isCode(id) && NO_CODE}
+            onChange={(event) => setExternalId(event.currentTarget.value)}
+          />
+        )}
+        <Text size="sm" className="quiet">
+          Purchases from now on count. Earlier ones do not.
+        </Text>
+        {takenBy !== null && <Taken appId={appId} creator={creator} codeId={takenBy} />}
+        {error !== null && takenBy === null && <ErrorBox error={error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button
+            type="submit"
+            loading={add.isPending}
+            disabled={!isCode(code) || (words.externalId !== undefined && !isCode(id))}
+          >
+            Add the code
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+/** Registers a code of a creator. */
+export function AddCodeDialog({
+  appId,
+  creator,
+  isOpen,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly creator: Creator;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  return (
+    <Dialog isOpen={isOpen} onClose={onClose} title={`Add a code of ${creator.name}`}>
+      {isOpen && <AddForm appId={appId} creator={creator} onClose={onClose} />}
+    </Dialog>
+  );
+}
+
+/** Deactivates `code`. Closed without one. */
+export function DeactivateDialog({
+  appId,
+  creator,
+  code,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly creator: Creator;
+  readonly code: Code | null;
+  readonly onClose: () => void;
+}) {
+  const deactivate = useChange(
+    async (codeId: string) =>
+      await read(
+        api.POST('/apps/{appId}/codes/{codeId}/deactivate', { params: { path: { appId, codeId } } }),
+      ),
+    ['codes', appId],
+  );
+  const close = () => {
+    deactivate.reset();
+    onClose();
+  };
+  return (
+    <Dialog
+      isOpen={code !== null}
+      onClose={close}
+      title={code === null ? '' : `Deactivate the code ${code.value}`}
+    >
+      {code !== null && (
+        <Confirm
+          action="Deactivate the code"
+          color="red.9"
+          change={deactivate}
+          onConfirm={() => deactivate.mutate(code.id, { onSuccess: close })}
+          onClose={close}
+        >
+          Purchases with it from now on attribute nobody. What {creator.name} earned stays, and the customers
+          whom it brought stay with {creator.name}, also with later purchases. You can add the code again, for
+          any creator.
+        </Confirm>
+      )}
+    </Dialog>
+  );
+}
