@@ -77,6 +77,11 @@ export const APP_PAGES: readonly AppPage[] = [
     Page: lazy(async () => await import('./unattributed/unattributed-page.tsx')),
   },
   {
+    path: 'unattributed/manual',
+    title: null,
+    Page: lazy(async () => await import('./attributions/manual-page.tsx')),
+  },
+  {
     path: 'deliveries',
     title: 'Deliveries',
     Page: lazy(async () => await import('./deliveries/deliveries-page.tsx')),

@@ -5,11 +5,12 @@ import { Link, useParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { LIVE_MS } from '../api/queries.ts';
+import { AttributeEvent } from '../attributions/attribute-button.tsx';
 import { formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { CopyButton, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { usePermission } from '../session.ts';
-import { CAUSES, EVENT_KINDS, PROVIDERS } from '../words.ts';
+import { CAUSES, EVENT_KINDS, MATCH_METHODS, PROVIDERS } from '../words.ts';
 import { commissionFacts } from './commission-facts.tsx';
 import type { Fact } from './commission-facts.tsx';
 
@@ -65,13 +66,6 @@ const DECISIONS: Readonly<Record<string, string>> = {
   none: 'Nothing',
 };
 
-const MATCHES = {
-  claim_token: 'a click',
-  code: 'a code',
-  deferred: 'a click from the same address',
-  manual: 'a manual attribution',
-} as const;
-
 function Facts({ rows }: { readonly rows: readonly Fact[] }) {
   const known = rows.filter(([, value]) => value !== null && value !== undefined && value !== '');
   if (known.length === 0) return null;
@@ -89,6 +83,8 @@ function Facts({ rows }: { readonly rows: readonly Fact[] }) {
 
 function UserFacts({ user, appId }: { readonly user: User; readonly appId: string }) {
   const { customerUserId, identified, similarUserIds, attribution, testAttribution } = user;
+  // Others are by a code of a purchase or by a person: nothing was opened.
+  const isOfDevice = attribution !== null && !['purchase_code', 'manual'].includes(attribution.matchMethod);
   return (
     <Facts
       rows={[
@@ -102,13 +98,13 @@ function UserFacts({ user, appId }: { readonly user: User; readonly appId: strin
               <Anchor component={Link} to={`/apps/${appId}/creators/${attribution.affiliateId}`} size="sm">
                 {attribution.affiliateName}
               </Anchor>
-              {attribution.decided ? '' : ' (did not decide)'}, by {MATCHES[attribution.matchMethod]} at{' '}
-              {formatInstant(attribution.touchedAt)}
+              {attribution.decided ? '' : ' (did not decide)'}, by {MATCH_METHODS[attribution.matchMethod]}{' '}
+              {isOfDevice ? 'at' : 'for payments since'} {formatInstant(attribution.touchedAt)}
             </>
           ),
         ],
-        ['First opened', attribution === null ? null : formatInstant(attribution.firstOpenAt)],
-        ['User reported', attribution === null ? null : formatInstant(attribution.boundAt)],
+        ['First opened', isOfDevice ? formatInstant(attribution.firstOpenAt) : null],
+        ['User reported', isOfDevice ? formatInstant(attribution.boundAt) : null],
         ['Later touches', attribution === null ? null : attribution.lostTouches.length || null],
         ['By a test key', testAttribution === null ? null : testAttribution.affiliateName],
       ]}
@@ -276,6 +272,7 @@ function Explanation({ appId, eventId }: { readonly appId: string; readonly even
         </Text>
         <CopyButton text={eventId} what="the id of the event" />
       </Group>
+      <AttributeEvent appId={appId} steps={steps} />
       <Timeline steps={steps} appId={appId} />
     </Stack>
   );

@@ -1,8 +1,12 @@
 import { Anchor, Button, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
+import { AttributeDialog } from '../attributions/attribute-dialog.tsx';
+import { paymentToAttribute } from '../attributions/queries.ts';
+import type { UnattributedPayment } from '../attributions/queries.ts';
 import { atLeast, formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Section } from '../lists.tsx';
@@ -143,7 +147,17 @@ function Causes({
   );
 }
 
-function PaymentRow({ row, appId }: { readonly row: Row; readonly appId: string }) {
+function PaymentRow({
+  row,
+  appId,
+  onAttribute,
+}: {
+  readonly row: Row;
+  readonly appId: string;
+  readonly onAttribute: (payment: UnattributedPayment) => void;
+}) {
+  const canWrite = usePermission('write');
+  const payment = paymentToAttribute({ ...row, cause: row.likelyCause });
   return (
     <tr>
       <td>
@@ -164,6 +178,19 @@ function PaymentRow({ row, appId }: { readonly row: Row; readonly appId: string 
         {row.amountCents === null ? <span className="quiet">unknown</span> : formatMoney(row.amountCents)}
       </td>
       <td>{CAUSES[row.likelyCause]}</td>
+      <td className="number">
+        {payment !== null && (
+          <Button
+            variant="default"
+            size="compact-sm"
+            disabled={!canWrite}
+            aria-label={`Attribute ${payment.customerUserId}, who paid ${formatInstant(row.occurredAt)}`}
+            onClick={() => onAttribute(payment)}
+          >
+            Attribute …
+          </Button>
+        )}
+      </td>
     </tr>
   );
 }
@@ -177,6 +204,7 @@ function Payments({
   readonly filters: Filters;
   readonly range: { readonly from?: number; readonly to?: number };
 }) {
+  const [attributing, setAttributing] = useState<UnattributedPayment | null>(null);
   const likelyCause = oneOf(Object.keys(CAUSES) as Row['likelyCause'][], filters.get('cause'));
   const source = oneOf(Object.keys(PROVIDERS) as Row['source'][], filters.get('source'));
   const customerUserId = filters.get('user');
@@ -195,28 +223,34 @@ function Payments({
     { idOf: ({ eventId }) => eventId },
   );
   return (
-    <ListView list={list} what="payments" isFiltered onClearFilters={filters.clear} nothingYet="">
-      {(rows) => (
-        <table className="rows">
-          <thead>
-            <tr>
-              <th scope="col">Paid</th>
-              <th scope="col">Event</th>
-              <th scope="col">User</th>
-              <th scope="col" className="number">
-                Amount
-              </th>
-              <th scope="col">Cause</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <PaymentRow key={row.eventId} row={row} appId={appId} />
-            ))}
-          </tbody>
-        </table>
-      )}
-    </ListView>
+    <>
+      <ListView list={list} what="payments" isFiltered onClearFilters={filters.clear} nothingYet="">
+        {(rows) => (
+          <table className="rows">
+            <thead>
+              <tr>
+                <th scope="col">Paid</th>
+                <th scope="col">Event</th>
+                <th scope="col">User</th>
+                <th scope="col" className="number">
+                  Amount
+                </th>
+                <th scope="col">Cause</th>
+                <th scope="col">
+                  <span className="spoken">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <PaymentRow key={row.eventId} row={row} appId={appId} onAttribute={setAttributing} />
+              ))}
+            </tbody>
+          </table>
+        )}
+      </ListView>
+      <AttributeDialog appId={appId} payment={attributing} onClose={() => setAttributing(null)} />
+    </>
   );
 }
 
@@ -248,8 +282,21 @@ export default function UnattributedPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead title="Unattributed">
-        Payments that earned no creator anything, why, and what to change so that they do.
+      <PageHead
+        title="Unattributed"
+        aside={
+          <Button
+            component={Link}
+            to={`/apps/${appId}/unattributed/manual`}
+            variant="default"
+            size="compact-sm"
+          >
+            Manual attributions
+          </Button>
+        }
+      >
+        Payments that earned no creator anything, why, and what to change so that they do. If you know who
+        brought a customer, attribute the payment yourself.
       </PageHead>
       {canRead ? (
         <Unattributed key={appId} appId={appId} />
