@@ -58,7 +58,7 @@ function Change({ row }: { readonly row: Row }) {
     <ul className="changes">
       {fields.map((field) => (
         <li key={field}>
-          <span className="quiet">{fieldName(field)}</span>{' '}
+          <span className="quiet">{fieldName(field, row.object.kind)}</span>{' '}
           {before !== null && (
             <>
               <span className="spoken">from</span>

@@ -1,4 +1,6 @@
 import type { Schemas } from '../api/client.ts';
+import { NAMESPACES } from '../codes/words.ts';
+import type { Namespace } from '../codes/words.ts';
 import { formatInstant, formatMoney } from '../format.ts';
 
 type Row = Schemas['AuditRow'];
@@ -21,6 +23,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   policy_version: 'Version of a policy',
   policy_assignment: 'Assignment of a policy',
   manual_attribution: 'Manual attribution',
+  code: 'Purchase code',
   link: 'Link',
   entry: 'Bonus or deduction',
   payout: 'Payout',
@@ -75,10 +78,30 @@ const FIELDS: Readonly<Record<string, string>> = {
   secretId: 'Secret',
 };
 
+/** Fields whose words depend on what has them. */
+const FIELDS_OF: Readonly<Partial<Record<Row['object']['kind'], Readonly<Record<string, string>>>>> = {
+  code: { namespace: 'Where it is from', value: 'Code', externalId: 'Id at the provider' },
+  manual_attribution: {
+    bindingId: 'User, by an internal id',
+    attributionId: 'Attribution, by an internal id',
+    payments: 'Earlier payments that earned',
+    earnedCents: 'They earned',
+  },
+};
+
 /** Returns the name of a field in words: "Hold period, days", "Link subdomain". */
-export function fieldName(name: string): string {
+export function fieldName(name: string, kind: Row['object']['kind']): string {
   const words = name.replace(/(?:At|Id)$/, '').replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-  return FIELDS[name] ?? words.charAt(0).toUpperCase() + words.slice(1);
+  return FIELDS_OF[kind]?.[name] ?? FIELDS[name] ?? words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** Returns a text of the service in words, if it is a value of a setting or of a code. */
+function wordOf(name: string, value: string): string {
+  if (name === 'namespace' && Object.hasOwn(NAMESPACES, value)) return NAMESPACES[value as Namespace].name;
+  if (name === 'purchaseCodes') return 'on';
+  return name === 'effectiveFrom' && !Number.isNaN(Date.parse(value))
+    ? formatInstant(Date.parse(value))
+    : value;
 }
 
 /** The text of an empty value. */
@@ -86,6 +109,7 @@ export const NONE = 'none';
 
 /** Returns the value of a field in words. */
 export function fieldValue(name: string, value: unknown): string {
+  if (name === 'purchaseCodes' && value === null) return 'off';
   if (value === null || value === undefined || value === '') return NONE;
   if (Array.isArray(value))
     return value.length === 0 ? NONE : value.map((one) => fieldValue('', one)).join(', ');
@@ -97,7 +121,7 @@ export function fieldValue(name: string, value: unknown): string {
     case 'boolean':
       return value ? 'yes' : 'no';
     case 'string':
-      return value;
+      return wordOf(name, value);
     default:
       return JSON.stringify(value);
   }
@@ -137,6 +161,7 @@ export function pathOf({ object, appId, after }: Row): string | null {
     case 'policy_version':
     case 'policy_assignment':
       return pathOfId(appId, after['policyId']);
+    case 'code':
     case 'creator_session':
     case 'entry':
       return pathOfId(appId, after['affiliateId']);
@@ -154,8 +179,9 @@ export function pathOf({ object, appId, after }: Row): string | null {
       return ofApp && `${ofApp}/webhooks`;
     case 'reprocess_run':
       return ofApp && `${ofApp}/deliveries`;
-    case 'erasure':
     case 'manual_attribution':
+      return ofApp && `${ofApp}/unattributed/manual`;
+    case 'erasure':
       return null;
   }
 }
