@@ -91,8 +91,9 @@ export function ConfirmEarlier({
         </dd>
       </dl>
       <Text size="sm">
-        The commissions are booked at once, by the terms of the creator at the time of each payment. This
-        cannot be undone: later, only payments from then on can be given to somebody else.
+        The commissions are booked at once, by the policy at the time of each payment, or by the present rate.
+        Their hold period began with the payment, so they may be due now. This cannot be undone: later, only
+        payments from then on can be given to somebody else.
       </Text>
       {change.error !== null && !isChanged(change.error) && <ErrorBox error={change.error} />}
       <Group justify="flex-end">
