@@ -408,6 +408,72 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists codes of affiliates, latest first.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listCodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/affiliates/{affiliateId}/codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Registers a code of an affiliate.
+         * @description Purchases with it from now on belong to the affiliate if the user belongs to nobody, and so do later purchases of the user. Earlier purchases do not. The setting `purchaseCodes` of the app has to be on.
+         *
+         *     Requires an account key with the permission `write`.
+         */
+        post: operations["addCode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/codes/{codeId}/deactivate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deactivates a code.
+         * @description Later purchases with it attribute nothing, and another affiliate can have it. Users whom it has bound stay with the affiliate.
+         *
+         *     Requires an account key with the permission `write`.
+         */
+        post: operations["deactivateCode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/manual-attributions": {
         parameters: {
             query?: never;
@@ -810,7 +876,7 @@ export interface paths {
         get?: never;
         /**
          * Assigns a commission policy to the app.
-         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change.
+         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -832,7 +898,7 @@ export interface paths {
         get?: never;
         /**
          * Assigns a commission policy to a group.
-         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change.
+         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -854,7 +920,7 @@ export interface paths {
         get?: never;
         /**
          * Assigns a commission policy to an affiliate.
-         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. It goes before the affiliate's own rate.
+         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`. It goes before the affiliate's own rate.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -943,7 +1009,7 @@ export interface paths {
         };
         /**
          * Lists the affiliates of a group.
-         * @description In the order of their ids. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description Those who are in it now, or join it later. In the order of their ids. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -2983,6 +3049,11 @@ export interface components {
                 /** @description The SHA-256 fingerprints of the certificates that the app is signed with. The Play Console shows that of the released app. */
                 sha256CertFingerprints: string[];
             }[];
+            /**
+             * @description Whether the code of a purchase, such as a promotion code, attributes: `when_unattributed` only where the user belongs to nobody. Absent: `off`.
+             * @enum {string}
+             */
+            purchaseCodes?: "off" | "when_unattributed";
         };
         /** @description The settings to change. */
         AppSettingsChange: {
@@ -3037,6 +3108,11 @@ export interface components {
                 /** @description The SHA-256 fingerprints of the certificates that the app is signed with. The Play Console shows that of the released app. */
                 sha256CertFingerprints: string[];
             }[];
+            /**
+             * @description Whether the code of a purchase, such as a promotion code, attributes: `when_unattributed` only where the user belongs to nobody. Absent: `off`.
+             * @enum {string}
+             */
+            purchaseCodes?: "off" | "when_unattributed";
         };
         /** @description An affiliate to create. */
         NewAffiliate: {
@@ -3070,6 +3146,30 @@ export interface components {
             defaultCommissionRateBps?: number | null;
             /** @description Your own id, unique within the app. One that exists creates and changes nothing. Null removes it. */
             externalId?: string | null;
+        };
+        /**
+         * @description A code to register.
+         * @example {
+         *       "namespace": "app_store",
+         *       "value": "SPRING20"
+         *     }
+         */
+        NewCode: {
+            /**
+             * @description Where purchases have it from: an offer code of `app_store` or `play_store`, a promotion code of `stripe`, a discount of `paddle`, the attribute `tributary_code` that the app sets at RevenueCat (`attribute`), or `$campaign` there (`campaign`).
+             * @enum {string}
+             */
+            namespace: "app_store" | "play_store" | "stripe" | "paddle" | "attribute" | "campaign";
+            /**
+             * @description What customers enter, compared without case. Of an offer of the App Store its reference name.
+             * @example SPRING20
+             */
+            value: string;
+            /**
+             * @description The provider's id of the code, which its events state: `promo_…` of Stripe, `dsc_…` of Paddle. Compared exactly. Required for these two.
+             * @example promo_1SZ
+             */
+            externalId?: string;
         };
         /**
          * @description A user, and the affiliate to whom the user belongs.
@@ -3319,7 +3419,7 @@ export interface components {
              */
             priceCents: number;
             /**
-             * @description The store.
+             * @description A store, as events name it.
              * @default app_store
              * @example app_store
              */
@@ -3836,6 +3936,11 @@ export interface components {
                 sha256CertFingerprints: string[];
             }[];
             /**
+             * @description Whether the code of a purchase, such as a promotion code, attributes: `when_unattributed` only where the user belongs to nobody. Absent: `off`.
+             * @enum {string}
+             */
+            purchaseCodes?: "off" | "when_unattributed";
+            /**
              * @description The app's SDK key. Returned only once.
              * @example pk_live_…
              */
@@ -3899,6 +4004,11 @@ export interface components {
                 /** @description The SHA-256 fingerprints of the certificates that the app is signed with. The Play Console shows that of the released app. */
                 sha256CertFingerprints: string[];
             }[];
+            /**
+             * @description Whether the code of a purchase, such as a promotion code, attributes: `when_unattributed` only where the user belongs to nobody. Absent: `off`.
+             * @enum {string}
+             */
+            purchaseCodes?: "off" | "when_unattributed";
         };
         /** @description The settings of an app. */
         AppSettings: {
@@ -3953,6 +4063,11 @@ export interface components {
                 /** @description The SHA-256 fingerprints of the certificates that the app is signed with. The Play Console shows that of the released app. */
                 sha256CertFingerprints: string[];
             }[];
+            /**
+             * @description Whether the code of a purchase, such as a promotion code, attributes: `when_unattributed` only where the user belongs to nobody. Absent: `off`.
+             * @enum {string}
+             */
+            purchaseCodes?: "off" | "when_unattributed";
         };
         /** @description The new SDK key, and when the previous one ends. */
         RotatedSdkKey: {
@@ -4169,6 +4284,53 @@ export interface components {
              * @example 42
              */
             endedSessions: number;
+        };
+        /** @description One page of the list. */
+        CodePage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["Code"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description A code of an affiliate, with which customers buy. */
+        Code: {
+            /**
+             * @description The id of the code.
+             * @example cod_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /**
+             * @description The current name of the affiliate.
+             * @example First creator
+             */
+            affiliateName: string;
+            /**
+             * @description Where purchases have it from: an offer code of `app_store` or `play_store`, a promotion code of `stripe`, a discount of `paddle`, the attribute `tributary_code` that the app sets at RevenueCat (`attribute`), or `$campaign` there (`campaign`).
+             * @enum {string}
+             */
+            namespace: "app_store" | "play_store" | "stripe" | "paddle" | "attribute" | "campaign";
+            /**
+             * @description What customers enter, compared without case. Of an offer of the App Store its reference name.
+             * @example SPRING20
+             */
+            value: string;
+            /** @description The provider's id of the code, which its events state: `promo_…` of Stripe, `dsc_…` of Paddle. Compared exactly. Null if there is none. */
+            externalId: string | null;
+            /**
+             * @description Purchases from then on count. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            /** @description Until when purchases count. Epoch milliseconds. Null while it works. */
+            deactivatedAt: number | null;
         };
         /** @description One page of the list. */
         ManualAttributionPage: {
@@ -4538,8 +4700,8 @@ export interface components {
             source: ("revenuecat" | "adapty" | "superwall" | "stripe" | "paddle") | null;
             /** @description The app's own id of the user: the exact one that the billing provider reports. Null for an entry. */
             customerUserId: string | null;
-            /** @description How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; or `manual`, because somebody said so. Null for an entry. */
-            matchMethod: ("claim_token" | "code" | "deferred" | "manual") | null;
+            /** @description How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; by the `purchase_code` of a payment; or `manual`, because somebody said so. Null for an entry. */
+            matchMethod: ("claim_token" | "code" | "deferred" | "purchase_code" | "manual") | null;
             /**
              * @description When the customer paid, or the time of the refund, dispute or entry. Epoch milliseconds.
              * @example 1781524800000
@@ -4984,6 +5146,8 @@ export interface components {
              * @example 1781524800000
              */
             memberFrom: number;
+            /** @description Until when. Epoch milliseconds. Null if no other group follows. */
+            memberUntil: number | null;
         };
         /** @description By which terms an affiliate earns now, and later. */
         CreatorTerms: {
@@ -6148,7 +6312,7 @@ export interface components {
              * @description Why the payment earned nothing. Stable. docs/contract.md lists the causes.
              * @enum {string}
              */
-            likelyCause: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+            likelyCause: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "ambiguous_code" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
             /**
              * @description What happened, and what to change. A sentence for people.
              * @example No device reported this user. Call identify(userId) after sign-in.
@@ -6176,7 +6340,7 @@ export interface components {
              * @description Why the payment earned nothing. Stable. docs/contract.md lists the causes.
              * @enum {string}
              */
-            likelyCause: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+            likelyCause: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "ambiguous_code" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
             /**
              * @description How many payments of the range earned nothing for this cause.
              * @example 42
@@ -6526,7 +6690,7 @@ export interface components {
              * @description What the step decided. Stable.
              * @enum {string}
              */
-            decision: "attributed" | "not_needed" | "waiting_for_payment" | "counted_elsewhere" | "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+            decision: "attributed" | "not_needed" | "waiting_for_payment" | "counted_elsewhere" | "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "ambiguous_code" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
             /**
              * @description A sentence for people.
              * @example The user user-4711 is attributed to First creator by a code.
@@ -6577,10 +6741,10 @@ export interface components {
                  */
                 affiliateId: string;
                 /**
-                 * @description How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; or `manual`, because somebody said so.
+                 * @description How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; by the `purchase_code` of a payment; or `manual`, because somebody said so.
                  * @enum {string}
                  */
-                matchMethod: "claim_token" | "code" | "deferred" | "manual";
+                matchMethod: "claim_token" | "code" | "deferred" | "purchase_code" | "manual";
                 /**
                  * @description When the click or the entry of the code happened. Epoch milliseconds.
                  * @example 1781524800000
@@ -6673,7 +6837,7 @@ export interface components {
              * @description What the step decided. Stable.
              * @enum {string}
              */
-            decision: "earned" | "reversed" | "corrected" | "none" | "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+            decision: "earned" | "reversed" | "corrected" | "none" | "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "ambiguous_code" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
             /**
              * @description A sentence for people.
              * @example The user user-4711 is attributed to First creator by a code.
@@ -6898,7 +7062,7 @@ export interface components {
                  * @description The name of the step. Stable.
                  * @enum {string}
                  */
-                step: "providers" | "public_url" | "links" | "clicks" | "installs" | "identified" | "user_ids" | "exchange_rates";
+                step: "providers" | "public_url" | "links" | "clicks" | "installs" | "identified" | "user_ids" | "purchase_codes" | "exchange_rates";
                 /**
                  * @description `error`: no sale counts until it is fixed. `advice`: worth checking.
                  * @enum {string}
@@ -7178,7 +7342,7 @@ export interface components {
              */
             outcome: "earned" | "reversed" | "nothing" | "waiting" | "sandbox";
             /** @description Why the payment earned nothing. Stable. docs/contract.md lists the causes. Null unless the event is a payment that earned nothing. */
-            likelyCause: ("missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing") | null;
+            likelyCause: ("missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "ambiguous_code" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing") | null;
             /** @description Why it has this outcome. A sentence for people. Null if the event wrote a commission. */
             explanation: string | null;
             /** @description The sum of the commissions that the event wrote. Negative if it takes back. US cents. Null if it wrote none. */
@@ -7482,7 +7646,7 @@ export interface components {
                  * @description What the change concerns.
                  * @enum {string}
                  */
-                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 /**
                  * @description The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.
                  * @example stripe
@@ -8385,7 +8549,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "entry_not_undoable" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "entry_not_undoable" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -11398,6 +11562,466 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EndedCreatorAccess"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listCodes: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+                affiliateId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CodePage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    addCode: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewCode"];
+            };
+        };
+        responses: {
+            /** @description A code of an affiliate, with which customers buy. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Code"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `code_taken`: The code is taken. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "code_taken" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    deactivateCode: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a code. */
+                codeId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A code of an affiliate, with which customers buy. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Code"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. */
@@ -14974,7 +15598,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            /** @description `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14986,7 +15610,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "cross_origin" | "forbidden";
+                        code: "session_not_raised" | "cross_origin" | "forbidden";
                     };
                 };
             };
@@ -15137,7 +15761,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            /** @description `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15149,7 +15773,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "cross_origin" | "forbidden";
+                        code: "session_not_raised" | "cross_origin" | "forbidden";
                     };
                 };
             };
@@ -15300,7 +15924,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            /** @description `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15312,7 +15936,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "cross_origin" | "forbidden";
+                        code: "session_not_raised" | "cross_origin" | "forbidden";
                     };
                 };
             };
@@ -15463,7 +16087,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            /** @description `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15475,7 +16099,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "cross_origin" | "forbidden";
+                        code: "session_not_raised" | "cross_origin" | "forbidden";
                     };
                 };
             };
@@ -20341,7 +20965,7 @@ export interface operations {
             query?: {
                 limit?: number;
                 cursor?: string;
-                likelyCause?: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+                likelyCause?: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "ambiguous_code" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
                 source?: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
                 customerUserId?: string;
                 from?: number | string;
@@ -23649,7 +24273,7 @@ export interface operations {
                 actorKind?: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
                 keyId?: string;
                 action?: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
-                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 objectId?: string;
                 from?: number | string;
                 to?: number | string;
