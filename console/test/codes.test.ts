@@ -65,7 +65,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await button(page, 'Add a code').click();
     await dialog(page).getByText('tributary_code before the purchase').waitFor();
     await dialog(page).getByLabel('Code', { exact: true }).fill('ann@example.com');
-    await dialog(page).getByText('without spaces and @').waitFor();
+    await dialog(page).getByText('without @').waitFor();
     expect(await button(page, 'Add the code').isDisabled()).toBe(true);
     await dialog(page).getByLabel('Code', { exact: true }).fill(' SPRING20 ');
     await button(page, 'Add the code').click();

@@ -39,7 +39,7 @@ export type AttributionByHandResult =
       /** To whom later payments belong now. Null: nobody. */
       readonly current: { readonly affiliateId: AffiliateId; readonly affiliateName: string } | null;
     } & Earlier)
-  | { readonly kind: 'unknown_affiliate' | 'too_many_payments' | Refusal }
+  | { readonly kind: 'unknown_affiliate' | 'too_many_payments' | 'payments_wait_for_rate' | Refusal }
   | ({ readonly kind: 'total_changed' } & Earlier);
 
 /** Ends a transaction that must leave nothing. */
@@ -122,6 +122,9 @@ async function evaluateWaiting(
   const evaluated: EvaluatedPayment[] = [];
   for (const { paymentId } of await loadPayments(tx, { paymentIds: waiting }))
     evaluated.push(await evaluateOne(tx, paymentId, limits));
+  // They would earn later, beyond what anybody was shown.
+  if (evaluated.some(({ evaluation }) => evaluation.likelyCause === 'missing_exchange_rate'))
+    throw new RolledBack({ kind: 'payments_wait_for_rate' });
   return evaluated;
 }
 

@@ -26,17 +26,19 @@ export function codeOwnersOf(sql: Statements, refs: Fragment): Fragment {
              select * from payment_codes y
               where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store and y.payment_ref = n.ref collate "default" offset 0) x) s
        cross join lateral (
-         -- A code works from its registration until it is deactivated.
+         -- A code works from its registration until it is deactivated. Of some namespaces events state the id.
          select * from (
              (select * from codes y
-               where y.app_id = p.app_id and y.namespace = s.namespace and lower(y.value) collate "C" = lower(s.value) collate "C"
+               where y.app_id = p.app_id and y.namespace = s.namespace and y.external_id is null
+                 and lower(y.value) collate "C" = lower(s.value) collate "C"
                  and y.created_at <= p.occurred_at and coalesce(y.deactivated_at > p.occurred_at, true) order by y.created_at limit 1)
              union all
              (select * from codes y
                where y.app_id = p.app_id and y.namespace = s.namespace and y.external_id = s.value collate "C"
                  and y.created_at <= p.occurred_at and coalesce(y.deactivated_at > p.occurred_at, true) order by y.created_at limit 1)) o
           limit 1) c
-       cross join lateral (select * from affiliates y where y.id = c.affiliate_id offset 0) f), '[]') else '[]' end`;
+       cross join lateral (select * from affiliates y where y.id = c.affiliate_id offset 0) f
+       where f.status <> 'removed'), '[]') else '[]' end`;
 }
 
 /** Gives the bindings that codes would make their ids. */

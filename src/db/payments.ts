@@ -194,7 +194,9 @@ function bindingObject(sql: Statements): Fragment {
   return sql.fragment`
     jsonb_build_object(
       'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
-      'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,
+      -- Whoever got purchases of a user whom a founder gave to a creator belongs to that creator since then.
+      'touchedAt', epoch_ms(case when t.match_method = 'manual' and b.counts_with is not null then t.created_at
+                                 else least(t.touched_at, t.created_at) end), 'matchMethod', t.match_method,
       'reassignedTo', case when t.id <> b.attribution_id then t.id end,
       'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
       'affiliateRateBps', f.default_commission_rate_bps, 'policy', ${policyOf(sql)})`;
@@ -231,7 +233,8 @@ function paymentColumns(
                'identifiedInTest', b.id is null and not i.identified and (
                  select true from test_identities y
                   where y.app_id = p.app_id and y.customer_user_id = u.customer_user_id limit 1) is not null,
-               'binding', case when t.id is not null then ${bindingObject(sql)} end)
+               'binding', case when t.id is not null then ${bindingObject(sql)} end,
+               'givenToNobody', b.id is not null and t.id is null)
              order by u.is_of_other, u.position, u.customer_user_id)
         from (select distinct on (x.customer_user_id) x.customer_user_id, x.is_of_other, x.position,
                      case x.distance when 0 then 'event' when 1 then 'key' else 'customer_key' end as via

@@ -215,7 +215,7 @@ create table attributions (
   constraint attributions_pkey PRIMARY KEY (id),
   constraint attributions_app_id_device_id_key UNIQUE (app_id, device_id),
   constraint attributions_app_id_id_key UNIQUE (app_id, id),
-  constraint attribution_has_its_code FOREIGN KEY (app_id, code_id) REFERENCES codes(app_id, id),
+  constraint attribution_has_its_code FOREIGN KEY (app_id, code_id, affiliate_id) REFERENCES codes(app_id, id, affiliate_id),
   constraint attributions_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint attributions_app_id_affiliate_id_link_id_fkey FOREIGN KEY (app_id, affiliate_id, link_id) REFERENCES links(app_id, affiliate_id, id),
   constraint attributions_app_id_click_id_fkey FOREIGN KEY (app_id, click_id) REFERENCES clicks(app_id, id),
@@ -277,7 +277,7 @@ create table bindings (
 CREATE INDEX bindings_that_count_with ON bindings USING btree (counts_with) WHERE (counts_with IS NOT NULL);
 CREATE INDEX bindings_to_heal ON bindings USING btree (COALESCE(relayed_at, created_at)) WHERE (healed_at IS NULL);
 CREATE TRIGGER bindings_count_with_giver BEFORE INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION count_with_giver();
-CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR (old.counts_with IS DISTINCT FROM new.counts_with) OR ((old.first_paid_at IS NOT NULL) AND (old.first_paid_at IS DISTINCT FROM new.first_paid_at)))) EXECUTE FUNCTION forbid_binding_change();
+CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR (old.counts_with IS DISTINCT FROM new.counts_with) OR ((old.reassigned_at IS NOT NULL) AND (old.reassigned_at IS DISTINCT FROM new.reassigned_at)) OR ((old.first_paid_at IS NOT NULL) AND (old.first_paid_at IS DISTINCT FROM new.first_paid_at)))) EXECUTE FUNCTION forbid_binding_change();
 CREATE TRIGGER bindings_roll_up AFTER INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION roll_up_binding();
 CREATE TRIGGER bindings_roll_up_paid AFTER UPDATE OF first_paid_at ON bindings FOR EACH ROW WHEN (((old.first_paid_at IS NULL) AND (new.first_paid_at IS NOT NULL))) EXECUTE FUNCTION roll_up_paid_user();
 CREATE TRIGGER bindings_roll_up_paid_new AFTER INSERT ON bindings FOR EACH ROW WHEN ((new.first_paid_at IS NOT NULL)) EXECUTE FUNCTION roll_up_paid_user();
@@ -312,12 +312,14 @@ create table codes (
   created_at timestamp with time zone not null default now(),
   deactivated_at timestamp with time zone,
   constraint codes_pkey PRIMARY KEY (id),
+  constraint codes_app_id_id_affiliate_id_key UNIQUE (app_id, id, affiliate_id),
   constraint codes_app_id_id_key UNIQUE (app_id, id),
   constraint codes_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint codes_check CHECK ((deactivated_at >= created_at)),
-  constraint codes_external_id_check CHECK ((external_id ~ '^[^[:space:]@]{1,64}$'::text)),
+  constraint codes_external_id_check CHECK ((((char_length(external_id) >= 1) AND (char_length(external_id) <= 64)) AND (POSITION(('@'::text) IN (external_id)) = 0))),
   constraint codes_namespace_check CHECK ((namespace = ANY (ARRAY['app_store'::text, 'play_store'::text, 'stripe'::text, 'paddle'::text, 'attribute'::text, 'campaign'::text]))),
-  constraint codes_value_check CHECK ((value ~ '^[^[:space:]@]{1,64}$'::text))
+  constraint codes_value_check CHECK ((((char_length(value) >= 1) AND (char_length(value) <= 64)) AND (POSITION(('@'::text) IN (value)) = 0))),
+  constraint ids_of_stripe_and_paddle CHECK (((external_id IS NOT NULL) = (namespace = ANY (ARRAY['stripe'::text, 'paddle'::text]))))
 );
 CREATE INDEX codes_by_affiliate ON codes USING btree (app_id, affiliate_id, created_at DESC, id DESC);
 CREATE INDEX codes_by_created ON codes USING btree (app_id, created_at DESC, id DESC);
@@ -886,6 +888,7 @@ create table manual_attributions (
 CREATE INDEX manual_attributions_by_app ON manual_attributions USING btree (app_id, created_at DESC, id DESC);
 CREATE INDEX manual_attributions_in_effect ON manual_attributions USING btree (binding_id, effective_from DESC, "position" DESC);
 CREATE TRIGGER manual_attributions_audit AFTER INSERT ON manual_attributions FOR EACH ROW EXECUTE FUNCTION write_audit_row('manual_attribution', 'id', 'binding_id attribution_id effective_from payments earned_cents reason!');
+CREATE TRIGGER manual_attributions_check BEFORE INSERT ON manual_attributions FOR EACH ROW EXECUTE FUNCTION check_new_manual_attribution();
 CREATE TRIGGER manual_attributions_guard BEFORE UPDATE ON manual_attributions FOR EACH ROW EXECUTE FUNCTION guard_manual_attribution();
 CREATE TRIGGER manual_attributions_no_delete BEFORE DELETE OR TRUNCATE ON manual_attributions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
@@ -936,11 +939,13 @@ create table payment_codes (
   payment_ref text not null,
   namespace text collate "C" not null,
   value text not null,
+  created_at timestamp with time zone not null default now(),
   constraint payment_codes_pkey PRIMARY KEY (app_id, environment, store, payment_ref, namespace, value),
   constraint payment_codes_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint payment_codes_namespace_check CHECK ((namespace = ANY (ARRAY['app_store'::text, 'play_store'::text, 'stripe'::text, 'paddle'::text, 'attribute'::text, 'campaign'::text]))),
-  constraint payment_codes_value_check CHECK ((value ~ '^[^[:space:]@]{1,64}$'::text))
+  constraint payment_codes_value_check CHECK ((((char_length(value) >= 1) AND (char_length(value) <= 64)) AND (POSITION(('@'::text) IN (value)) = 0)))
 );
+CREATE INDEX payment_codes_by_created ON payment_codes USING btree (app_id, created_at DESC);
 CREATE TRIGGER payment_codes_mark_for_recheck AFTER INSERT ON payment_codes REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_payments_with_codes();
 
 create table payment_numbers (
@@ -2098,8 +2103,7 @@ begin
     select from bindings b
       join attributions t on t.id = b.attribution_id
      where b.id = new.binding_id
-       and (b.reassigned_at is not null
-              and attribution_at(b, new.occurred_at) is distinct from coalesce(new.attribution_id, b.attribution_id)
+       and (attribution_at(b, new.occurred_at) is distinct from coalesce(new.attribution_id, b.attribution_id::text)
             or b.reassigned_at is null and t.match_method = 'manual' and new.occurred_at < t.touched_at)
        and not exists (
          select from same_payment(new.app_id, new.environment, new.store, array[new.ref]) q
@@ -2109,6 +2113,24 @@ begin
       using errcode = 'integrity_constraint_violation', constraint = 'manual_attributions_are_followed';
   end if;
   return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION check_new_manual_attribution()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not exists (
+    select from bindings b
+      join apps a on a.id = b.app_id
+      left join attributions t on t.id = new.attribution_id
+     where b.id = new.binding_id and a.account_id = new.account_id
+       and (new.attribution_id is null or t.match_method = 'manual')
+       and case when new.position = 0 then b.attribution_id = new.attribution_id else b.reassigned_at is not null end
+  ) then
+    raise exception 'manual attribution % does not fit its user', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION check_paid_has_item()

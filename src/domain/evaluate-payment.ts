@@ -6,6 +6,7 @@ import type { AssignedPolicy, PolicyEarning, PolicySale } from './policy.ts';
 import { DAY_MS } from './time.ts';
 import { isPlaceholder } from './user-ids.ts';
 import { CANDIDATE_SOURCES } from './payment-snapshot.ts';
+import type { AffiliateId } from './ids.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type {
   BindingSnapshot,
@@ -123,17 +124,21 @@ export function payersOf(candidates: readonly UserCandidate[]): readonly UserCan
 
 /**
  * Returns the creator whose code binds the user, who belongs to nobody yet: no user whom the payment leads to has a binding, not even
- * one that does not attribute it. `ambiguous`: the payment came with codes of several creators. Null: no code, or no user.
+ * one that does not attribute it, or that a founder ended. `ambiguous`: the payment came with codes of several creators. Null: no code, or no user.
  */
 function ownerByCode(payment: PaymentSnapshot): CodeOwner | 'ambiguous' | null {
   const [owner] = payment.codeOwners;
-  const isFree = payment.candidates.every((candidate) => candidate.binding === null);
+  const isFree = payment.candidates.every(({ binding, givenToNobody }) => binding === null && !givenToNobody);
   const [payer] = payersOf(payment.candidates);
   // A customer of Stripe or Paddle may be a company with many users.
   if (owner === undefined || !isFree || payer === undefined || payer.via === 'customer_key') return null;
-  const isOne = payment.codeOwners.every(({ binding }) => binding.affiliateId === owner.binding.affiliateId);
-  if (!isOne) return 'ambiguous';
+  if (!areCodesOf(payment, owner.binding.affiliateId)) return 'ambiguous';
   return mayAttribute(payment, owner.binding) ? owner : null;
+}
+
+/** Whether the payment came with codes, all of one creator. */
+function areCodesOf({ codeOwners }: PaymentSnapshot, affiliateId: AffiliateId): boolean {
+  return codeOwners.length > 0 && codeOwners.every(({ binding }) => binding.affiliateId === affiliateId);
 }
 
 /**
@@ -161,15 +166,15 @@ function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
  */
 function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
   if (binding.matchMethod === 'manual') return payment.occurredAt >= binding.touchedAt;
+  // A purchase that came with a code of the same creator is a touch, too, in whatever order they are reported.
+  const isTouch = binding.matchMethod === 'purchase_code' && areCodesOf(payment, binding.affiliateId);
+  const isAfterTouch = payment.occurredAt >= binding.touchedAt || isTouch;
   // Purchases before the one with the code had nothing of it.
-  if (binding.matchMethod === 'purchase_code' && payment.occurredAt < binding.touchedAt) return false;
+  if (binding.matchMethod === 'purchase_code' && !isAfterTouch) return false;
   // Before its first evaluation a payment has no cause.
   const isFirst = !IDENTITY_CAUSES.has(payment.likelyCause);
   if (isFirst || binding.boundAt < payment.receivedAt) return true;
-  return (
-    payment.occurredAt >= binding.touchedAt &&
-    payment.now - payment.occurredAt <= payment.app.attributionWindowDays * DAY_MS
-  );
+  return isAfterTouch && payment.now - payment.occurredAt <= payment.app.attributionWindowDays * DAY_MS;
 }
 
 function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined): LikelyCause {

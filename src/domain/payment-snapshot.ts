@@ -59,6 +59,8 @@ export interface UserCandidate {
   /** Whether devices have reported this user, but only with a test key, which binds nobody. */
   readonly identifiedInTest: boolean;
   readonly binding: BindingSnapshot | null;
+  /** Whether a founder said that the user belongs to nobody. */
+  readonly givenToNobody: boolean;
 }
 
 /** A creator whose code a payment came with. */

@@ -24,11 +24,14 @@ export interface PurchaseCodeFact extends PurchaseCode {
   readonly paymentRef: string;
 }
 
-/** Codes have no spaces. A text with @ is an address, which is not stored. */
-const CODE = /^[^\s@]{1,64}$/;
+/**
+ * Whether a text can be a code: 1 to 64 characters, none of them for control, and no spaces around it. A text with @ is an address, which is
+ * not stored. The reference name of an offer may have spaces.
+ */
+export const isCode = (text: string): boolean => /^[^@\p{C}]{1,64}$/u.test(text) && text.trim() === text;
 
-/** Whether a text can be a code. */
-export const isCode = (text: string): boolean => CODE.test(text);
+/** The namespaces whose events state the provider's id of a code, and not what the customer entered. */
+export const NAMESPACES_WITH_IDS: readonly CodeNamespace[] = ['stripe', 'paddle'];
 
 /** An event has fewer. */
 const MOST_CODES = 20;
@@ -39,8 +42,9 @@ export function codesOf(
   candidates: readonly { readonly namespace: CodeNamespace | null; readonly value: string | null }[],
 ): readonly PurchaseCodeFact[] {
   const codes = new Map<string, PurchaseCodeFact>();
-  for (const { namespace, value } of candidates) {
-    if (namespace === null || value === null || !isCode(value)) continue;
+  for (const { namespace, value: stated } of candidates) {
+    const value = stated?.trim().normalize('NFC');
+    if (namespace === null || value === undefined || !isCode(value)) continue;
     codes.set(`${namespace} ${value}`, { namespace, value, store, paymentRef });
   }
   return [...codes.values()].slice(0, MOST_CODES);

@@ -152,6 +152,11 @@ export const ERRORS = {
     'The user has too many payments that wait',
     'Nothing was changed. Check that the id is that of one person. Omit `from` to attribute later payments only.',
   ],
+  payments_wait_for_rate: [
+    409,
+    'Payments of the user wait for an exchange rate',
+    'Nothing was changed: what they will earn is unknown. Have the operator import the rate, or omit `from` to attribute later payments only.',
+  ],
   too_many_endpoints: [
     409,
     'The app has too many endpoints',

@@ -63,6 +63,7 @@ const payment: PaymentSnapshot = {
       identified: true,
       nearlyIdentified: false,
       identifiedInTest: false,
+      givenToNobody: false,
       binding,
     },
   ],
@@ -173,6 +174,7 @@ describe('a first evaluation', () => {
           identified: true,
           nearlyIdentified: false,
           identifiedInTest: false,
+          givenToNobody: false,
           binding: { ...binding, affiliateRateBps },
         },
       ],
@@ -193,6 +195,7 @@ describe('a first evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
+        givenToNobody: false,
         binding: { ...binding, ...over },
       },
     ];
@@ -219,6 +222,7 @@ describe('a first evaluation', () => {
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: false,
+            givenToNobody: false,
             binding: null,
           },
         ],
@@ -235,6 +239,7 @@ describe('a first evaluation', () => {
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: false,
+            givenToNobody: false,
             binding: null,
           },
           {
@@ -243,6 +248,7 @@ describe('a first evaluation', () => {
             identified: false,
             nearlyIdentified: true,
             identifiedInTest: false,
+            givenToNobody: false,
             binding: null,
           },
         ],
@@ -259,6 +265,7 @@ describe('a first evaluation', () => {
             identified: true,
             nearlyIdentified: false,
             identifiedInTest: false,
+            givenToNobody: false,
             binding: null,
           },
         ],
@@ -275,6 +282,7 @@ describe('a first evaluation', () => {
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: false,
+            givenToNobody: false,
             binding: null,
           },
           {
@@ -283,6 +291,7 @@ describe('a first evaluation', () => {
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: true,
+            givenToNobody: false,
             binding: null,
           },
         ],
@@ -306,6 +315,7 @@ describe('a first evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
+        givenToNobody: false,
         binding: null,
       },
       {
@@ -314,6 +324,7 @@ describe('a first evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
+        givenToNobody: false,
         binding,
       },
     ];
@@ -361,6 +372,7 @@ describe('a later evaluation', () => {
           identified: true,
           nearlyIdentified: false,
           identifiedInTest: false,
+          givenToNobody: false,
           binding: bound,
         },
       ];
@@ -378,6 +390,7 @@ describe('a later evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
+        givenToNobody: false,
         binding: late,
       },
       {
@@ -386,6 +399,7 @@ describe('a later evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
+        givenToNobody: false,
         binding,
       },
     ];
@@ -410,6 +424,7 @@ describe('a later evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
+        givenToNobody: false,
         binding: old,
       },
     ];
@@ -679,6 +694,7 @@ function candidate(customerUserId: string, over: Partial<PaymentSnapshot['candid
     identified: false,
     nearlyIdentified: false,
     identifiedInTest: false,
+    givenToNobody: false,
     binding: null,
     ...over,
   };

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createAccountKey } from '../../src/db/account-keys.ts';
+import { newId } from '../../src/db/new-id.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
@@ -8,7 +9,12 @@ import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { earnByPolicy } from '../support/policies.ts';
-import { bodyOf, revenuecatEvent } from '../support/provider-fixtures.ts';
+import {
+  bodyOf,
+  revenuecatEvent,
+  revenuecatTransfer,
+  stripeInvoicePaid,
+} from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -131,6 +137,47 @@ describe('a user who belongs to nobody', () => {
           .length === 0,
     );
     expect(await commissions()).toHaveLength(3);
+  });
+
+  test('is not given from an instant on while payments since then wait for an exchange rate', async () => {
+    const customerUserId = randomUUID();
+    const occurredAt = Date.now() - HOUR_MS;
+    const inFrancs = stripeInvoicePaid({
+      userId: customerUserId,
+      amount: 100_000,
+      currency: 'chf',
+      occurredAt,
+    });
+    await founder.stripe(bodyOf(inFrancs));
+    const from = occurredAt - 1_000;
+    expect(await preview({ customerUserId, from })).toMatchObject({
+      status: 409,
+      body: { code: 'payments_wait_for_rate' },
+    });
+    expect(await give({ customerUserId, from, expectedCents: 0 })).toMatchObject({
+      status: 409,
+      body: { code: 'payments_wait_for_rate' },
+    });
+    expect((await give({ customerUserId })).status).toBe(201);
+  });
+
+  test('passes on what others got of its purchases before for later payments only', async () => {
+    const [user, receiver] = [randomUUID(), randomUUID()];
+    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: [user], to: [receiver] })));
+    expect(await pay(receiver, Date.now() - HOUR_MS)).toBeUndefined();
+    const from = Date.now() - DAY_MS;
+    expect((await preview({ customerUserId: user, from })).body).toMatchObject({ earnedCents: 0 });
+    expect((await give({ customerUserId: user, from, expectedCents: 0 })).status).toBe(201);
+    await eventually(
+      'the bindings are healed',
+      async () =>
+        (
+          await service.sql`
+            select from bindings where app_id = ${founder.app.id} and customer_user_id = ${receiver} and healed_at is not null`
+        ).length === 1,
+    );
+    expect(await commissions()).toHaveLength(0);
+    expect(await pay(receiver, Date.now() + 1_000)).toMatchObject({ matchMethod: 'manual' });
   });
 
   test('numbers its earlier payments by the policy in effect, in one transaction', async () => {
@@ -290,6 +337,26 @@ test('a manual attribution is never changed, and a payment keeps the attribution
   await expect(sql`
     update payments p set attribution_id = m.attribution_id from manual_attributions m
      where m.id = ${body['id']} and p.app_id = ${founder.app.id}`).rejects.toThrow(/keeps the attribution/);
+});
+
+// @promise manual-database
+test('the database refuses a manual attribution that does not fit its user, and to forget one', async () => {
+  const [user, bystander] = [await founder.customer(), await founder.customer()];
+  const { body } = await give({ customerUserId: user });
+  const { sql } = service;
+  await expect(
+    sql`update bindings set reassigned_at = null where app_id = ${founder.app.id} and customer_user_id = ${user}`,
+  ).rejects.toThrow(/cannot be changed/);
+  const insert = async (customerUserId: string, attribution: string) =>
+    await sql`
+      insert into manual_attributions (id, app_id, binding_id, position, attribution_id, effective_from, payments, earned_cents, account_id, key_id)
+      select ${newId('manualAttribution')}, m.app_id, b.id, 5, t.id, now(), 0, 0, m.account_id, m.key_id
+        from manual_attributions m
+        join bindings b on b.app_id = m.app_id and b.customer_user_id = ${customerUserId}
+        join attributions t on t.app_id = m.app_id and t.match_method = ${attribution}
+       where m.id = ${body['id']} limit 1`;
+  await expect(insert(bystander, 'manual')).rejects.toThrow(/does not fit its user/);
+  await expect(insert(user, 'claim_token')).rejects.toThrow(/does not fit its user/);
 });
 
 test('the explanation of a payment says that somebody attributed the user', async () => {

@@ -11,6 +11,7 @@ import {
   revenuecatEvent,
   stripeCheckoutSession,
   stripeInvoicePaid,
+  withFields,
 } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
@@ -127,6 +128,52 @@ describe('a purchase with a code', () => {
       status: 'paused',
     });
     expect(await buy(user, { code: 'SPRING20' })).toBeUndefined();
+  });
+
+  test('earns in whatever order the purchases with the code of one creator are reported', async () => {
+    await registered({ namespace: 'app_store', value: 'SPRING20' });
+    const user = randomUUID();
+    expect(await buy(user, { code: 'SPRING20', at: Date.now() - 5 * MINUTE_MS })).toBeDefined();
+    expect(await buy(user, { code: 'SPRING20', at: Date.now() - 10 * MINUTE_MS })).toBeDefined();
+    expect(await buy(user, { at: Date.now() - 10 * MINUTE_MS })).toBeUndefined();
+  });
+
+  test('attributes nothing for a user whom a founder took from everybody, and is processed', async () => {
+    await registered({ namespace: 'app_store', value: 'SPRING20' });
+    const user = await founder.customer();
+    const path = `/apps/${founder.app.id}/manual-attributions`;
+    await founder.ok('POST', path, { customerUserId: user, affiliateId: null, reason: 'A test' });
+    const { body } = await founder.revenuecat(
+      bodyOf(
+        revenuecatEvent({
+          userId: user,
+          usd: 10,
+          occurredAt: Date.now() + 2_000,
+          extra: { offer_code: 'SPRING20' },
+        }),
+      ),
+    );
+    expect(body).toEqual({ eventId: expect.any(String), commissionId: null });
+  });
+
+  test('of a removed creator attributes nothing, so the user is free for another one', async () => {
+    const { id: other } = await founder.ok<{ id: string }>('POST', `/apps/${founder.app.id}/affiliates`, {
+      name: 'Other',
+    });
+    await registered({ namespace: 'app_store', value: 'GONE' }, other);
+    await registered({ namespace: 'app_store', value: 'SPRING20' });
+    await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${other}`, { status: 'removed' });
+    const user = randomUUID();
+    expect(await buy(user, { code: 'GONE' })).toBeUndefined();
+    expect(await buy(user, { code: 'SPRING20', at: Date.now() })).toMatchObject({
+      affiliateId: founder.affiliateId,
+    });
+  });
+
+  test('that no database could store does not cost the sale', async () => {
+    const user = await founder.customer();
+    const extra = { subscriber_attributes: { $campaign: { value: 'A\u0085B' } } };
+    expect(await buy(user, { at: Date.now(), extra })).toMatchObject({ matchMethod: 'claim_token' });
   });
 
   // @promise code-off
@@ -281,12 +328,36 @@ describe('registration', () => {
     expect(await list(`?affiliateId=${founder.affiliateId}`)).toEqual([founder.affiliateId]);
   });
 
+  test('a name of an offer may have spaces, and characters that Unicode writes in two ways', async () => {
+    await registered({ namespace: 'app_store', value: 'Cafe\u0301 2026' });
+    expect(await buy(randomUUID(), { code: 'CAF\u00C9 2026' })).toMatchObject({
+      matchMethod: 'purchase_code',
+    });
+  });
+
+  test('the id of a code is not what customers enter for another one', async () => {
+    const { id: other } = await founder.ok<{ id: string }>('POST', `/apps/${founder.app.id}/affiliates`, {
+      name: 'Other',
+    });
+    await registered({ namespace: 'stripe', value: 'SPRING', externalId: 'promo_1' });
+    await registered({ namespace: 'stripe', value: 'PROMO_1', externalId: 'promo_2' }, other);
+    const invoice = withFields(
+      stripeInvoicePaid({ userId: randomUUID(), amount: 1_000, occurredAt: Date.now() - MINUTE_MS }),
+      ['data', 'object'],
+      { discounts: [{ id: 'di_1', promotion_code: 'promo_1' }] },
+    );
+    await founder.stripe(bodyOf(invoice));
+    expect(await commissions()).toMatchObject([{ affiliateId: founder.affiliateId }]);
+  });
+
   // @promise code-input
   test.each<[string, object]>([
     ['an unknown namespace', { namespace: 'web', value: 'A' }],
     ['no value', { namespace: 'app_store' }],
     ['an empty value', { namespace: 'app_store', value: ' ' }],
-    ['a value with a space', { namespace: 'app_store', value: 'A B' }],
+    ['a control character', { namespace: 'app_store', value: 'A\u0085B' }],
+    ['half of a character', { namespace: 'app_store', value: 'A\uD800' }],
+    ['an id of a code whose events state no id', { namespace: 'app_store', value: 'A', externalId: 'B' }],
     ['an address', { namespace: 'app_store', value: 'a@example.com' }],
     ['65 characters', { namespace: 'app_store', value: 'a'.repeat(65) }],
     ['a code of Stripe without its id', { namespace: 'stripe', value: 'SPRING20' }],

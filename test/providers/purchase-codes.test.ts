@@ -10,6 +10,7 @@ import {
   stripeCheckoutSession,
   stripeInvoicePaid,
   superwallEvent,
+  withFields,
 } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
 
@@ -19,13 +20,6 @@ const codesOf = (provider: ProviderName, body: Payload) =>
     namespace,
     value,
   ]);
-
-/** Adds fields to the object of an event. */
-function withFields(body: Payload, path: readonly string[], fields: object): Payload {
-  const [first, ...rest] = path;
-  if (first === undefined) return { ...body, ...fields };
-  return { ...body, [first]: withFields(body[first] as Payload, rest, fields) };
-}
 
 describe('the codes of a purchase', () => {
   // @promise code-providers

@@ -82,6 +82,7 @@ function snapshotOf(
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
+        givenToNobody: false,
         binding,
       },
     ],

@@ -205,3 +205,10 @@ export const PAYLOADS: Readonly<Record<ProviderName, ProviderPayloads>> = {
 export function fakeSecret(provider: ProviderName): string | null {
   return PAYLOADS[provider].newSecret();
 }
+
+/** Adds fields to the object of an event. */
+export function withFields(body: Payload, path: readonly string[], fields: object): Payload {
+  const [first, ...rest] = path;
+  if (first === undefined) return { ...body, ...fields };
+  return { ...body, [first]: withFields(body[first] as Payload, rest, fields) };
+}

@@ -3166,7 +3166,7 @@ export interface components {
              */
             value: string;
             /**
-             * @description The provider's id of the code, which its events state: `promo_…` of Stripe, `dsc_…` of Paddle. Compared exactly. Required for these two.
+             * @description The provider's id of the code, which its events state: `promo_…` of Stripe, `dsc_…` of Paddle. Compared exactly. Required for these two, refused elsewhere.
              * @example promo_1SZ
              */
             externalId?: string;
@@ -8549,7 +8549,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "entry_not_undoable" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "entry_not_undoable" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -12368,7 +12368,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `user_erased`: The user was erased. `user_attributed`: The user belongs to an affiliate already. `user_not_attributed`: The user belongs to nobody. `too_many_payments`: The user has too many payments that wait. `total_changed`: The total has changed. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `user_erased`: The user was erased. `user_attributed`: The user belongs to an affiliate already. `user_not_attributed`: The user belongs to nobody. `too_many_payments`: The user has too many payments that wait. `payments_wait_for_rate`: Payments of the user wait for an exchange rate. `total_changed`: The total has changed. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12380,7 +12380,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use";
+                        code: "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use";
                     };
                 };
             };
@@ -12548,7 +12548,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `user_erased`: The user was erased. `user_attributed`: The user belongs to an affiliate already. `user_not_attributed`: The user belongs to nobody. `too_many_payments`: The user has too many payments that wait. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `user_erased`: The user was erased. `user_attributed`: The user belongs to an affiliate already. `user_not_attributed`: The user belongs to nobody. `too_many_payments`: The user has too many payments that wait. `payments_wait_for_rate`: Payments of the user wait for an exchange rate. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12560,7 +12560,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "idempotency_key_reused" | "idempotency_key_in_use";
+                        code: "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "idempotency_key_reused" | "idempotency_key_in_use";
                     };
                 };
             };

@@ -15,8 +15,8 @@ export type Code = Schemas['Code'];
 export type Creator = Pick<Schemas['ListedAffiliate'], 'id' | 'name'>;
 
 /** What the service accepts as a code. A text with @ is an address, which is not stored. */
-const isCode = (text: string) => /^[^\s@]{1,64}$/.test(text);
-const NO_CODE = 'Up to 64 characters, without spaces and @.';
+const isCode = (text: string) => /^[^@\p{C}]{1,64}$/u.test(text);
+const NO_CODE = 'Up to 64 characters, without @.';
 
 const PAGE = 100;
 /** How many pages of codes are searched for one. The service has no route for a code. */

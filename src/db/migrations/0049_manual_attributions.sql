@@ -57,6 +57,31 @@ create trigger manual_attributions_guard before update on manual_attributions
 
 -- When the user was first given to another creator. Null for nearly all: then nothing is looked up.
 alter table bindings add column reassigned_at timestamptz;
+drop trigger bindings_immutable on bindings;
+create trigger bindings_immutable before update on bindings
+  for each row when (old.attribution_id <> new.attribution_id or old.customer_user_id <> new.customer_user_id
+                     or old.counts_with is distinct from new.counts_with
+                     or (old.reassigned_at is not null and old.reassigned_at is distinct from new.reassigned_at)
+                     or (old.first_paid_at is not null and old.first_paid_at is distinct from new.first_paid_at))
+  execute function forbid_binding_change();
+
+-- The first one is that of the binding; a later one counts for payments only once the binding says so.
+create function check_new_manual_attribution() returns trigger language plpgsql as $$
+begin
+  if not exists (
+    select from bindings b
+      join apps a on a.id = b.app_id
+      left join attributions t on t.id = new.attribution_id
+     where b.id = new.binding_id and a.account_id = new.account_id
+       and (new.attribution_id is null or t.match_method = 'manual')
+       and case when new.position = 0 then b.attribution_id = new.attribution_id else b.reassigned_at is not null end
+  ) then
+    raise exception 'manual attribution % does not fit its user', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $$;
+create trigger manual_attributions_check before insert on manual_attributions
+  for each row execute function check_new_manual_attribution();
 
 -- The attribution of a binding for payments of an instant. Null: nobody's.
 create function attribution_at(b bindings, at timestamptz) returns text language sql stable parallel safe as $$
@@ -101,8 +126,7 @@ begin
     select from bindings b
       join attributions t on t.id = b.attribution_id
      where b.id = new.binding_id
-       and (b.reassigned_at is not null
-              and attribution_at(b, new.occurred_at) is distinct from coalesce(new.attribution_id, b.attribution_id)
+       and (attribution_at(b, new.occurred_at) is distinct from coalesce(new.attribution_id, b.attribution_id::text)
             or b.reassigned_at is null and t.match_method = 'manual' and new.occurred_at < t.touched_at)
        and not exists (
          select from same_payment(new.app_id, new.environment, new.store, array[new.ref]) q

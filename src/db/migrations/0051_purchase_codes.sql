@@ -15,13 +15,15 @@ create table codes (
   affiliate_id   affiliate_id not null,
   namespace      text collate "C" not null check (namespace in ('app_store', 'play_store', 'stripe', 'paddle', 'attribute', 'campaign')),
   -- What customers enter, compared without case.
-  value          text not null check (value ~ '^[^[:space:]@]{1,64}$'),
-  -- What the provider's events state instead, such as promo_… of Stripe and dsc_… of Paddle. Compared exactly.
-  external_id    text collate "C" check (external_id ~ '^[^[:space:]@]{1,64}$'),
+  value          text not null check (char_length(value) between 1 and 64 and position('@' in value) = 0),
+  -- What events of Stripe (promo_…) and Paddle (dsc_…) state instead. Compared exactly.
+  external_id    text collate "C" check (char_length(external_id) between 1 and 64 and position('@' in external_id) = 0),
   created_at     timestamptz not null default now(),
   deactivated_at timestamptz check (deactivated_at >= created_at),
   unique (app_id, id),
-  foreign key (app_id, affiliate_id) references affiliates (app_id, id)
+  unique (app_id, id, affiliate_id),
+  foreign key (app_id, affiliate_id) references affiliates (app_id, id),
+  constraint ids_of_stripe_and_paddle check ((external_id is not null) = (namespace in ('stripe', 'paddle')))
 );
 create unique index one_active_code_per_value on codes (app_id, namespace, (lower(value) collate "C")) where deactivated_at is null;
 create unique index one_active_code_per_external_id on codes (app_id, namespace, external_id)
@@ -53,9 +55,11 @@ create table payment_codes (
   store       text not null,
   payment_ref text not null,
   namespace   text collate "C" not null check (namespace in ('app_store', 'play_store', 'stripe', 'paddle', 'attribute', 'campaign')),
-  value       text not null check (value ~ '^[^[:space:]@]{1,64}$'),
+  value       text not null check (char_length(value) between 1 and 64 and position('@' in value) = 0),
+  created_at  timestamptz not null default now(),
   primary key (app_id, environment, store, payment_ref, namespace, value)
 );
+create index payment_codes_by_created on payment_codes (app_id, created_at desc);
 
 -- A payment that was evaluated before its code was known is evaluated again.
 create function mark_payments_with_codes() returns trigger language plpgsql as $$
@@ -80,7 +84,8 @@ alter table attributions
     ((device_id is null) = (match_method in ('manual', 'purchase_code'))) not valid,
   add column code_id text collate "C",
   add constraint purchase_code_has_its_code check ((code_id is not null) = (match_method = 'purchase_code')) not valid,
-  add constraint attribution_has_its_code foreign key (app_id, code_id) references codes (app_id, id) not valid;
+  add constraint attribution_has_its_code foreign key (app_id, code_id, affiliate_id)
+    references codes (app_id, id, affiliate_id) not valid;
 
 alter table events
   drop constraint events_likely_cause_check,

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { addCode, deactivateCode, listCodes } from '../../db/codes.ts';
 import type { Code } from '../../db/codes.ts';
-import { CODE_NAMESPACES, isCode } from '../../domain/purchase-codes.ts';
+import { CODE_NAMESPACES, isCode, NAMESPACES_WITH_IDS } from '../../domain/purchase-codes.ts';
 import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
 import { epochMs, filterId, idOf, inputId, nameOfAffiliate, orNull, textField } from '../fields.ts';
 import { CSV_LIST } from '../list-csv.ts';
@@ -34,15 +34,19 @@ const code = z
 const codeText = z
   .string()
   .trim()
-  .refine(isCode, 'Must have 1 to 64 characters, without spaces and @.')
-  .meta({ pattern: '^[^\\s@]{1,64}$' });
+  .normalize('NFC')
+  .refine(isCode, 'Must have 1 to 64 characters, without @ and control characters.')
+  .meta({ pattern: '^[^@\\p{C}]{1,64}$' });
 
 const newCode = z
   .strictObject({
     namespace,
     value: codeText.meta({ description: VALUE, examples: ['SPRING20'] }),
     externalId: codeText
-      .meta({ description: `${EXTERNAL_ID} Required for these two.`, examples: ['promo_1SZ'] })
+      .meta({
+        description: `${EXTERNAL_ID} Required for these two, refused elsewhere.`,
+        examples: ['promo_1SZ'],
+      })
       .optional(),
   })
   .meta({
@@ -63,9 +67,6 @@ function presentCode(row: Code) {
     deactivatedAt: row.deactivatedAt,
   };
 }
-
-/** The namespaces whose events state an id, and not what the customer entered. */
-const WITH_IDS = new Set(['stripe', 'paddle']);
 
 export const codeRoutes = [
   route({
@@ -102,10 +103,13 @@ export const codeRoutes = [
     errors: ['code_taken'],
     handler: async ({ deps, app, ids, idGenerator, body }) => {
       const { namespace: of, value, externalId = null } = body;
-      if (WITH_IDS.has(of) && externalId === null)
+      const needsId = NAMESPACES_WITH_IDS.includes(of);
+      if (needsId !== (externalId !== null))
         throw invalidField(
           'externalId',
-          `Events of ${of} state the id of a code, and not what the customer entered. Send it.`,
+          needsId
+            ? `Events of ${of} state the id of a code, and not what the customer entered. Send it.`
+            : `Events of ${of} state what the customer entered. Leave the id out.`,
         );
       const added = foundOrThrow(
         await addCode(deps.sql, {

@@ -200,6 +200,7 @@ const REFUSALS = {
   bound: 'user_attributed',
   unbound: 'user_not_attributed',
   too_many_payments: 'too_many_payments',
+  payments_wait_for_rate: 'payments_wait_for_rate',
 } as const;
 
 function idOrThrow(text: string): AffiliateId {
@@ -213,6 +214,7 @@ const ERRORS = [
   'user_attributed',
   'user_not_attributed',
   'too_many_payments',
+  'payments_wait_for_rate',
 ] as const;
 
 export const manualAttributionRoutes = [
