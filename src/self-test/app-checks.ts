@@ -1,5 +1,5 @@
 import { readIdentityOverlap } from '../db/sdk-diagnostics.ts';
-import { findCurrenciesInUse, readAppActivity } from '../db/self-tests.ts';
+import { findCurrenciesInUse, findLatestCode, readAppActivity } from '../db/self-tests.ts';
 import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
 import { DAY_MS } from '../domain/time.ts';
 import { PROVIDER_NAMES } from '../providers/index.ts';
@@ -22,6 +22,7 @@ export async function checkApp(session: SelfTestSession, configuredProviders: nu
     checkPublicUrl(session),
     ...(await checkActivity(session)),
     await checkUserIds(session),
+    ...(await checkPurchaseCodes(session)),
     await checkExchangeRates(session),
   ];
 }
@@ -113,6 +114,34 @@ async function checkUserIds({ deps, appId }: SelfTestSession): Promise<AppStep> 
         'No user of a billing event is a user whom the app has identified.',
         `Compare the ids, in the console (Set-up) or with GET /apps/${appId}/diagnostics/identity. The app must call POST /sdk/identify with exactly the user id that the provider reports.`,
       );
+}
+
+/** Nothing is checked for an app whose purchases attribute by links alone. */
+async function checkPurchaseCodes({ deps, appId }: SelfTestSession): Promise<AppStep[]> {
+  const step = 'purchase_codes';
+  const found = await findLatestCode(deps.sql, appId);
+  if (found === undefined) return [];
+  const { latest } = found;
+  if (latest === null) {
+    return [
+      advice(
+        step,
+        'No purchase has come with a code yet.',
+        'Buy something in a sandbox with a code of a creator, then run the self-test again.',
+      ),
+    ];
+  }
+  const { value, namespace, arrivedAt, affiliateName } = latest;
+  const came = `The latest code of a purchase came at ${new Date(arrivedAt).toISOString()}: ${value} (${namespace})`;
+  return [
+    affiliateName === null
+      ? advice(
+          step,
+          `${came}. It belongs to no creator.`,
+          `Add it to its creator, in the console (Creators) or with POST /apps/${appId}/affiliates/ID/codes.`,
+        )
+      : passed(step, `${came}, of ${affiliateName}.`, 'advice'),
+  ];
 }
 
 async function checkExchangeRates({ deps, appId }: SelfTestSession): Promise<AppStep> {

@@ -20,6 +20,7 @@ export const APP_STEPS = [
   'installs',
   'identified',
   'user_ids',
+  'purchase_codes',
   'exchange_rates',
 ] as const;
 export type StepName = (typeof PROVIDER_STEPS)[number] | (typeof APP_STEPS)[number];

@@ -158,6 +158,30 @@ describe('a correctly configured app', () => {
     expect(appStep(report, 'clicks')).toMatchObject({ detail: '1 click in the last 30 days.' });
   });
 
+  test('the self-test tells whether codes of purchases arrive, and whose they are', async () => {
+    const { founder, secrets } = await founderOf(['revenuecat']);
+    const codes = async () => appStep(await selfTest(founder), 'purchase_codes');
+    expect(await codes()).toBeUndefined();
+    const settings = { purchaseCodes: 'when_unattributed' };
+    await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, settings);
+    expect(await codes()).toMatchObject({
+      ok: false,
+      level: 'advice',
+      detail: expect.stringContaining('yet'),
+    });
+    const extra = { environment: 'SANDBOX', offer_code: 'SPRING20' };
+    const sale = bodyOf(revenuecatEvent({ userId: 'a-user', usd: 10, extra }));
+    await founder.webhook('revenuecat', sale, { authorization: secrets.get('revenuecat') ?? '' });
+    expect(await codes()).toMatchObject({
+      ok: false,
+      level: 'advice',
+      detail: expect.stringContaining('SPRING20 (app_store). It belongs to no creator'),
+    });
+    const path = `/apps/${founder.app.id}/affiliates/${founder.affiliateId}/codes`;
+    await founder.call('POST', path, { body: { namespace: 'app_store', value: 'Spring20' } });
+    expect(await codes()).toMatchObject({ ok: true, detail: expect.stringContaining('SPRING20') });
+  });
+
   // @promise self-test-limits
   test('two simultaneous self-tests do not affect each other, and one account cannot start many', async () => {
     const { founder } = await founderOf(PROVIDER_NAMES);

@@ -27,6 +27,7 @@ const STEPS: Readonly<Record<Row['step'], string>> = {
   installs: 'Installs',
   identified: 'Identified users',
   user_ids: 'User ids',
+  purchase_codes: 'Purchase codes',
   exchange_rates: 'Exchange rates',
 };
 
