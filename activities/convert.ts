@@ -7,7 +7,7 @@ import { evaluateEach } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 import type { WorkEvents } from './work-events.ts';
 
-export interface ConvertActivityDeps extends Pick<WorkEvents, 'onCommissions'> {
+export interface ConvertActivityDeps extends Pick<WorkEvents, 'onCommissions' | 'onBindings'> {
   /** The operator's limits; the defaults of the domain if absent. */
   readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
@@ -39,6 +39,7 @@ export function createConvertActivities({
   logger,
   limits,
   onCommissions,
+  onBindings,
 }: ConvertActivityDeps): ConvertActivities {
   return {
     /**
@@ -54,7 +55,10 @@ export function createConvertActivities({
       const afterPayment = isMarkedPage ? null : parseId('payment', after);
       const ids = moreMarked ? [] : await findConvertiblePayments(sql, afterPayment, PAGE);
       const paymentIds = [...new Set([...marked.map(({ id }) => id), ...ids])];
-      const { evaluated, failed } = await evaluateEach({ sql, logger, limits, onCommissions }, paymentIds);
+      const { evaluated, failed } = await evaluateEach(
+        { sql, logger, limits, onCommissions, onBindings },
+        paymentIds,
+      );
       if (evaluated > 0)
         logger.info({
           evaluated,

@@ -16,7 +16,7 @@ import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
 import type { EvaluationLimits } from '../src/domain/evaluation.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { DeliveryContext } from './delivery-context.ts';
-import { evaluateAndApply, evaluateEach } from './evaluate.ts';
+import { evaluateAndApply, evaluateEach, newBindings } from './evaluate.ts';
 import { causeForFounder } from './failures.ts';
 import { parseId } from './parse-id.ts';
 import type { WorkEvents } from './work-events.ts';
@@ -225,8 +225,7 @@ const steps: Steps = {
         limits: deps.limits,
       });
       deps.onCommissions(applied.commissions);
-      const { boundBy } = applied.evaluation;
-      if (boundBy !== null) deps.onBindings([boundBy.binding.bindingId], payment.appId);
+      deps.onBindings(newBindings(applied), payment.appId);
       outcome = applied.delivery;
     }
     if (payments.length === 0 || ignoredReason !== null) {

@@ -96,7 +96,12 @@ async function withNewRates(
   };
 }
 
-export interface EvaluateEachDeps extends Pick<WorkEvents, 'onCommissions'> {
+/** Returns the binding that the code of a purchase has made, if any. */
+export function newBindings({ evaluation: { boundBy } }: EvaluatedPayment): readonly BindingId[] {
+  return boundBy === null ? [] : [boundBy.binding.bindingId];
+}
+
+export interface EvaluateEachDeps extends Pick<WorkEvents, 'onCommissions' | 'onBindings'> {
   readonly sql: Sql;
   readonly logger: Logger;
   readonly limits?: EvaluationLimits | undefined;
@@ -107,7 +112,7 @@ export interface EvaluateEachDeps extends Pick<WorkEvents, 'onCommissions'> {
  * has it evaluated again, and does not stop the others. A lost connection stops all of them.
  */
 export async function evaluateEach(
-  { sql, logger, limits, onCommissions }: EvaluateEachDeps,
+  { sql, logger, limits, onCommissions, onBindings }: EvaluateEachDeps,
   paymentIds: readonly PaymentId[],
 ): Promise<{ readonly evaluated: number; readonly failed: number; readonly commissions: number }> {
   let [evaluated, failed, commissions] = [0, 0, 0];
@@ -135,6 +140,7 @@ export async function evaluateEach(
     );
     if (applied === undefined) return;
     onCommissions(applied.commissions);
+    onBindings(newBindings(applied), payment.appId);
     commissions += applied.commissions.length;
     evaluated += 1;
   };

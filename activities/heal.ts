@@ -44,7 +44,10 @@ export function createHealActivities({
       }
       const { appId, customerUserId } = binding;
       const page = await findWaitingPayments(sql, appId, customerUserId, afterPayment, PAGE);
-      const { commissions: healed } = await evaluateEach({ sql, logger, limits, onCommissions }, page);
+      const { commissions: healed } = await evaluateEach(
+        { sql, logger, limits, onCommissions, onBindings },
+        page,
+      );
       if (healed > 0) logger.info({ bindingId, healed, msg: 'earlier payments were attributed' });
       const last = page.at(-1);
       if (last !== undefined && page.length === PAGE) return last;

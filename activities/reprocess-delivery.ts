@@ -22,7 +22,7 @@ import {
 import type { DeliveryOutcomeStatus, ReprocessChange } from '../src/domain/reprocess.ts';
 import { isProviderName } from '../src/providers/index.ts';
 import type { DeliveryContext } from './delivery-context.ts';
-import { evaluateAndApply } from './evaluate.ts';
+import { evaluateAndApply, newBindings } from './evaluate.ts';
 
 /** What reprocessing a stored delivery changed. */
 export interface ReprocessResult {
@@ -160,6 +160,7 @@ export async function reprocessDelivery(
       if (isSettled(payment, evaluatePayment(payment, limits))) continue;
       const applied = await evaluateAndApply(sql, payment, null, { limits, reprocessRunId });
       commissions.push(...applied.commissions);
+      bindings.push(...newBindings(applied));
       // A payment that this run appended had no cause before.
       const isNew = appended.payment > 0 && payment.eventId === eventId;
       changes.push(...ledgerChanges(applied.evaluation, isNew ? null : payment.likelyCause));

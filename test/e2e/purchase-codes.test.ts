@@ -11,6 +11,7 @@ import {
   revenuecatEvent,
   stripeCheckoutSession,
   stripeInvoicePaid,
+  stripeSubscription,
   withFields,
 } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
@@ -251,6 +252,24 @@ describe('Stripe', () => {
   const withDiscount = (event: Record<string, unknown>) => ({
     ...event,
     data: { object: promotion((event['data'] as { object: object }).object) },
+  });
+
+  test('a subscription whose user is named later earns with its code, and so do the waiting purchases of the user', async () => {
+    await registered({ namespace: 'stripe', value: 'SPRING20', externalId: 'promo_spring' });
+    const user = randomUUID();
+    const [subscriptionId, customerId] = [`sub_${user}`, `cus_${user}`];
+    expect(await buy(user, { at: Date.now() - MINUTE_MS })).toBeUndefined();
+    const invoice = stripeInvoicePaid({
+      userId: null,
+      subscriptionId,
+      customerId,
+      amount: 1_000,
+      occurredAt: Date.now() - 2 * MINUTE_MS,
+    });
+    await founder.stripe(bodyOf(withDiscount(invoice)));
+    await founder.stripe(bodyOf(stripeSubscription({ subscriptionId, customerId, userId: user })));
+    // Long before the relay looks for bindings that nobody healed.
+    await eventually('both earn', async () => (await commissions()).length === 2, 5_000);
   });
 
   // @promise code-stripe

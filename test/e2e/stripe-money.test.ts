@@ -164,7 +164,8 @@ async function importRate(currency: string, units: string): Promise<void> {
   const day = new Date(at(0)).toISOString().slice(0, 10);
   await importRates(api.sql, { source: 'operator', rates: [{ currency, day, units, worthUsd: '1' }] });
   for (const { id } of await findPaymentsToRecheck(api.sql, { limit: 10 })) {
-    await evaluateEach({ sql: api.sql, logger: pino({ level: 'silent' }), onCommissions: () => {} }, [id]);
+    const logger = pino({ level: 'silent' });
+    await evaluateEach({ sql: api.sql, logger, onCommissions: () => {}, onBindings: () => {} }, [id]);
   }
 }
 
