@@ -15,7 +15,7 @@ import { payOut } from '../support/ledger.ts';
 import { takesEffect } from '../support/policies.ts';
 import { MoneyModel } from '../support/money-model.ts';
 import type { Books, Currency } from '../support/money-model.ts';
-import { PROVIDERS_OF_MODEL, THEMES, WINDOW_DAYS } from '../support/money-sales.ts';
+import { codeOf, PROVIDERS_OF_MODEL, THEMES, WINDOW_DAYS } from '../support/money-sales.ts';
 import { stepsOf, worldAbout } from '../support/money-worlds.ts';
 import type { Step, World } from '../support/money-worlds.ts';
 import { startProcessingApi } from '../support/processing-api.ts';
@@ -48,6 +48,7 @@ beforeAll(async () => {
     commissionRateBps: APP_RATE_BPS,
     attributionWindowDays: WINDOW_DAYS,
     holdPeriodDays: 30,
+    purchaseCodes: 'when_unattributed',
   };
   app = await newApp(api, undefined, settings);
   for (const provider of PROVIDERS_OF_MODEL) {
@@ -223,6 +224,25 @@ class Game {
     this.model.addPolicy(affiliateId, { from, isOfGroup, rules });
   }
 
+  /** Registers a code of each creator, long before every purchase. */
+  async registerCodes() {
+    for (const [n, { id }] of this.creators.entries()) {
+      const value = codeOf(n, this.name);
+      if (value === null) continue;
+      for (const namespace of ['stripe', 'paddle', 'app_store']) {
+        const path = `/apps/${app.appId}/affiliates/${id}/codes`;
+        const body = { namespace, value, ...(namespace === 'app_store' ? {} : { externalId: value }) };
+        const { status, text } = await api.call('POST', path, { key: app.key, body });
+        if (status !== 201) throw new Error(text);
+      }
+      this.model.register(value, id);
+    }
+    await api.sql.transaction(async (tx) => {
+      await tx`set local session_replication_role = replica`;
+      await tx`update codes set created_at = 'epoch' where app_id = ${app.appId}`;
+    });
+  }
+
   /** Gives a user to a creator, with exactly what the preview shows. A user who belongs to somebody stays there. */
   async give(customerUserId: string, affiliateId: string, from: number) {
     const path = `/apps/${app.appId}/manual-attributions`;
@@ -347,6 +367,7 @@ async function play(world: World): Promise<void> {
     creators.push({ id, slug: (await newLink(api, app, id, { slug: randomUUID() })).slug });
   }
   const game = new Game(creators);
+  await game.registerCodes();
   for (const step of stepsOf(world, game.name)) {
     api.clock.now = Date.now();
     await game.play(step);
@@ -406,7 +427,16 @@ test.each(THEMES)(
   100_000_000,
 );
 
-test('the ledger is consistent after all sequences', async () => {
+test('the ledger is consistent after all sequences, in which users got their creators in every way', async () => {
+  const methods = await api.sql<{ matchMethod: string }>`
+    select distinct t.match_method from payments p join bindings b on b.id = p.binding_id join attributions t on t.id = b.attribution_id
+     where p.app_id = ${app.appId} order by match_method`;
+  expect(methods.map(({ matchMethod }) => matchMethod)).toEqual([
+    'claim_token',
+    'code',
+    'manual',
+    'purchase_code',
+  ]);
   // Not the checks that need the sweep or the workflow of a payout.
   await expectConsistentLedger(api.sql, [
     'rollups_equal_facts',

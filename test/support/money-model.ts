@@ -24,6 +24,8 @@ export interface Report {
   };
   /** References that are one payment: the second one is an alias of the first. */
   readonly same?: readonly (readonly [string, string])[];
+  /** The codes that payments came with. */
+  readonly codes?: readonly { readonly ref: string; readonly code: string }[];
   /** The users that keys of the provider belong to. */
   readonly names?: readonly { readonly key: string; readonly user: string }[];
   /** A refund or dispute takes money back, or gives back what it took. */
@@ -52,8 +54,8 @@ interface Binding {
   readonly creator: string;
   readonly step: number;
   readonly touchedAt: number;
-  /** Whether a founder said so: then it works from its instant on, in any evaluation. */
-  readonly isManual?: boolean;
+  /** A founder or a code said so. A founder's word counts from its instant on, in any evaluation; a code's never before it. */
+  readonly by?: 'founder' | 'code';
 }
 
 interface Terms {
@@ -147,6 +149,8 @@ export class MoneyModel {
   readonly #reported = new Set<string>();
   readonly #same: (readonly [string, string])[] = [];
   readonly #names = new Map<string, string>();
+  readonly #owners = new Map<string, string>();
+  readonly #codes: { readonly ref: string; readonly code: string }[] = [];
   readonly #takes: NonNullable<Report['take']>[] = [];
   readonly #undos: NonNullable<Report['undo']>[] = [];
   readonly #bindings = new Map<string, Binding>();
@@ -184,6 +188,11 @@ export class MoneyModel {
     this.#policies.set(creator, [...(this.#policies.get(creator) ?? []), policy]);
   }
 
+  /** Gives a code to a creator. */
+  register(code: string, creator: string): void {
+    this.#owners.set(code, creator);
+  }
+
   /** A device keeps its first attribution. */
   install(device: string, creator: string, touchedAt: number): void {
     if (!this.#installs.has(device)) this.#installs.set(device, { creator, touchedAt });
@@ -193,7 +202,7 @@ export class MoneyModel {
   /** A founder gives a user without a creator to one, for payments from an instant on. */
   give(user: string, creator: string, from: number): void {
     if (!this.#bindings.has(user))
-      this.#bindings.set(user, { user, creator, step: this.#step, touchedAt: from, isManual: true });
+      this.#bindings.set(user, { user, creator, step: this.#step, touchedAt: from, by: 'founder' });
     this.#next();
   }
 
@@ -209,6 +218,7 @@ export class MoneyModel {
       if (payment !== undefined) this.#addPayment(payment);
       for (const { key, user } of names) if (!this.#names.has(key)) this.#names.set(key, user);
       this.#same.push(...(report.same ?? []));
+      this.#codes.push(...(report.codes ?? []));
       if (report.take !== undefined) this.#takes.push(report.take);
       if (report.undo !== undefined) this.#undos.push(report.undo);
     }
@@ -381,9 +391,20 @@ export class MoneyModel {
 
   #next(): void {
     this.#bind();
-    for (const row of this.#rows.values()) this.#evaluate(row);
+    this.#evaluateAll();
     for (const row of this.#rows.values()) this.#findDuplicate(row);
     this.#step += 1;
+  }
+
+  /** Evaluates every payment. What a code binds counts for all payments of the user, the earlier ones first. */
+  #evaluateAll(): void {
+    for (let bindings = -1; bindings !== this.#bindings.size;) {
+      bindings = this.#bindings.size;
+      for (const row of this.#rows.values()) {
+        this.#evaluate(row);
+        if (this.#bindings.size > bindings) break;
+      }
+    }
   }
 
   #bind(): void {
@@ -403,7 +424,9 @@ export class MoneyModel {
     const attributed = others.filter((other) => other.creator !== null);
     if (this.#isPart(row) || attributed.some((other) => !this.#isPart(other))) return;
     const [part] = attributed.toSorted(byEarning);
-    const binding = this.#bindingOf(row, others, isFirst);
+    const binding =
+      this.#bindingOf(row, others, isFirst) ??
+      (part === undefined ? this.#bindByCode(row, others, isFirst) : null);
     const creator = part?.creator ?? binding?.creator ?? null;
     if (creator === null) return;
     row.creator = creator;
@@ -446,25 +469,58 @@ export class MoneyModel {
     const { payment } = row;
     const binding = this.#payersOf(row, others)
       .flatMap((user) => this.#bindings.get(user) ?? [])
-      .find(({ step, touchedAt, isManual }) =>
-        isManual === true
-          ? payment.at >= touchedAt
-          : isFirst ||
-            step < row.step ||
-            (payment.at >= touchedAt && Date.now() - payment.at <= this.#windowMs),
-      );
+      .find(({ step, touchedAt, by, creator }) => {
+        // A purchase with a code of the same creator is a touch itself.
+        const owners = by === 'code' ? this.#ownersOf(payment.ref) : [];
+        const isAfter = payment.at >= touchedAt || (owners.length === 1 && owners[0] === creator);
+        if (by !== undefined && !isAfter) return false;
+        return by === 'founder' || isFirst || step < row.step || (isAfter && this.#isRecent(payment));
+      });
     return binding ?? null;
+  }
+
+  /** Whether a payment is as recent as an evaluation after the first one requires. */
+  #isRecent({ at }: Payment): boolean {
+    return Date.now() - at <= this.#windowMs;
+  }
+
+  /** Binds the user of a payment with a code, if no user whom it leads to has a creator, and its codes are of one. */
+  #bindByCode(row: Row, others: readonly Row[], isFirst: boolean): Binding | null {
+    const all = [row, ...others];
+    const users = [...all.flatMap((one) => one.users), ...this.#usersOf(all.flatMap(({ keys }) => keys))];
+    const customers = this.#usersOf(all.flatMap((one) => one.customers));
+    const [creator, ...more] = this.#ownersOf(row.payment.ref);
+    const payers = users.length === 0 ? [] : this.#payersOf(row, others);
+    const user = payers.find((one) => this.#identified.some((known) => known.user === one)) ?? payers[0];
+    const isFree = ![...users, ...customers].some((one) => this.#bindings.has(one));
+    if (creator === undefined || more.length > 0 || user === undefined || !isFree) return null;
+    if (!isFirst && !this.#isRecent(row.payment)) return null;
+    const binding = { user, creator, step: this.#step, touchedAt: row.payment.at, by: 'code' as const };
+    this.#bindings.set(user, binding);
+    return binding;
+  }
+
+  /** Returns the creators whose codes a payment came with, each once. */
+  #ownersOf(ref: string): readonly string[] {
+    const names = this.#namesOf(ref);
+    const owners = this.#codes.flatMap((one) =>
+      names.has(one.ref) ? (this.#owners.get(one.code) ?? []) : [],
+    );
+    return [...new Set(owners)];
+  }
+
+  #usersOf(keys: readonly string[]): readonly string[] {
+    return keys.flatMap((key) => this.#names.get(key) ?? []);
   }
 
   /** Keys count only where no event of the payment names a user, and customers only where no subscription leads to one. */
   #payersOf(row: Row, others: readonly Row[]): readonly string[] {
     const named = [...row.users, ...others.flatMap(({ users }) => users).toSorted()];
     if (named.length > 0) return named;
-    const usersOf = (keys: readonly string[]) => keys.flatMap((key) => this.#names.get(key) ?? []);
-    const subscribers = [row, ...others].flatMap(({ keys }) => usersOf(keys));
+    const subscribers = [row, ...others].flatMap(({ keys }) => this.#usersOf(keys));
     return subscribers.length > 0
       ? subscribers
-      : [row, ...others].flatMap(({ customers }) => usersOf(customers));
+      : [row, ...others].flatMap(({ customers }) => this.#usersOf(customers));
   }
 
   /** Whether less was paid under the reference of this row than under one that is no alias, which it belongs to. */

@@ -40,8 +40,13 @@ export interface SaleContext {
   readonly now: number;
 }
 
+/** The code of a creator, the same for all sales of a world. Null for no creator. */
+export const codeOf = (creator: number | null, run: string): string | null =>
+  creator === null ? null : `code-${run}-${creator}`;
+
 export const anyUser = fc.nat(2);
 const maybeUser = fc.option(anyUser, { freq: 3 });
+const maybeCode = fc.option(fc.nat(1), { freq: 2 });
 /** Small amounts at the rates of the worlds lead to every fraction of a cent, and often to half a cent. */
 const anyMinor = fc.oneof(fc.integer({ min: 1, max: 99 }), fc.integer({ min: 100, max: 90_000 }));
 const anyCurrency = fc.constantFrom<Currency>('usd', 'eur', 'jpy', 'jpy');
@@ -104,6 +109,9 @@ const anyPlainSale = fc.record({
   takes: fc.array(anyTake, { maxLength: 3 }),
   undo: fc.boolean(),
   parts: fc.constant<readonly Part[]>([]),
+  /** The creators whose codes the purchase and its session came with. */
+  code: maybeCode,
+  sessionCode: maybeCode,
   /** Whether its Stripe account is a connected one, which is listed until all of its events but refunds and disputes arrived. */
   account: fc.constantFrom<'own' | 'unlisted later' | 'never listed'>('own'),
 });

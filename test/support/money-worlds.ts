@@ -61,6 +61,8 @@ const installOfEach = (daysAgo: fc.Arbitrary<number>, by: fc.Arbitrary<Touch>) =
 const lateOrEarly = installOfEach(fc.integer({ min: 25, max: 100 }), anyTouch);
 
 const anyInstalls = fc.oneof<fc.Arbitrary<Install[]>[]>(
+  // Users belong to creators by codes alone, or because a founder said so.
+  fc.constant([]),
   fc.array(anyInstall, { minLength: 1, maxLength: 5 }),
   lateOrEarly,
   fc.tuple(lateOrEarly, fc.array(anyInstall, { maxLength: 2 })).map((both) => both.flat()),

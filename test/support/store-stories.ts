@@ -1,5 +1,6 @@
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import type { Report } from './money-model.ts';
+import { codeOf } from './money-sales.ts';
 import type { PlainSale, ProviderOfModel, SaleContext, SaleStep } from './money-sales.ts';
 import {
   paddleAdjustment,
@@ -7,6 +8,7 @@ import {
   paddleTransaction,
   revenuecatEvent,
   revenuecatRefund,
+  withFields,
 } from './provider-fixtures.ts';
 import type { Payload } from './provider-fixtures.ts';
 
@@ -36,24 +38,30 @@ const timeOf = (at: number, n: number, k: number) => at + (1 + n * 10 + k) * HOU
 /** When all refunds are undone: before some of them. */
 const undoneAt = (sale: PlainSale, at: number) => (sale.takes.length > 1 ? timeOf(at, 1, 5) : at + DAY_MS);
 
-export function paddleStory(sale: PlainSale, { name, userId, now }: SaleContext): SaleStep[] {
+export function paddleStory(sale: PlainSale, { name, run, userId, now }: SaleContext): SaleStep[] {
   const at = now - sale.daysAgo * DAY_MS;
   const { minor } = sale;
   const { steps, add } = storyOf('paddle', name, at);
   const [transactionId, key, customer] = [`txn_${name}`, `sub_${name}`, `ctm_${name}`];
   const user = named(sale.user, userId);
   const linkedUser = named(sale.linkedUser, userId);
+  const code = codeOf(sale.code, run);
   add(
     (ids) =>
-      paddleTransaction({
-        ...ids,
-        transactionId,
-        subscriptionId: key,
-        customerId: customer,
-        amount: minor,
-        userId: user,
-      }),
+      withFields(
+        paddleTransaction({
+          ...ids,
+          transactionId,
+          subscriptionId: key,
+          customerId: customer,
+          amount: minor,
+          userId: user,
+        }),
+        ['data'],
+        code === null ? {} : { discount_id: code },
+      ),
     {
+      codes: listed(code).map((one) => ({ ref: transactionId, code: one })),
       payment: {
         ref: transactionId,
         minor,
@@ -110,7 +118,7 @@ export function paddleStory(sale: PlainSale, { name, userId, now }: SaleContext)
   return steps;
 }
 
-export function revenuecatStory(sale: PlainSale, { name, userId, now }: SaleContext): SaleStep[] {
+export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: SaleContext): SaleStep[] {
   const at = now - sale.daysAgo * DAY_MS;
   const { minor } = sale;
   const { steps, add } = storyOf('revenuecat', name, at);
@@ -118,7 +126,15 @@ export function revenuecatStory(sale: PlainSale, { name, userId, now }: SaleCont
   const user = named(sale.user, userId);
   const bought = { userId: user ?? `$RCAnonymousID:${name}`, transactionId, purchasedAt: at };
   const group = `refund ${name}`;
-  add((ids) => revenuecatEvent({ ...ids, ...bought, type: 'INITIAL_PURCHASE', usd: minor / 100 }), {
+  const code = codeOf(sale.code, run);
+  const purchase = {
+    ...bought,
+    type: 'INITIAL_PURCHASE',
+    usd: minor / 100,
+    extra: code === null ? {} : { offer_code: code },
+  };
+  add((ids) => revenuecatEvent({ ...ids, ...purchase }), {
+    codes: listed(code).map((one) => ({ ref: transactionId, code: one })),
     payment: { ref: transactionId, minor, currency: 'usd', at, users: listed(user), keys: [], customers: [] },
   });
   for (const [n, take] of sale.takes.entries()) {

@@ -1,4 +1,5 @@
 import { DAY_MS } from '../../src/domain/time.ts';
+import { codeOf } from './money-sales.ts';
 import type { PlainSale, SaleContext, SaleStep, SplitSale } from './money-sales.ts';
 import {
   stripeCharge,
@@ -7,10 +8,16 @@ import {
   stripeInvoicePaymentPaid,
   stripePaymentIntent,
   stripeSubscription,
+  withFields,
 } from './provider-fixtures.ts';
+import type { Payload } from './provider-fixtures.ts';
 import { addTake, Story } from './stripe-story.ts';
 
 // The events of Stripe's sales, with what each states in the words of Stripe's documentation.
+
+/** Adds the promotion code of a purchase. */
+const withCode = (body: Payload, code: string | null): Payload =>
+  code === null ? body : withFields(body, ['data', 'object'], { discounts: [{ promotion_code: code }] });
 
 const listed = (one: string | null | undefined) => (one == null ? [] : [one]);
 
@@ -35,20 +42,26 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
     keys: readonly string[] = [],
     customers: readonly string[] = [],
   ) => ({ ref, minor, currency, at, users, keys, customers });
+  const code = codeOf(sale.code, run);
+  const sessionCode = codeOf(sale.sessionCode, run);
   if (sale.invoice !== 'none') {
     const isLegacy = sale.invoice === 'legacy';
     story.add(
       (ids) =>
-        stripeInvoicePaid({
-          ...ids,
-          ...money,
-          invoiceId,
-          subscriptionId: key,
-          customerId: customer,
-          userId: user ?? null,
-          ...(isLegacy ? { legacy: { chargeId, paymentIntentId: intentId } } : {}),
-        }),
+        withCode(
+          stripeInvoicePaid({
+            ...ids,
+            ...money,
+            invoiceId,
+            subscriptionId: key,
+            customerId: customer,
+            userId: user ?? null,
+            ...(isLegacy ? { legacy: { chargeId, paymentIntentId: intentId } } : {}),
+          }),
+          code,
+        ),
       {
+        codes: listed(code).map((one) => ({ ref: invoiceId, code: one })),
         payment: payment(invoiceId, listed(user), [key], [customer]),
         same: isLegacy
           ? [
@@ -63,15 +76,19 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
     const namesInvoice = sale.session === 'with invoice';
     story.add(
       (ids) =>
-        stripeCheckoutSession({
-          ...ids,
-          ...money,
-          userId: otherUser ?? null,
-          customerId: sale.isCompany ? customer : null,
-          paymentIntentId: intentId,
-          invoiceId: namesInvoice ? invoiceId : null,
-        }),
+        withCode(
+          stripeCheckoutSession({
+            ...ids,
+            ...money,
+            userId: otherUser ?? null,
+            customerId: sale.isCompany ? customer : null,
+            paymentIntentId: intentId,
+            invoiceId: namesInvoice ? invoiceId : null,
+          }),
+          sessionCode,
+        ),
       {
+        codes: listed(sessionCode).map((one) => ({ ref: namesInvoice ? invoiceId : intentId, code: one })),
         payment: payment(
           namesInvoice ? invoiceId : intentId,
           listed(otherUser),
