@@ -72,7 +72,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   losing_touches: { none: 'match_method', pseudonym: 'device_id' },
   payment_aliases: { none: 'store', reference: 'alias_ref payment_ref' },
   // A code that many customers have; what looks like an address is not stored.
-  payment_codes: { none: 'store namespace value created_at', reference: 'payment_ref' },
+  payment_codes: { none: 'store namespace value', reference: 'payment_ref' },
   payment_user_keys: { pseudonym: 'user_key' },
   payment_users: { pseudonym: 'customer_user_id' },
   payments: { none: 'store currency likely_cause attribution_id', reference: 'ref' },
