@@ -2,7 +2,7 @@ import type { AffiliateId, AppId, CodeId } from '../domain/ids.ts';
 import type { CodeNamespace } from '../domain/purchase-codes.ts';
 import { acting } from './audit.ts';
 import type { Existing } from './existing.ts';
-import { pageOf, positionInstant } from './page.ts';
+import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { retryUntilVisible } from './conflict-retries.ts';
 import type { Sql } from './sql.ts';
@@ -83,15 +83,11 @@ export async function listCodes(
 ): Promise<Page<Code, number>> {
   const ofAffiliate =
     filter.affiliateId === null ? sql.fragment`` : sql.fragment`and affiliate_id = ${filter.affiliateId}`;
-  const from =
-    after === null
-      ? sql.fragment``
-      : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
   const rows = await sql<Code & Position<number>>`
     select ${columns(sql)}, c.sort_key
       from (select *, (extract(epoch from created_at) * 1000000)::bigint as sort_key
               from codes
-             where app_id = ${appId} ${ofAffiliate} ${from}
+             where app_id = ${appId} ${ofAffiliate} ${createdBefore(sql, after)}
              order by created_at desc, id desc limit ${limit + 1}) c
      order by c.sort_key desc, c.id desc`;
   return pageOf(rows, limit);

@@ -4,7 +4,7 @@ import type { AccountId, AffiliateId, AppId, CommissionId, EntryId, KeyId } from
 import { acting } from './audit.ts';
 import type { CommissionStatus } from './commissions.ts';
 import type { Existing } from './existing.ts';
-import { pageOf, positionInstant } from './page.ts';
+import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
@@ -150,15 +150,11 @@ export async function listEntries(
 ): Promise<Page<Entry, number>> {
   const ofAffiliate =
     filter.affiliateId === null ? sql.fragment`` : sql.fragment`and affiliate_id = ${filter.affiliateId}`;
-  const from =
-    after === null
-      ? sql.fragment``
-      : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
   const rows = await sql<Entry & Position<number>>`
     select ${columns(sql)}, e.sort_key
       from (select *, (extract(epoch from created_at) * 1000000)::bigint as sort_key
               from entries
-             where app_id = ${appId} ${ofAffiliate} ${from}
+             where app_id = ${appId} ${ofAffiliate} ${createdBefore(sql, after)}
              order by created_at desc, id desc limit ${limit + 1}) e
       ${joined(sql)}
      order by e.sort_key desc, e.id desc`;

@@ -9,7 +9,7 @@ import type {
 } from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import { isErased } from './erased-identifiers.ts';
-import { pageOf, positionInstant } from './page.ts';
+import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
@@ -159,15 +159,11 @@ export async function listManualAttributions(
   after: Position<number> | null,
   limit: number,
 ): Promise<Page<ManualAttribution, number>> {
-  const from =
-    after === null
-      ? sql.fragment``
-      : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
   const rows = await sql<ManualAttribution & Position<number>>`
     select ${columns(sql)}, m.sort_key
       from (select *, (extract(epoch from created_at) * 1000000)::bigint as sort_key
               from manual_attributions
-             where app_id = ${appId} ${from}
+             where app_id = ${appId} ${createdBefore(sql, after)}
              order by created_at desc, id desc limit ${limit + 1}) m
       ${joined(sql)}
      order by m.sort_key desc, m.id desc`;

@@ -1,4 +1,4 @@
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 /** The position of a row in its list: the sort key, then the id. */
 export interface Position<K extends number | string> {
@@ -55,4 +55,11 @@ export function pageOfExamined<K extends number | string, T extends Position<K> 
  */
 export function positionInstant(sql: Sql, microseconds: number) {
   return sql.fragment`timestamptz 'epoch' + ${microseconds}::bigint * interval '1 microsecond'`;
+}
+
+/** A condition for the rows of a list, the latest first, that come after a position. Empty for the first page. */
+export function createdBefore(sql: Sql, after: Position<number> | null): Fragment {
+  return after === null
+    ? sql.fragment``
+    : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
 }

@@ -1,6 +1,6 @@
 import type { AffiliateId, AppId, KeyId, PayoutId } from '../domain/ids.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
-import { pageOf, positionInstant } from './page.ts';
+import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -59,16 +59,12 @@ export async function listPayouts(
 ): Promise<Page<PayoutListRow, number>> {
   const ofAffiliate =
     filter.affiliateId === null ? sql.fragment`` : sql.fragment`and affiliate_id = ${filter.affiliateId}`;
-  const from =
-    after === null
-      ? sql.fragment``
-      : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
   const rows = await sql<PayoutListRow & Position<number>>`
     select ${PAYOUT_COLUMNS(sql)}
       from (select id, affiliate_id, affiliate_name, item_count, total_cents, created_at, encode(csv_sha256, 'hex') as csv_sha256,
                    (extract(epoch from created_at) * 1000000)::bigint as sort_key
               from payouts
-             where app_id = ${appId} ${ofAffiliate} ${from}
+             where app_id = ${appId} ${ofAffiliate} ${createdBefore(sql, after)}
              order by created_at desc, id desc limit ${limit + 1}) p
       ${withProofAndKey(sql)}
      order by p.sort_key desc, p.id desc`;
