@@ -513,9 +513,12 @@ export class MoneyModel {
     return keys.flatMap((key) => this.#names.get(key) ?? []);
   }
 
-  /** Keys count only where no event of the payment names a user, and customers only where no subscription leads to one. */
+  /**
+   * Keys count only where no event of the payment names a user, and customers only where no subscription leads to one. The users that
+   * events name have the order of their ids, whichever event arrived first.
+   */
   #payersOf(row: Row, others: readonly Row[]): readonly string[] {
-    const named = [...row.users, ...others.flatMap(({ users }) => users).toSorted()];
+    const named = [...row.users.toSorted(), ...others.flatMap(({ users }) => users).toSorted()];
     if (named.length > 0) return named;
     const subscribers = [row, ...others].flatMap(({ keys }) => this.#usersOf(keys));
     return subscribers.length > 0
