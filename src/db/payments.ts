@@ -256,7 +256,10 @@ function paymentColumns(
                   where y.app_id = p.app_id and y.customer_user_id = u.customer_user_id limit 1) is not null as identified offset 0) i
         left join lateral (
           select * from bindings y where y.app_id = p.app_id and y.customer_user_id = u.customer_user_id offset 0) b on true
-        left join lateral (select * from attributions y where y.id = attribution_at(b, p.occurred_at) offset 0) t on true
+        left join lateral (
+          -- A call of the function takes longer than the look-up.
+          select * from attributions y
+           where y.id = case when b.reassigned_at is null then b.attribution_id else attribution_at(b, p.occurred_at) end offset 0) t on true
         left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true), '[]') as candidates,
     jsonb_build_object('commissionRateBps', app.commission_rate_bps, 'attributionWindowDays', app.attribution_window_days,
                        'holdPeriodDays', app.hold_period_days) as app,

@@ -8,38 +8,15 @@ import type { Fragment, Sql, Statements } from './sql.ts';
  */
 export function policyOf(sql: Statements): Fragment {
   return sql.fragment`
-    case when app.policies_from <= now() then (
-      select jsonb_build_object(
-               'subjectId', s.id, 'payments', coalesce(n.number, 0), 'firstPaidAt', epoch_ms(n.first_paid_at),
-               'hasUnnumbered', n.number is null and (
-                 b.first_paid_at is not null
-                 or exists (select from bindings y where y.id = s.id and y.first_paid_at is not null)
-                 or exists (select from bindings y where y.counts_with = s.id and y.first_paid_at is not null)),
-               'assigned', (
-                 select jsonb_build_object('scope', i.scope, 'versionId', i.version_id, 'terms', i.terms)
-                   from policy_in_effect(p.app_id, f.id, p.occurred_at) i))
-        from (select coalesce(b.counts_with, b.id::text) as id) s
-        left join lateral (
-          select x.number, x.first_paid_at from payment_numbers x
-           where x.subject_id = s.id and x.counts_as is null order by x.number desc limit 1) n on true) end`;
+    case when app.policies_from <= now()
+         then policy_context(b.id, b.counts_with, b.first_paid_at is not null, p.app_id, f.id, p.occurred_at) end`;
 }
 
 /** The `StatedComponents` of a payment `p` with its references. Empty before the app's first policy is in effect. */
 export function componentsOf(sql: Statements, refs: Fragment): Fragment {
-  const component = (minor: Fragment, ppm: Fragment) => sql.fragment`
-    case when ${minor} is not null then jsonb_build_object('minor', ${minor})
-         when ${ppm} is not null then jsonb_build_object('ppm', ${ppm}) end`;
   return sql.fragment`
-    case when app.policies_from <= now() then coalesce((
-      select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-               'eventId', x.id, 'source', x.source, 'productId', x.product_id, 'isSameAmount', (x.currency, x.amount_minor) = (p.currency, p.amount_minor),
-               'tax', ${component(sql.fragment`x.tax_minor`, sql.fragment`x.tax_ppm`)},
-               'storeFee', ${component(sql.fragment`x.store_fee_minor`, sql.fragment`x.store_fee_ppm`)})))
-        from unnest(${refs}) n (ref)
-       cross join lateral (
-         select * from events y
-          where y.app_id = p.app_id and y.payment_ref = n.ref collate "default" offset 0) x
-       where x.environment = p.environment and x.store = p.store and x.kind = any(${[...PAYMENT_KINDS]}::text[])), '[]') else '[]' end`;
+    case when app.policies_from <= now()
+         then stated_components(p, ${refs}, ${[...PAYMENT_KINDS]}::text[]) else '[]' end`;
 }
 
 /** The rule that a commission `c` earned by. Null for another rate. */
