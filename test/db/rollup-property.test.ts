@@ -99,7 +99,8 @@ async function read(sql: Sql, { appId, affiliates, links }: Tenant, first = 0): 
     return points.filter(({ at: _at, ...sums }) => Object.values(sums).some((sum) => sum !== 0));
   };
   const ofAffiliate = async (id: AffiliateId) => {
-    const found = await readAffiliateTotals(sql, appId, id, LATER);
+    // As of an instant when nothing is due: what is due counts as matured before it is.
+    const found = await readAffiliateTotals(sql, appId, id, FROM);
     if (found === undefined) throw new Error('the affiliate exists');
     const { nextPayoutAt: _, carriedBalanceCents: __, ...totals } = found;
     return totals;
