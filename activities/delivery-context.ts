@@ -5,6 +5,7 @@ import { loadDelivery } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
 import type { EventFacts } from '../src/db/event-details.ts';
 import { pseudonymize } from '../src/db/erased-identifiers.ts';
+import type { SignedInUser } from '../src/db/signed-in-users.ts';
 import { findLinkedPayments, loadCommonPayment, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -180,6 +181,21 @@ export class DeliveryContext {
     const isOfStoredPayment =
       (parsed.event?.adjustment ?? null) !== null && (await this.payments()).length > 0;
     return isOfStoredPayment ? null : parsed.reason;
+  }
+
+  /** Returns the users whom the event names with a key that may be bound in their place. */
+  async signedInUsers(): Promise<readonly SignedInUser[]> {
+    const { event, environment } = await this.event();
+    if (environment === 'sandbox') return [];
+    const linked = event.userLinks.map(({ key, customerUserId }) => ({ userKey: key, customerUserId }));
+    const hasBoundKey = (await this.payments()).some(({ candidates }) =>
+      candidates.some(({ via }) => via === 'bound_key'),
+    );
+    if (!hasBoundKey) return linked;
+    const named = event.userKeys.flatMap((userKey) =>
+      event.userIds.map((customerUserId) => ({ userKey, customerUserId })),
+    );
+    return [...linked, ...named];
   }
 
   /** Returns other payments that wait for a user whom the event ties to one of their keys, as of the first call. */

@@ -9,6 +9,7 @@ import type { RecordedFacts } from '../src/db/events.ts';
 import type { EventFacts } from '../src/db/event-details.ts';
 import { isContentFault } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
+import { bindSignedInUsers } from '../src/db/signed-in-users.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import type { CommissionId, DeliveryId } from '../src/domain/ids.ts';
 import { identifiersOf } from '../src/domain/erasure.ts';
@@ -193,13 +194,15 @@ const steps: Steps = {
   },
 
   /**
-   * Finds what the facts are to be attributed to: binds transferred users and reads the affected payments, after the commit of the
+   * Finds what the facts are to be attributed to: binds transferred users and those who signed in, and reads the affected payments, after the commit of the
    * facts. The evaluation in `writeCommission` decides to whom each payment is attributed.
    */
   attribute: async (deps, context) => {
-    const { appId, eventId } = await context.stored();
+    const { appId, eventId, provider } = await context.stored();
     const { event } = await context.event();
     if (event.transfer !== null) deps.onBindings(await bindTransfers(deps.sql, appId, { eventId }), appId);
+    const signedIn = await bindSignedInUsers(deps.sql, appId, provider, await context.signedInUsers());
+    deps.onBindings(signedIn, appId);
     await context.payments();
     await context.linkedPayments();
     return null;

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { findBinding, markHealed } from '../src/db/healing.ts';
 import { findWaitingPayments } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
+import { bindSignedInUsers, findSignedInUsers } from '../src/db/signed-in-users.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import type { EvaluationLimits } from '../src/domain/evaluation.ts';
 import { evaluateEach } from './evaluate.ts';
@@ -32,7 +33,7 @@ export function createHealActivities({
   return {
     /**
      * Re-evaluates one page of the user's waiting payments. The first page also binds the users to whom the user
-     * transferred purchases. Returns where the next page begins, or null after the last.
+     * transferred purchases, and those who have the key that the binding has. Returns where the next page begins, or null after the last.
      */
     healPage: async (id, after) => {
       const bindingId = parseId('binding', id);
@@ -41,6 +42,10 @@ export function createHealActivities({
       if (binding === undefined) return null;
       if (after === null) {
         onBindings(await bindTransfers(sql, binding.appId, { giver: binding.customerUserId }), binding.appId);
+        const users = await findSignedInUsers(sql, bindingId);
+        const [source] = users.map((user) => user.source);
+        if (source !== undefined)
+          onBindings(await bindSignedInUsers(sql, binding.appId, source, users), binding.appId);
       }
       const { appId, customerUserId } = binding;
       const page = await findWaitingPayments(sql, appId, customerUserId, afterPayment, PAGE);

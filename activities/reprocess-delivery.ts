@@ -8,6 +8,7 @@ import type { NewCommission } from '../src/db/evaluations.ts';
 import { raiseOutcome, findReading } from '../src/db/reprocess-deliveries.ts';
 import type { DeliveryNames } from '../src/db/reprocess-deliveries.ts';
 import type { Sql } from '../src/db/sql.ts';
+import { bindSignedInUsers } from '../src/db/signed-in-users.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
 import type { EvaluationLimits } from '../src/domain/evaluation.ts';
@@ -155,6 +156,7 @@ export async function reprocessDelivery(
     // Later refunds of an erased person's payment name it, not the person.
     if (appended.payment > 0) await addErasedReferences(sql, secretBox, facts);
     if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
+    bindings.push(...(await bindSignedInUsers(sql, appId, facts.source, await context.signedInUsers())));
     const linked = await loadPayments(sql, { paymentIds: await context.linkedPayments() });
     for (const payment of [...(await context.payments()), ...linked]) {
       if (isSettled(payment, evaluatePayment(payment, limits))) continue;

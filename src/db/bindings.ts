@@ -192,7 +192,7 @@ export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: stri
 async function markBindingsHealed(sql: Sql, bindingIds: readonly BindingId[]): Promise<boolean[]> {
   const healed = await sql<{ id: BindingId }>`
     with locked as materialized (
-      select b.id, b.app_id, b.customer_user_id, b.healed_at
+      select b.id, b.app_id, b.customer_user_id, b.key_source, b.healed_at
         from unnest(${bindingIds}::text[]) i
        cross join lateral (select * from bindings x where x.id = i offset 0 for no key update skip locked) b
     ), marked as (
@@ -206,7 +206,10 @@ async function markBindingsHealed(sql: Sql, bindingIds: readonly BindingId[]): P
                union all
                select k.payment_id
                  from user_links l join payment_user_keys k on k.app_id = l.app_id and k.source = l.source and k.user_key = l.user_key
-                where l.app_id = b.app_id and l.customer_user_id = b.customer_user_id) u
+                where l.app_id = b.app_id and l.customer_user_id = b.customer_user_id
+               union all
+               select k.payment_id from payment_user_keys k
+                where k.app_id = b.app_id and k.source = b.key_source and k.user_key = b.customer_user_id) u
              join payments p on p.id = u.payment_id
             where p.environment = 'production' and p.earned_cents = 0
               and (p.likely_cause is not null or p.evaluated_at is null
@@ -218,6 +221,9 @@ async function markBindingsHealed(sql: Sql, bindingIds: readonly BindingId[]): P
          and not exists (
            select from user_transfers g
             where g.app_id = b.app_id and g.customer_user_id = b.customer_user_id and g.role = 'giver')
+         and not exists (
+           select from user_links l
+            where l.app_id = b.app_id and l.source = b.key_source and l.user_key = b.customer_user_id)
       returning m.id
     )
     select id from marked
@@ -228,8 +234,8 @@ async function markBindingsHealed(sql: Sql, bindingIds: readonly BindingId[]): P
 }
 
 /**
- * Marks a new binding as healed if there is nothing to heal: no earlier payment of the user waits for it, and the user
- * transferred no purchases. Returns whether the binding is healed. Call it after the binding was committed, so that a
+ * Marks a new binding as healed if there is nothing to heal: no earlier payment of the user waits for it, the user transferred no
+ * purchases, and nobody has the key that it is of. Returns whether the binding is healed. Call it after the binding was committed, so that a
  * payment recorded meanwhile either has seen the binding or is seen here.
  */
 export const markHealedIfNothingToHeal = shareStatements(markBindingsHealed, {

@@ -3,13 +3,16 @@ import type { StoredPayment } from './payments.ts';
 import type { Fragment, Statements } from './sql.ts';
 
 /**
- * The `CodeOwner`s of a payment `p` with its references, in its `app`, the first to register a code first. The ids of the bindings that
+ * The `CodeOwner`s of a payment `p` with its rows and references, in its `app`, the first to register a code first. The ids of the bindings that
  * they would make follow (`withNewIds`). Empty if codes attribute nothing in the app: then nothing is looked up.
  */
-export function codeOwnersOf(sql: Statements, refs: Fragment): Fragment {
+export function codeOwnersOf(
+  sql: Statements,
+  { rowIds, refs }: { readonly rowIds: Fragment; readonly refs: Fragment },
+): Fragment {
   return sql.fragment`
     case when app.purchase_codes is not null and p.binding_id is null and p.environment = 'production'
-         then code_owners(p, ${refs}) else '[]' end`;
+         then code_owners(p, ${rowIds}, ${refs}) else '[]' end`;
 }
 
 /** Gives the bindings that codes would make their ids. */
@@ -17,10 +20,10 @@ export function withNewIds(payment: StoredPayment): StoredPayment {
   if (payment.codeOwners.length === 0) return payment;
   return {
     ...payment,
-    codeOwners: payment.codeOwners.map(({ codeId, binding }) => {
+    codeOwners: payment.codeOwners.map(({ codeId, key, binding }) => {
       const bindingId = newId('binding');
       const policy = binding.policy && { ...binding.policy, subjectId: bindingId };
-      return { codeId, binding: { ...binding, bindingId, attributionId: newId('attribution'), policy } };
+      return { codeId, key, binding: { ...binding, bindingId, attributionId: newId('attribution'), policy } };
     }),
   };
 }

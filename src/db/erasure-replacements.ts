@@ -49,6 +49,17 @@ const keysOf = (tx: Statements, keys: Replacements['keys']) => tx.fragment`
   (select source, "userKey" as user_key, replacement
      from jsonb_to_recordset(${tx.json(keys)}) k (source text, "userKey" text, replacement text))`;
 
+/** The texts that stand where a user id stands, each once: the user id, and keys that codes bound in place of one. */
+const wordsOf = (
+  tx: Statements,
+  { user, pseudonym, keys }: Pick<Replacements, 'user' | 'pseudonym' | 'keys'>,
+) => {
+  const words = new Map(keys.map(({ userKey, replacement }) => [userKey, replacement]));
+  if (user !== null) words.set(user, pseudonym);
+  return tx.fragment`
+    (select * from unnest(${[...words.keys()]}::text[], ${[...words.values()]}::text[]) w (word, replacement))`;
+};
+
 interface HeldPayment {
   readonly id: PaymentId;
   readonly eventId: EventId;
@@ -133,18 +144,28 @@ async function replaceDevices(
   };
 }
 
-async function replaceBindings(tx: Statements, { appId, user, pseudonym }: Replacements): Promise<number> {
+/** Replaces the user, and keys that codes bound in place of a user. */
+async function replaceBindings(
+  tx: Statements,
+  { appId, user, pseudonym, keys }: Replacements,
+): Promise<number> {
+  const ofKeys = await count(tx`
+    update bindings b set customer_user_id = k.replacement
+      from ${keysOf(tx, keys)} k
+     where b.app_id = ${appId} and b.customer_user_id = k.user_key and b.key_source = k.source
+    returning 1`);
   // A reason may name the person.
   await tx`
     update manual_attributions m set reason = null
       from bindings b
      where b.app_id = ${appId} and b.customer_user_id = ${user} and m.binding_id = b.id and m.reason is not null`;
-  return await count(tx`
+  const ofUser = await count(tx`
     update bindings b
        set customer_user_id = case when exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = ${pseudonym})
                                    then ${pseudonym} || '~' || replace(gen_random_uuid()::text, '-', '') else ${pseudonym} end
      where b.app_id = ${appId} and b.customer_user_id = ${user}
     returning 1`);
+  return ofKeys + ofUser;
 }
 
 async function replacePayers(tx: Statements, { appId, user, pseudonym }: Replacements): Promise<number> {
@@ -214,23 +235,25 @@ async function replaceTransfers(
 
 async function replaceInCommissions(
   tx: Statements,
-  { user, pseudonym }: Replacements,
+  { user, pseudonym, keys }: Replacements,
   payments: readonly HeldPayment[],
 ): Promise<number> {
   return await count(tx`
-    update commissions set customer_user_id = ${pseudonym}
-     where payment_id = any(${payments.map(({ id }) => id)}::text[]) and customer_user_id = ${user}
+    update commissions c set customer_user_id = w.replacement
+      from ${wordsOf(tx, { user, pseudonym, keys })} w
+     where c.payment_id = any(${payments.map(({ id }) => id)}::text[]) and c.customer_user_id = w.word
     returning 1`);
 }
 
 async function replaceInEvents(
   tx: Statements,
-  { user, pseudonym }: Replacements,
+  { user, pseudonym, keys }: Replacements,
   eventIds: readonly EventId[],
 ): Promise<number> {
   return await count(tx`
-    update events set customer_user_id = ${pseudonym}
-     where id = any(${eventIds}::text[]) and customer_user_id = ${user}
+    update events e set customer_user_id = w.replacement
+      from ${wordsOf(tx, { user, pseudonym, keys })} w
+     where e.id = any(${eventIds}::text[]) and e.customer_user_id = w.word
     returning 1`);
 }
 

@@ -164,7 +164,7 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
  * What comes before `held`, if nobody has changed the payment (`unchanged`, locked). Without one of the rows, `held` is empty: the
  * payment is read and evaluated again.
  *
- * - `bound` and `attributed` bind the user by the code of the purchase, unless somebody else has just bound the user;
+ * - `bound` and `attributed` bind the user, or a key, by the code of the purchase, unless somebody else has just bound it;
  * - `numbered` gives the payment its number in an app with policies, unless another payment of the customer has it.
  */
 function prepare(
@@ -191,9 +191,9 @@ function prepare(
       ? sql.fragment``
       : sql.fragment`
     bound as (
-      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, first_paid_at)
+      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, first_paid_at, key_source)
       select ${boundBy.binding.bindingId}::text, app_id, ${customerUserId}::text, ${boundBy.binding.attributionId}::text, now(),
-             ${instant(occurredAt)}::timestamptz from unchanged
+             ${instant(occurredAt)}::timestamptz, ${boundBy.isKey ? (boundBy.key?.source ?? null) : null}::text from unchanged
       on conflict (app_id, customer_user_id) do nothing
       returning id
     ), attributed as (

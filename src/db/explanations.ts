@@ -76,7 +76,7 @@ async function findCommissions(sql: Sql, paymentId: PaymentId): Promise<Explaine
 
 async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promise<ExplainedUser[]> {
   // A payment that was attributed through a key keeps that user, also beside a user whom a later event names.
-  const candidates = payment.bindingId === null ? payersOf(payment.candidates) : payment.candidates;
+  const candidates = payment.bindingId === null ? payersOf(payment) : payment.candidates;
   const users = candidates.map(({ customerUserId, identified }) => ({ customerUserId, identified }));
   return await sql<ExplainedUser>`
     select u."customerUserId", u.identified,
@@ -99,8 +99,13 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
                                       'linkId', a.link_id, 'matchMethod', a.match_method, 'touchedAt', epoch_ms(a.touched_at))
               from (${testAttributionOfUser(sql, appId, sql.fragment`u."customerUserId"`)}) a
              cross join lateral (select * from affiliates y where y.id = a.affiliate_id offset 0) f) as test_attribution
-      from rows from (jsonb_to_recordset(${sql.json(users)}) as ("customerUserId" text, identified boolean))
-             with ordinality u ("customerUserId", identified, position)
+      from (
+        select * from rows from (jsonb_to_recordset(${sql.json(users)}) as ("customerUserId" text, identified boolean))
+               with ordinality u ("customerUserId", identified, position)
+        union all
+        -- What a code bound of a payment without any key.
+        select y.customer_user_id, false, 0 from bindings y
+         where y.id = ${payment.bindingId} and not (y.customer_user_id = any(${users.map((user) => user.customerUserId)}::text[]))) u
       -- One index lookup per user: with a generic plan, a join would read all bindings of the app.
       left join lateral (
         select * from bindings b where b.app_id = ${appId} and b.customer_user_id = u."customerUserId" offset 0) b on true

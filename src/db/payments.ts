@@ -214,7 +214,7 @@ function rateOnPaymentDay(sql: Statements, currency: Fragment): Fragment {
 
 /**
  * The columns of a snapshot that every payment has, for a payment `p` with its event `e` and its `app`. `candidates` are the
- * users whom the events of any row of the payment (`rowIds`) name or whom its provider keys lead to, with their bindings, those
+ * users whom the events of any row of the payment (`rowIds`) name or whom its provider keys lead to, and the keys that a code bound, with their bindings, those
  * of its own row first. `refs` are all references of the payment. Each look-up has one index.
  */
 function paymentColumns(
@@ -237,19 +237,23 @@ function paymentColumns(
                'givenToNobody', b.id is not null and t.id is null)
              order by u.is_of_other, u.position, u.customer_user_id)
         from (select distinct on (x.customer_user_id) x.customer_user_id, x.is_of_other, x.position,
-                     case x.distance when 0 then 'event' when 1 then 'key' else 'customer_key' end as via
+                     case x.distance when -1 then 'bound_key' when 0 then 'event' when 1 then 'key' else 'customer_key' end as via
                 from (select y.customer_user_id, 0 as distance, y.payment_id <> p.id as is_of_other, y.position
                         from unnest(${rowIds}) i
                        cross join lateral (select * from payment_users x where x.payment_id = i offset 0) y
                       union all
-                      select l.customer_user_id, case when k.user_key ~ ${CUSTOMER_KEY} then 2 else 1 end,
+                      select l.customer_user_id,
+                             case when l.is_bound then -1 when k.user_key ~ ${CUSTOMER_KEY} then 2 else 1 end,
                              k.payment_id <> p.id, 1000 + k.position
                         from unnest(${rowIds}) i
                        cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) k
                        cross join lateral (
-                         select y.customer_user_id from user_links y
+                         select y.customer_user_id, false as is_bound from user_links y
                           where y.app_id = p.app_id and y.environment = p.environment and y.source = k.source
-                            and y.user_key = k.user_key offset 0) l) x
+                            and y.user_key = k.user_key
+                         union all
+                         select y.customer_user_id, true from bindings y
+                          where y.app_id = p.app_id and y.customer_user_id = k.user_key and y.key_source = k.source offset 0) l) x
                order by x.customer_user_id, x.distance, x.is_of_other, x.position) u
        cross join lateral (
          select (select true from identities y
@@ -263,15 +267,15 @@ function paymentColumns(
         left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true), '[]') as candidates,
     jsonb_build_object('commissionRateBps', app.commission_rate_bps, 'attributionWindowDays', app.attribution_window_days,
                        'holdPeriodDays', app.hold_period_days) as app,
-    ${componentsOf(sql, refs)} as components, ${codeOwnersOf(sql, refs)} as code_owners,
+    ${componentsOf(sql, refs)} as components, ${codeOwnersOf(sql, { rowIds, refs })} as code_owners,
     ${rateOnPaymentDay(sql, sql.fragment`p.currency`)} as reference_rate,
     epoch_ms(now()) as now`;
 }
 
 /**
  * Returns a page of a user's payments that are not attributed yet, in the order of their ids: those that name the user
- * (`payment_users`), and those with a provider's key that leads to the user. Both parts walk an index from `after`, so
- * that a page costs the same wherever it begins.
+ * (`payment_users`), those with a provider's key that leads to the user, and those whose key the code of a purchase bound in place of
+ * a user. Each part walks an index from `after`, so that a page costs the same wherever it begins.
  */
 export async function findWaitingPayments(
   sql: Statements,
@@ -295,6 +299,12 @@ export async function findWaitingPayments(
           where w.app_id = l.app_id and w.user_key = l.user_key and w.source = l.source and w.payment_id > ${after ?? ''}
           order by w.payment_id limit ${limit}) k
         where l.app_id = ${appId} and l.customer_user_id = ${customerUserId} and l.environment = 'production')
+      union
+      (select k.payment_id from bindings b cross join lateral (
+         select w.payment_id from payment_user_keys w ${waits}
+          where w.app_id = b.app_id and w.user_key = b.customer_user_id and w.source = b.key_source and w.payment_id > ${after ?? ''}
+          order by w.payment_id limit ${limit}) k
+        where b.app_id = ${appId} and b.customer_user_id = ${customerUserId} and b.key_source is not null)
     ) u
      order by id limit ${limit}`;
   return rows.map((row) => row.id);

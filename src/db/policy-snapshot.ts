@@ -44,9 +44,9 @@ export function shownPolicyOf(sql: Statements): Fragment {
 export async function numberEarlierPayments(sql: Sql, subjectId: BindingId): Promise<void> {
   await sql`
       with members as materialized (
-        select id, app_id, customer_user_id from bindings where id = ${subjectId}
+        select id, app_id, customer_user_id, key_source from bindings where id = ${subjectId}
          union all
-        select id, app_id, customer_user_id from bindings where counts_with = ${subjectId}
+        select id, app_id, customer_user_id, key_source from bindings where counts_with = ${subjectId}
       ), named as materialized (
         select w.payment_id from members b
           join payment_users w on w.app_id = b.app_id and w.customer_user_id = b.customer_user_id
@@ -54,6 +54,11 @@ export async function numberEarlierPayments(sql: Sql, subjectId: BindingId): Pro
         select k.payment_id from members b
           join user_links l on l.app_id = b.app_id and l.customer_user_id = b.customer_user_id
           join payment_user_keys k on k.app_id = l.app_id and k.user_key = l.user_key and k.source = l.source
+        union
+        select k.payment_id from members b
+         cross join lateral (
+           select x.payment_id from payment_user_keys x
+            where x.app_id = b.app_id and x.user_key = b.customer_user_id and x.source = b.key_source offset 0) k
       ), attributed as materialized (
         select distinct q.id, q.app_id, q.occurred_at, q.evaluated_at
           from named

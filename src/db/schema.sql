@@ -268,16 +268,18 @@ create table bindings (
   relayed_at timestamp with time zone,
   counts_with text collate "C",
   reassigned_at timestamp with time zone,
+  key_source text collate "C",
   constraint bindings_pkey PRIMARY KEY (id),
   constraint bindings_app_id_customer_user_id_key UNIQUE (app_id, customer_user_id),
   constraint bindings_app_id_id_key UNIQUE (app_id, id),
   constraint bindings_app_id_attribution_id_fkey FOREIGN KEY (app_id, attribution_id) REFERENCES attributions(app_id, id),
-  constraint bindings_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512)))
+  constraint bindings_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512))),
+  constraint key_is_of_a_provider CHECK ((key_source ~ '^[a-z]{1,20}$'::text))
 );
 CREATE INDEX bindings_that_count_with ON bindings USING btree (counts_with) WHERE (counts_with IS NOT NULL);
 CREATE INDEX bindings_to_heal ON bindings USING btree (COALESCE(relayed_at, created_at)) WHERE (healed_at IS NULL);
 CREATE TRIGGER bindings_count_with_giver BEFORE INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION count_with_giver();
-CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR (old.counts_with IS DISTINCT FROM new.counts_with) OR ((old.reassigned_at IS NOT NULL) AND (old.reassigned_at IS DISTINCT FROM new.reassigned_at)) OR ((old.first_paid_at IS NOT NULL) AND (old.first_paid_at IS DISTINCT FROM new.first_paid_at)))) EXECUTE FUNCTION forbid_binding_change();
+CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR (old.counts_with IS DISTINCT FROM new.counts_with) OR (old.key_source IS DISTINCT FROM new.key_source) OR ((old.reassigned_at IS NOT NULL) AND (old.reassigned_at IS DISTINCT FROM new.reassigned_at)) OR ((old.first_paid_at IS NOT NULL) AND (old.first_paid_at IS DISTINCT FROM new.first_paid_at)))) EXECUTE FUNCTION forbid_binding_change();
 CREATE TRIGGER bindings_roll_up AFTER INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION roll_up_binding();
 CREATE TRIGGER bindings_roll_up_paid AFTER UPDATE OF first_paid_at ON bindings FOR EACH ROW WHEN (((old.first_paid_at IS NULL) AND (new.first_paid_at IS NOT NULL))) EXECUTE FUNCTION roll_up_paid_user();
 CREATE TRIGGER bindings_roll_up_paid_new AFTER INSERT ON bindings FOR EACH ROW WHEN ((new.first_paid_at IS NOT NULL)) EXECUTE FUNCTION roll_up_paid_user();
@@ -2257,13 +2259,13 @@ begin
   return null;
 end $function$;
 
-CREATE OR REPLACE FUNCTION code_owners(p payments, refs text[])
+CREATE OR REPLACE FUNCTION code_owners(p payments, row_ids text[], refs text[])
  RETURNS jsonb
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
   select coalesce(jsonb_agg(jsonb_build_object(
-           'codeId', c.id,
+           'codeId', c.id, 'key', key_to_bind(p, row_ids),
            'binding', jsonb_build_object(
              'boundAt', epoch_ms(now()), 'touchedAt', epoch_ms(p.occurred_at), 'matchMethod', 'purchase_code', 'reassignedTo', null,
              'affiliateId', f.id, 'linkId', null, 'affiliateStatus', f.status, 'affiliateRateBps', f.default_commission_rate_bps,
@@ -2300,7 +2302,7 @@ CREATE OR REPLACE FUNCTION count_with_giver()
  LANGUAGE plpgsql
 AS $function$
 begin
-  new.counts_with := binding_of_giver(new.app_id, new.customer_user_id, new.attribution_id);
+  new.counts_with := coalesce(new.counts_with, binding_of_giver(new.app_id, new.customer_user_id, new.attribution_id));
   return new;
 end $function$;
 
@@ -2598,7 +2600,7 @@ CREATE OR REPLACE FUNCTION is_pseudonym(of_app app_id, candidate text)
  STABLE
 AS $function$
   select exists (select from erased_identifiers e
-                  where e.app_id = of_app and e.pseudonym = split_part(candidate, '~', 1) and e.kind = 'user')
+                  where e.app_id = of_app and e.pseudonym = split_part(candidate, '~', 1) and e.kind in ('user', 'key'))
 $function$;
 
 CREATE OR REPLACE FUNCTION is_root(p payments)
@@ -2610,6 +2612,24 @@ AS $function$
     select from payment_aliases l
      where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.alias_ref = p.ref
        and l.payment_ref <> l.alias_ref)
+$function$;
+
+CREATE OR REPLACE FUNCTION key_to_bind(p payments, row_ids text[])
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select jsonb_build_object('userKey', k.user_key, 'source', k.source)
+    from (
+      select * from (
+        select y.user_key, y.source::text, 1 as rank, y.payment_id <> p.id as is_of_other, y.position
+          from unnest(row_ids) i
+         cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) y
+         where y.user_key !~ '^(cus|ctm)_'
+        union all
+        select p.ref, e.source::text, 2, false, 0 from events e where e.id = p.event_id) x
+       order by rank, is_of_other, position, user_key limit 1) k
+   where not exists (select from bindings b where b.app_id = p.app_id and b.customer_user_id = k.user_key)
 $function$;
 
 CREATE OR REPLACE FUNCTION mark_for_recheck()

@@ -10,7 +10,6 @@ import type { AffiliateId } from './ids.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type {
   BindingSnapshot,
-  CodeOwner,
   UserCandidate,
   FrozenRate,
   EarningTerms,
@@ -70,8 +69,8 @@ export function evaluatePayment(
 
   const { inherited } = payment;
   const user = chooseUser(payment);
-  const customerUserId = inherited?.customerUserId ?? user?.customerUserId ?? null;
   const code = isAttributed || inherited !== null ? null : ownerByCode(payment);
+  const customerUserId = inherited?.customerUserId ?? keyOf(code) ?? user?.customerUserId ?? null;
   if (code === 'ambiguous') return { ...nothing, customerUserId, likelyCause: 'ambiguous_code' };
   const binding = isAttributed ? null : (inherited?.binding ?? user?.binding ?? code?.binding ?? null);
   if (!isAttributed && inherited === null && (binding === null || !mayAttribute(payment, binding))) {
@@ -113,27 +112,38 @@ export function evaluatePayment(
 }
 
 /**
- * Returns the candidates who may be the payer. A placeholder that was stored as a user id is nobody. Keys count only where no event of the payment names a user, and the key of a
- * customer only where no other key leads to one.
+ * Returns the candidates who may be the payer. A key that a code bound goes first, for payments that it may attribute: a subscription
+ * stays with whom it earned for, also once its customer has signed in. A placeholder that was stored as a user id is nobody. Other keys
+ * count only where no event of the payment names a user, and the key of a customer only where no other key leads to one.
  */
-export function payersOf(candidates: readonly UserCandidate[]): readonly UserCandidate[] {
-  const real = candidates.filter(({ customerUserId }) => !isPlaceholder(customerUserId));
+export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
+  const real = payment.candidates.filter(
+    ({ customerUserId, via, binding }) =>
+      !isPlaceholder(customerUserId) &&
+      (via !== 'bound_key' || binding === null || mayAttribute(payment, binding)),
+  );
   const closest = CANDIDATE_SOURCES.find((source) => real.some(({ via }) => via === source));
   return real.filter(({ via }) => via === closest);
 }
 
 /**
  * Returns the creator whose code binds the user, who belongs to nobody yet: no user whom the payment leads to has a binding, not even
- * one that does not attribute it, or that a founder ended. `ambiguous`: the payment came with codes of several creators. Null: no code, or no user.
+ * one that does not attribute it, or that a founder ended. Where the payment leads to no user, or only to one of a customer, which may
+ * be a company with many, the code binds a key of the payment. `ambiguous`: the payment came with codes of several creators. Null: no code.
  */
-function ownerByCode(payment: PaymentSnapshot): CodeOwner | 'ambiguous' | null {
+function ownerByCode(payment: PaymentSnapshot): Evaluation['boundBy'] | 'ambiguous' {
   const [owner] = payment.codeOwners;
   const isFree = payment.candidates.every(({ binding, givenToNobody }) => binding === null && !givenToNobody);
-  const [payer] = payersOf(payment.candidates);
-  // A customer of Stripe or Paddle may be a company with many users.
-  if (owner === undefined || !isFree || payer === undefined || payer.via === 'customer_key') return null;
+  const [payer] = payersOf(payment);
+  const isKey = payer === undefined || payer.via === 'customer_key';
+  if (owner === undefined || !isFree || (isKey && owner.key === null)) return null;
   if (!areCodesOf(payment, owner.binding.affiliateId)) return 'ambiguous';
-  return mayAttribute(payment, owner.binding) ? owner : null;
+  return mayAttribute(payment, owner.binding) ? { ...owner, isKey } : null;
+}
+
+/** Returns what a code binds in place of a user. Undefined if it binds a user, or nothing. */
+function keyOf(code: ReturnType<typeof ownerByCode>): string | undefined {
+  return code === null || code === 'ambiguous' || !code.isKey ? undefined : code.key?.userKey;
 }
 
 /** Whether the payment came with codes, all of one creator. */
@@ -147,7 +157,7 @@ function areCodesOf({ codeOwners }: PaymentSnapshot, affiliateId: AffiliateId): 
  * only a test key reported, else the first.
  */
 function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
-  const candidates = payersOf(payment.candidates);
+  const candidates = payersOf(payment);
   return (
     candidates.find((c) => c.binding !== null && mayAttribute(payment, c.binding)) ??
     candidates.find((c) => c.binding !== null) ??

@@ -61,8 +61,8 @@ export interface Evaluation {
   /** The rate at which this evaluation converted the base. Null when it converted nothing. */
   readonly fx: FrozenRate | null;
   readonly binding: BindingSnapshot | null;
-  /** The code that binds the user, who is then new. Null if the user is bound, or stays unbound. */
-  readonly boundBy: CodeOwner | null;
+  /** The code that binds the user, who is then new, or a key (`isKey`). Null if the user is bound, or stays unbound. */
+  readonly boundBy: (CodeOwner & { readonly isKey: boolean }) | null;
   /** The number that the payment gets among those of its customer. Null if it gets none. */
   readonly numbered: (PaymentNumber & { readonly countsAs: PaymentId | null }) | null;
   readonly earning: EarningEntry | null;

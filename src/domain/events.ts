@@ -133,7 +133,7 @@ export interface NormalizedEvent {
   readonly userIds: readonly string[];
   /** Whether the body has user ids and the provider's SDK generated all of them. */
   readonly onlyAnonymousUserIds: boolean;
-  /** The ids in the body that the provider's SDK generated. They lead to no user; an erasure follows them. */
+  /** The ids in the body that the provider's SDK generated. They lead to no user, but a code may bind them; an erasure follows them. */
   readonly anonymousUserIds: readonly string[];
   /** Keys to find a user by when `userIds` is empty, the most reliable first. */
   readonly userKeys: readonly string[];

@@ -38,10 +38,11 @@ export interface BindingSnapshot {
 }
 
 /**
- * How a payment leads to a user: an event of the payment names the user, or another event ties one of the payment's keys at
- * the provider to the user. A subscription is closer to the payer than a customer, which may be a company with many users.
+ * How a payment leads to a user: a code bound one of the payment's keys, which then stands for a user; an event of the payment names the
+ * user; or another event ties one of the payment's keys at the provider to the user. A subscription is closer to the payer than a
+ * customer, which may be a company with many users.
  */
-export const CANDIDATE_SOURCES = ['event', 'key', 'customer_key'] as const;
+export const CANDIDATE_SOURCES = ['bound_key', 'event', 'key', 'customer_key'] as const;
 
 export type CandidateSource = (typeof CANDIDATE_SOURCES)[number];
 
@@ -63,9 +64,17 @@ export interface UserCandidate {
   readonly givenToNobody: boolean;
 }
 
+/** A subscription or an anonymous customer at a provider; or a payment without either. */
+export interface KeyToBind {
+  readonly userKey: string;
+  readonly source: string;
+}
+
 /** A creator whose code a payment came with. */
 export interface CodeOwner {
   readonly codeId: CodeId;
+  /** What the code binds if the payment leads to no user. Null if that has a user's id. */
+  readonly key: KeyToBind | null;
   /** The binding that the code would make. Its id is new. */
   readonly binding: BindingSnapshot & { readonly attributionId: AttributionId };
 }

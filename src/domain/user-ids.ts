@@ -51,3 +51,8 @@ export function withoutPlaceholders(event: NormalizedEvent): NormalizedEvent {
     transfer: transfer && { from: transfer.from.filter(isReal), to: transfer.to.filter(isReal) },
   };
 }
+
+/** Returns the event with its anonymous ids among the keys: what a code binds there goes on to earn, also once the customer has signed in. */
+export function withAnonymousKeys(event: NormalizedEvent): NormalizedEvent {
+  return { ...event, userKeys: [...new Set([...event.userKeys, ...event.anonymousUserIds])] };
+}

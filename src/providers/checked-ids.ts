@@ -1,4 +1,4 @@
-import { IDS_PER_EVENT, namesTooMany, withoutPlaceholders } from '../domain/user-ids.ts';
+import { IDS_PER_EVENT, namesTooMany, withAnonymousKeys, withoutPlaceholders } from '../domain/user-ids.ts';
 import type { Provider } from './provider.ts';
 import { failed } from './shared/normalized-event.ts';
 
@@ -15,7 +15,7 @@ export function withCheckedIds(provider: Provider): Provider {
       if (namesTooMany(result.event)) {
         return failed(`the event names more than ${IDS_PER_EVENT} users and keys`);
       }
-      return { ...result, event: withoutPlaceholders(result.event) };
+      return { ...result, event: withAnonymousKeys(withoutPlaceholders(result.event)) };
     },
   };
 }

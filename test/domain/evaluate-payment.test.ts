@@ -136,7 +136,7 @@ describe('the users who may be the payer', () => {
     ['those of a customer, if nothing else leads to a user', [companyUser], [companyUser]],
     ['nobody, if nothing leads to a user', [], []],
   ])('are %s', (_title, candidates, payers) => {
-    expect(payersOf(candidates)).toEqual(payers);
+    expect(payersOf({ ...payment, candidates })).toEqual(payers);
   });
 
   // @promise keys-beside-users

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { provePayout } from '../../src/db/payout-proofs.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
@@ -16,6 +16,7 @@ import {
   stripeInvoicePaid,
   stripeRefund,
   stripeSubscription,
+  withFields,
 } from '../support/provider-fixtures.ts';
 import { findInHistories, findInTables } from '../support/search-everywhere.ts';
 import { startTestService } from '../support/service.ts';
@@ -311,4 +312,58 @@ test('a user id that is also the key of an erased person gets a pseudonym of its
   expect(await commissionsOf(byId.pseudonym)).toHaveLength(3);
   expect(await findInTables(service.sql, Object.values(person))).toEqual([]);
   await expectConsistentLedger(service.sql);
+});
+
+describe('a customer whom a code bound before the sign-in', () => {
+  const promotion = { discounts: [{ id: 'di_1', promotion_code: 'promo_spring' }] };
+
+  /** Returns the ids of a new customer who bought with a code. */
+  async function newCustomer() {
+    const customer = {
+      userId: `user-${randomUUID()}`,
+      customerId: newProviderId('cus'),
+      subscriptionId: newProviderId('sub'),
+    };
+    await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, { purchaseCodes: 'when_unattributed' });
+    const path = `/apps/${founder.app.id}/affiliates/${founder.affiliateId}/codes`;
+    await founder.call('POST', path, {
+      body: { namespace: 'stripe', value: 'SPRING20', externalId: 'promo_spring' },
+    });
+    const { subscriptionId, customerId } = customer;
+    const bought = withFields(
+      stripeInvoicePaid({ userId: null, subscriptionId, customerId, occurredAt: Date.now() + 1_000 }),
+      ['data', 'object'],
+      promotion,
+    );
+    expect((await founder.stripe(bodyOf(bought))).body.commissionId).toMatch(/^com_/);
+    return customer;
+  }
+
+  const renew = async ({ subscriptionId, customerId }: Pick<Person, 'subscriptionId' | 'customerId'>) => {
+    const ids = { subscriptionId, customerId, invoiceId: newProviderId('in') };
+    return await founder.stripe(
+      bodyOf(stripeInvoicePaid({ userId: null, ...ids, occurredAt: Date.now() + 2_000 })),
+    );
+  };
+
+  // @promise erased-bound-key
+  test.each([
+    ['by the user id, after it', true],
+    ['by the subscription that stands for it', false],
+  ])('is erased %s, and the subscription still pays its creator', async (_, signsIn) => {
+    const customer = await newCustomer();
+    if (signsIn) {
+      await founder.stripe(bodyOf(stripeSubscription(customer)));
+      await eventually(
+        'the user is bound',
+        async () =>
+          (await service.sql`select from bindings where customer_user_id = ${customer.userId}`).length === 1,
+      );
+    }
+    await complete(await erase(signsIn ? customer.userId : customer.subscriptionId));
+    expect(await findInTables(service.sql, Object.values(customer))).toEqual([]);
+    expect((await renew(customer)).body.commissionId).toMatch(/^com_/);
+    expect(await findInTables(service.sql, Object.values(customer))).toEqual([]);
+    await expectConsistentLedger(service.sql);
+  });
 });

@@ -313,6 +313,139 @@ describe('Stripe', () => {
   );
 });
 
+describe('a purchase that names no user', () => {
+  const promotion = { discounts: [{ id: 'di_1', promotion_code: 'promo_spring' }] };
+  const at = Date.now() - 30 * MINUTE_MS;
+  const names = () => {
+    const id = randomUUID();
+    return { subscriptionId: `sub_${id}`, customerId: `cus_${id}`, invoiceId: `in_${id}` };
+  };
+  const invoice = (over: Partial<Parameters<typeof stripeInvoicePaid>[0]>, code: object = {}) =>
+    bodyOf(
+      withFields(
+        stripeInvoicePaid({ userId: null, amount: 1_000, occurredAt: at, ...over }),
+        ['data', 'object'],
+        code,
+      ),
+    );
+  const ofStripe = async () =>
+    await registered({ namespace: 'stripe', value: 'SPRING20', externalId: 'promo_spring' });
+  const earned = async (count: number) => {
+    await eventually(`${count} earn`, async () => (await commissions()).length === count, 5_000);
+    return (await commissions()).toReversed();
+  };
+
+  // @promise code-binds-key
+  test('binds its subscription: renewals earn, another subscription of the company does not', async () => {
+    await ofStripe();
+    const { customerId, ...first } = names();
+    await founder.stripe(invoice({ ...first, customerId }, promotion));
+    await founder.stripe(invoice({ ...first, customerId, invoiceId: `${first.invoiceId}-2` }));
+    await founder.stripe(invoice({ ...names(), customerId }));
+    expect(await earned(2)).toMatchObject([
+      { amountCents: 200, matchMethod: 'purchase_code', customerUserId: first.subscriptionId },
+      { amountCents: 200, matchMethod: 'purchase_code', customerUserId: first.subscriptionId },
+    ]);
+  });
+
+  // @promise code-key-first
+  test('stays with the creator of its code when its customer signs in, also one who came through a device', async () => {
+    const other = await founder.newAffiliate('Other');
+    await ofStripe();
+    const user = await founder.customer(other.slug);
+    const ids = names();
+    await founder.stripe(invoice(ids, promotion));
+    await founder.stripe(invoice({ ...ids, invoiceId: `${ids.invoiceId}-2`, userId: user }));
+    expect(await earned(2)).toMatchObject([
+      { affiliateId: founder.affiliateId },
+      { affiliateId: founder.affiliateId, customerUserId: ids.subscriptionId },
+    ]);
+    expect(await buy(user)).toMatchObject({ affiliateId: other.affiliateId });
+  });
+
+  // @promise code-sign-in
+  test.each([
+    ['an invoice names the user', false],
+    ['the subscription is tied to the user', true],
+  ])('gives its customer to the creator when %s, and counts all payments together', async (_, isTied) => {
+    await ofStripe();
+    await earnByPolicy(founder, service.sql, {
+      base: 'gross',
+      rules: [{ when: { paymentNumber: { to: 1 } }, flatCents: 300 }, { percentBps: 1_000 }],
+    });
+    const user = randomUUID();
+    const ids = names();
+    await founder.stripe(invoice(ids, promotion));
+    expect(await buy(user)).toBeUndefined();
+    await founder.stripe(
+      isTied
+        ? bodyOf(stripeSubscription({ ...ids, userId: user }))
+        : invoice({ ...ids, invoiceId: `${ids.invoiceId}-2`, userId: user }),
+    );
+    const rows = await earned(isTied ? 2 : 3);
+    expect(rows.map(({ amountCents }) => amountCents).toSorted((a, b) => b - a)).toEqual(
+      isTied ? [300, 100] : [300, 100, 100],
+    );
+    expect(await buy(user, { at: Date.now() })).toMatchObject({ customerUserId: user, amountCents: 100 });
+  });
+
+  test('was reported after its renewal, which earns then', async () => {
+    await ofStripe();
+    const ids = names();
+    await founder.stripe(invoice({ ...ids, invoiceId: `${ids.invoiceId}-2`, occurredAt: at + MINUTE_MS }));
+    await founder.stripe(invoice(ids, promotion));
+    await earned(2);
+  });
+
+  test('binds the anonymous customer of RevenueCat, who goes on to earn after the sign-in', async () => {
+    await registered({ namespace: 'app_store', value: 'SPRING20' });
+    const anonymous = `$RCAnonymousID:${randomUUID().replaceAll('-', '')}`;
+    const user = randomUUID();
+    expect(await buy(anonymous, { code: 'SPRING20', at })).toMatchObject({ customerUserId: anonymous });
+    const extra = { original_app_user_id: anonymous, aliases: [user, anonymous] };
+    expect(await buy(user, { extra })).toMatchObject({ customerUserId: anonymous });
+    expect(await buy(user, { at: Date.now() })).toMatchObject({ customerUserId: user });
+  });
+
+  test('and has neither a subscription nor a customer earns alone', async () => {
+    await ofStripe();
+    const session = withFields(
+      stripeCheckoutSession({
+        userId: null,
+        mode: 'payment',
+        paymentIntentId: `pi_${randomUUID()}`,
+        customerId: null,
+        occurredAt: at,
+      }),
+      ['data', 'object'],
+      promotion,
+    );
+    await founder.stripe(bodyOf(session));
+    expect(await earned(1)).toMatchObject([
+      { matchMethod: 'purchase_code', customerUserId: expect.stringMatching(/^(pi|cs)_/) },
+    ]);
+  });
+
+  test('gives nothing to an id that a user has already', async () => {
+    await ofStripe();
+    const other = await founder.newAffiliate('Other');
+    const ids = names();
+    await founder.identify(await founder.install(other.slug), ids.subscriptionId);
+    await founder.stripe(invoice(ids, promotion));
+    expect(await commissions()).toEqual([]);
+  });
+
+  // @promise code-key-database
+  test('keeps its key: no statement makes a user of it', async () => {
+    await ofStripe();
+    await founder.stripe(invoice(names(), promotion));
+    await earned(1);
+    await expect(
+      service.sql`update bindings set key_source = null where app_id = ${founder.app.id}`,
+    ).rejects.toThrow(/binding/);
+  });
+});
+
 describe('registration', () => {
   // @promise get-codes, code-taken
   test('a code belongs to one creator at a time, whatever its case', async () => {

@@ -13,7 +13,7 @@ export interface Report {
     /** Epoch ms. */
     readonly at: number;
     readonly users: readonly string[];
-    /** The subscription. */
+    /** The subscription, or the anonymous customer. */
     readonly keys: readonly string[];
     /** The customer, who may be a company with many users. */
     readonly customers?: readonly string[];
@@ -49,7 +49,7 @@ type Payment = NonNullable<Report['payment']>;
 export type Currency = 'usd' | 'eur' | 'jpy';
 
 interface Binding {
-  /** Whose payments are numbered together. */
+  /** Whose payments are numbered together: a user, or what a code bound in place of one. */
   readonly user: string;
   readonly creator: string;
   readonly step: number;
@@ -154,6 +154,8 @@ export class MoneyModel {
   readonly #takes: NonNullable<Report['take']>[] = [];
   readonly #undos: NonNullable<Report['undo']>[] = [];
   readonly #bindings = new Map<string, Binding>();
+  /** The subscriptions and anonymous customers that codes bound. */
+  readonly #boundKeys = new Map<string, Binding>();
   readonly #installs = new Map<string, { creator: string; touchedAt: number }>();
   readonly #identified: { device: string; user: string }[] = [];
   readonly #creators = new Map<string, Terms>();
@@ -221,6 +223,8 @@ export class MoneyModel {
       this.#codes.push(...(report.codes ?? []));
       if (report.take !== undefined) this.#takes.push(report.take);
       if (report.undo !== undefined) this.#undos.push(report.undo);
+      const { keys = [], users = [] } = payment ?? {};
+      this.#signIn([...names, ...keys.flatMap((key) => users.map((user) => ({ key, user })))]);
     }
     this.#next();
   }
@@ -398,13 +402,34 @@ export class MoneyModel {
 
   /** Evaluates every payment. What a code binds counts for all payments of the user, the earlier ones first. */
   #evaluateAll(): void {
-    for (let bindings = -1; bindings !== this.#bindings.size;) {
-      bindings = this.#bindings.size;
+    const count = () => this.#bindings.size + this.#boundKeys.size;
+    for (let bindings = -1; bindings !== count();) {
+      bindings = count();
       for (const row of this.#rows.values()) {
         this.#evaluate(row);
-        if (this.#bindings.size > bindings) break;
+        if (count() > bindings) break;
       }
     }
+  }
+
+  /** Users whom an event names with a key that a code bound belong to its creator, if they have none. */
+  #signIn(pairs: readonly { readonly key: string; readonly user: string }[]): void {
+    for (const user of new Set(pairs.map((pair) => pair.user))) {
+      const keys = new Set(pairs.filter((pair) => pair.user === user).map((pair) => pair.key));
+      const [bound, ...more] = [...keys].flatMap((key) => this.#boundKeys.get(key) ?? []);
+      if (bound === undefined || more.length > 0 || this.#bindings.has(user)) continue;
+      this.#bindings.set(user, { ...bound, step: this.#step });
+    }
+  }
+
+  /** Binds a key, and the users whom events have named with it. */
+  #bindKey(key: string, binding: Binding): void {
+    this.#boundKeys.set(key, binding);
+    const linked = this.#names.get(key);
+    const named = [...this.#rows.values()]
+      .filter(({ keys }) => keys.includes(key))
+      .flatMap(({ users }) => users);
+    this.#signIn([...(linked === undefined ? [] : [linked]), ...named].map((user) => ({ key, user })));
   }
 
   #bind(): void {
@@ -464,18 +489,20 @@ export class MoneyModel {
     return rule ?? null;
   }
 
-  /** Returns the binding of the first user who may be the payer. */
+  /** Returns the binding of a key, else that of the first user who may be the payer. */
   #bindingOf(row: Row, others: readonly Row[], isFirst: boolean): Binding | null {
     const { payment } = row;
-    const binding = this.#payersOf(row, others)
-      .flatMap((user) => this.#bindings.get(user) ?? [])
-      .find(({ step, touchedAt, by, creator }) => {
-        // A purchase with a code of the same creator is a touch itself.
-        const owners = by === 'code' ? this.#ownersOf(payment.ref) : [];
-        const isAfter = payment.at >= touchedAt || (owners.length === 1 && owners[0] === creator);
-        if (by !== undefined && !isAfter) return false;
-        return by === 'founder' || isFirst || step < row.step || (isAfter && this.#isRecent(payment));
-      });
+    const keys = [row, ...others].flatMap((one) => one.keys);
+    const binding = [
+      ...keys.flatMap((key) => this.#boundKeys.get(key) ?? []),
+      ...this.#payersOf(row, others).flatMap((user) => this.#bindings.get(user) ?? []),
+    ].find(({ step, touchedAt, by, creator }) => {
+      // A purchase with a code of the same creator is a touch itself.
+      const owners = by === 'code' ? this.#ownersOf(payment.ref) : [];
+      const isAfter = payment.at >= touchedAt || (owners.length === 1 && owners[0] === creator);
+      if (by !== undefined && !isAfter) return false;
+      return by === 'founder' || isFirst || step < row.step || (isAfter && this.#isRecent(payment));
+    });
     return binding ?? null;
   }
 
@@ -484,19 +511,33 @@ export class MoneyModel {
     return Date.now() - at <= this.#windowMs;
   }
 
-  /** Binds the user of a payment with a code, if no user whom it leads to has a creator, and its codes are of one. */
+  /**
+   * Binds the user of a payment with a code, else its subscription or anonymous customer, else the payment alone, if nobody whom it
+   * leads to has a creator, and its codes are of one.
+   */
   #bindByCode(row: Row, others: readonly Row[], isFirst: boolean): Binding | null {
     const all = [row, ...others];
-    const users = [...all.flatMap((one) => one.users), ...this.#usersOf(all.flatMap(({ keys }) => keys))];
+    const keys = all.flatMap((one) => one.keys);
+    const users = [...all.flatMap((one) => one.users), ...this.#usersOf(keys)];
     const customers = this.#usersOf(all.flatMap((one) => one.customers));
     const [creator, ...more] = this.#ownersOf(row.payment.ref);
     const payers = users.length === 0 ? [] : this.#payersOf(row, others);
     const user = payers.find((one) => this.#identified.some((known) => known.user === one)) ?? payers[0];
-    const isFree = ![...users, ...customers].some((one) => this.#bindings.has(one));
-    if (creator === undefined || more.length > 0 || user === undefined || !isFree) return null;
+    const isFree =
+      ![...users, ...customers].some((one) => this.#bindings.has(one)) &&
+      !keys.some((key) => this.#boundKeys.has(key));
+    if (creator === undefined || more.length > 0 || !isFree) return null;
     if (!isFirst && !this.#isRecent(row.payment)) return null;
-    const binding = { user, creator, step: this.#step, touchedAt: row.payment.at, by: 'code' as const };
-    this.#bindings.set(user, binding);
+    const [key] = keys;
+    const binding = {
+      user: user ?? key ?? row.payment.ref,
+      creator,
+      step: this.#step,
+      touchedAt: row.payment.at,
+      by: 'code' as const,
+    };
+    if (user !== undefined) this.#bindings.set(user, binding);
+    else if (key !== undefined) this.#bindKey(key, binding);
     return binding;
   }
 

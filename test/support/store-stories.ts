@@ -124,7 +124,8 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
   const { steps, add } = storyOf('revenuecat', name, at);
   const transactionId = `rc-${name}`;
   const user = named(sale.user, userId);
-  const bought = { userId: user ?? `$RCAnonymousID:${name}`, transactionId, purchasedAt: at };
+  const anonymous = `$RCAnonymousID:${name}`;
+  const bought = { userId: user ?? anonymous, transactionId, purchasedAt: at };
   const group = `refund ${name}`;
   const code = codeOf(sale.code, run);
   const purchase = {
@@ -135,7 +136,15 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
   };
   add((ids) => revenuecatEvent({ ...ids, ...purchase }), {
     codes: listed(code).map((one) => ({ ref: transactionId, code: one })),
-    payment: { ref: transactionId, minor, currency: 'usd', at, users: listed(user), keys: [], customers: [] },
+    payment: {
+      ref: transactionId,
+      minor,
+      currency: 'usd',
+      at,
+      users: listed(user),
+      keys: user === null ? [anonymous] : [],
+      customers: [],
+    },
   });
   for (const [n, take] of sale.takes.entries()) {
     const cents = shareOf(minor, take.percent);

@@ -157,7 +157,7 @@ $$;
 
 create function count_with_giver() returns trigger language plpgsql as $$
 begin
-  new.counts_with := binding_of_giver(new.app_id, new.customer_user_id, new.attribution_id);
+  new.counts_with := coalesce(new.counts_with, binding_of_giver(new.app_id, new.customer_user_id, new.attribution_id));
   return new;
 end $$;
 -- Also for a version that does not know this.
