@@ -2,6 +2,7 @@ import type { PolicyInputs, ShownPolicy } from '../domain/policy.ts';
 import { payersOf } from '../domain/evaluate-payment.ts';
 import type {
   EventHistory,
+  ExplainedCode,
   ExplainedCommission,
   ExplainedDelivery,
   ExplainedEvent,
@@ -14,7 +15,7 @@ import type { StoredPayment } from './payments.ts';
 import { testAttributionOfUser } from './test-attributions.ts';
 import { shownPolicyOf } from './policy-snapshot.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 type DeliveryWithEvent = ExplainedDelivery & {
   readonly provider: ProviderName;
@@ -115,6 +116,44 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
      order by u.position`;
 }
 
+/** An event has fewer. */
+const MOST_CODES = 20;
+
+/** Returns the codes that a payment came with. Of registrations of one code that in force when the customer paid counts, else the latest. */
+async function findCodes(sql: Sql, paymentId: PaymentId): Promise<ExplainedCode[]> {
+  const isInForce = (c: Fragment) => sql.fragment`
+    (${c}.created_at <= p.occurred_at and coalesce(${c}.deactivated_at > p.occurred_at, true))`;
+  const registered = (condition: Fragment) => sql.fragment`
+    (select y.* from codes y where y.app_id = p.app_id and y.namespace = s.namespace and ${condition}
+      order by ${isInForce(sql.fragment`y`)} desc, y.created_at desc limit 1)`;
+  return await sql<ExplainedCode>`
+    select s.namespace, s.value, f.id as affiliate_id, f.name as affiliate_name,
+           case when c.id is null then 'unregistered'
+                when p.occurred_at < c.created_at then 'registered_later'
+                when not ${isInForce(sql.fragment`c`)} then 'deactivated'
+                when f.status = 'removed' then 'creator_removed'
+                when app.purchase_codes is null then 'off'
+                else 'in_force' end as state
+      from payments p
+      join apps app on app.id = p.app_id
+     cross join lateral (
+       select distinct x.namespace, x.value
+         from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n
+        cross join lateral (
+          select * from payment_codes y
+           where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
+             and y.payment_ref = n.ref collate "default" offset 0) x
+        limit ${MOST_CODES}) s
+      left join lateral (
+        select * from (
+          ${registered(sql.fragment`y.external_id is null and lower(y.value) collate "C" = lower(s.value) collate "C"`)}
+          union all
+          ${registered(sql.fragment`y.external_id = s.value collate "C"`)}) o limit 1) c on true
+      left join affiliates f on f.id = c.affiliate_id
+     where p.id = ${paymentId}
+     order by s.namespace, s.value`;
+}
+
 /** An event's history and the provider that reported it. */
 export interface FoundEvent extends EventHistory {
   readonly source: ProviderName;
@@ -160,6 +199,7 @@ export async function findEventHistory(
       isAttributed: bindingId !== null,
       countedElsewhere,
       users: await findUsers(sql, appId, payment),
+      codes: await findCodes(sql, payment.paymentId),
     },
     commissions: await findCommissions(sql, payment.paymentId),
   };

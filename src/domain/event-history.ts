@@ -12,6 +12,7 @@ import type {
 import type { LikelyCause } from './likely-causes.ts';
 import type { CommissionKind } from './payment-snapshot.ts';
 import type { PolicyInputs, ShownPolicy } from './policy.ts';
+import type { PurchaseCode } from './purchase-codes.ts';
 
 /** The delivery that reported the event. Every event has one. */
 export interface ExplainedDelivery {
@@ -86,6 +87,24 @@ export interface ExplainedUser {
   };
 }
 
+/** Whether a code of a payment was in force when the customer paid, or why not. `off`: no code attributes anything in the app. */
+export const CODE_STATES = [
+  'in_force',
+  'unregistered',
+  'registered_later',
+  'deactivated',
+  'creator_removed',
+  'off',
+] as const;
+
+/** A code that the payment came with, and whose it is. */
+export interface ExplainedCode extends PurchaseCode {
+  readonly state: (typeof CODE_STATES)[number];
+  /** Null for a code that nobody has registered. */
+  readonly affiliateId: AffiliateId | null;
+  readonly affiliateName: string | null;
+}
+
 /** The payment that the event reports, also when another event reported it first. */
 export interface ExplainedPayment {
   readonly firstEventId: EventId;
@@ -96,6 +115,7 @@ export interface ExplainedPayment {
   readonly isAttributed: boolean;
   readonly countedElsewhere: boolean;
   readonly users: readonly ExplainedUser[];
+  readonly codes: readonly ExplainedCode[];
 }
 
 export interface ExplainedCommission {

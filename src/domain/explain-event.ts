@@ -3,6 +3,7 @@ import type {
   EventHistory,
   ExplainedCommission,
   ExplainedEvent,
+  ExplainedCode,
   ExplainedPayment,
   ExplainedUser,
 } from './event-history.ts';
@@ -203,21 +204,53 @@ function attributeWithoutPayment({ kind, paymentRef, likelyCause }: ExplainedEve
 }
 
 function attributePayment(payment: ExplainedPayment, event: ExplainedEvent): ExplainedStep {
-  const { users } = payment;
+  const { users, codes } = payment;
+  const ofCodes = codes.length === 0 ? {} : { codes };
   const decided = users.find((user) => user.attribution?.decided === true);
   if (decided?.attribution) {
-    const explanation = `The user is ${decided.customerUserId}. ${touchSentence(decided.attribution)}`;
-    return step('attribute', 'attributed', explanation, { users });
+    const { attribution } = decided;
+    const others = codes.filter(
+      ({ affiliateId }) =>
+        attribution.matchMethod !== 'purchase_code' || affiliateId !== attribution.affiliateId,
+    );
+    const explanation = [
+      `The user is ${decided.customerUserId}.`,
+      touchSentence(attribution),
+      ...others.map((code) => codeSentence(code, true)),
+    ];
+    return step('attribute', 'attributed', explanation.join(' '), { users, ...ofCodes });
   }
   if (payment.countedElsewhere) {
     const explanation = 'The same payment was attributed under another of its references.';
-    return step('attribute', 'counted_elsewhere', explanation, { users });
+    return step('attribute', 'counted_elsewhere', explanation, { users, ...ofCodes });
   }
   // A payment has no cause before its first evaluation. Its event has one from the beginning.
   const cause = payment.likelyCause ?? event.likelyCause ?? 'processing';
   const { occurredAt: paidAt, attributionWindowDays } = payment;
   const facts = cause === 'outside_attribution_window' ? { users, paidAt, attributionWindowDays } : { users };
-  return step('attribute', cause, CAUSE_EXPLANATIONS[cause], facts);
+  const hasCreator = users.some(({ attribution }) => attribution !== null);
+  const explanation = [CAUSE_EXPLANATIONS[cause], ...codes.map((code) => codeSentence(code, hasCreator))];
+  return step('attribute', cause, explanation.join(' '), { ...facts, ...ofCodes });
+}
+
+/** Says why a code of the payment did not attribute it. `hasCreator`: a user whom the payment leads to belongs to a creator. */
+function codeSentence({ value, state, affiliateName }: ExplainedCode, hasCreator: boolean): string {
+  const came = `The purchase came with the code ${value}`;
+  const of = `${came} of ${affiliateName}`;
+  switch (state) {
+    case 'in_force':
+      return hasCreator ? `${of}: codes take no user from a creator.` : `${of}.`;
+    case 'unregistered':
+      return `${came}, which no creator has.`;
+    case 'registered_later':
+      return `${of}, who has it only since after the purchase.`;
+    case 'deactivated':
+      return `${of}, which was deactivated before the purchase.`;
+    case 'creator_removed':
+      return `${of}, who is removed.`;
+    case 'off':
+      return `${of}, and purchase codes attribute nothing in this app.`;
+  }
 }
 
 const MATCH_DESCRIPTIONS: Readonly<Record<MatchMethod, string>> = {

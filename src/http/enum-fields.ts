@@ -7,6 +7,8 @@ import { COMMISSION_KINDS } from '../domain/payment-snapshot.ts';
 import { EVENT_OUTCOMES } from '../domain/event-outcome.ts';
 import { ENVIRONMENTS, EVENT_KINDS } from '../domain/events.ts';
 import { PERMISSIONS } from '../domain/keys.ts';
+import { CODE_STATES } from '../domain/event-history.ts';
+import { CODE_NAMESPACES } from '../domain/purchase-codes.ts';
 import { DELIVERY_OUTCOMES } from '../domain/reprocess.ts';
 import { LIKELY_CAUSES } from '../domain/likely-causes.ts';
 import { PROVIDER_NAMES } from '../providers/index.ts';
@@ -71,6 +73,18 @@ export const attributionMethod = z
   .enum(ATTRIBUTION_METHODS)
   .describe(
     'How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; by the `purchase_code` of a payment; or `manual`, because somebody said so.',
+  );
+
+export const codeNamespace = z
+  .enum(CODE_NAMESPACES)
+  .describe(
+    'Where purchases have it from: an offer code of `app_store` or `play_store`, a promotion code of `stripe`, a discount of `paddle`, the attribute `tributary_code` that the app sets at RevenueCat (`attribute`), or `$campaign` there (`campaign`).',
+  );
+
+export const codeState = z
+  .enum(CODE_STATES)
+  .describe(
+    'Whether the code was in force when the customer paid: `in_force`, also where it takes no user from another affiliate; `unregistered`; `registered_later` than the payment; `deactivated` before it; `creator_removed`; or `off`, because codes attribute nothing in the app.',
   );
 
 export const processingStatus = z

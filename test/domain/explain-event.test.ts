@@ -5,6 +5,7 @@ import type {
   EventHistory,
   ExplainedCommission,
   ExplainedEvent,
+  ExplainedCode,
   ExplainedPayment,
   ExplainedUser,
 } from '../../src/domain/event-history.ts';
@@ -88,6 +89,7 @@ const payment: ExplainedPayment = {
   isAttributed: true,
   countedElsewhere: false,
   users: [user],
+  codes: [],
 };
 
 const earning: ExplainedCommission = {
@@ -369,6 +371,47 @@ describe('the step attribute', () => {
   ])('the step attribute counts lost touches (%#)', (lostTouches, words) => {
     const users = [{ ...user, attribution: { ...attribution, lostTouches } }];
     expect(step('attribute', { payment: { ...payment, users } }).explanation).toContain(words);
+  });
+
+  // @promise explained-codes
+  test.each<[ExplainedCode['state'], boolean, string]>([
+    ['in_force', true, 'The purchase came with the code SPRING20 of Ada: codes take no user from a creator.'],
+    ['in_force', false, 'The purchase came with the code SPRING20 of Ada.'],
+    ['unregistered', false, 'The purchase came with the code SPRING20, which no creator has.'],
+    ['registered_later', false, 'SPRING20 of Ada, who has it only since after the purchase.'],
+    ['deactivated', false, 'SPRING20 of Ada, which was deactivated before the purchase.'],
+    ['creator_removed', false, 'SPRING20 of Ada, who is removed.'],
+    ['off', false, 'SPRING20 of Ada, and purchase codes attribute nothing in this app.'],
+  ])('the step attribute says why a code that is %s did not count (%#)', (state, hasCreator, words) => {
+    const code: ExplainedCode = {
+      namespace: 'app_store',
+      value: 'SPRING20',
+      state,
+      affiliateId: state === 'unregistered' ? null : lostTouch.affiliateId,
+      affiliateName: state === 'unregistered' ? null : 'Ada',
+    };
+    const users = [hasCreator ? user : { ...user, attribution: null }];
+    const over = {
+      payment: { ...payment, users, codes: [code], likelyCause: 'user_not_attributed' as const },
+    };
+    const explained = step('attribute', over);
+    expect(explained.explanation.endsWith(words)).toBe(true);
+    expect(explained.facts).toMatchObject({ codes: [code] });
+  });
+
+  test('the step attribute says nothing more of the code that decided', () => {
+    const decided = { ...attribution, matchMethod: 'purchase_code' as const };
+    const code: ExplainedCode = {
+      namespace: 'app_store',
+      value: 'SPRING20',
+      state: 'in_force',
+      affiliateId: decided.affiliateId,
+      affiliateName: decided.affiliateName,
+    };
+    const users = [{ ...user, attribution: decided }];
+    expect(step('attribute', { payment: { ...payment, users, codes: [code] } }).explanation).toMatch(
+      /A purchase of the user came with a code of First creator\.$/,
+    );
   });
 
   test('the step attribute names the user whose attribution decided', () => {

@@ -446,6 +446,46 @@ describe('a purchase that names no user', () => {
   });
 });
 
+// @promise explained-codes
+test('the explanation of a payment says what became of each of its codes', async () => {
+  const gone = await founder.newAffiliate('Gone');
+  await registered({ namespace: 'app_store', value: 'SPRING20' });
+  await registered({ namespace: 'attribute', value: 'GONE' }, gone.affiliateId);
+  const old = await registered({ namespace: 'attribute', value: 'OLD' });
+  await founder.ok('POST', `/apps/${founder.app.id}/codes/${old}/deactivate`, {});
+  await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${gone.affiliateId}`, { status: 'removed' });
+  const stateOf = async (purchase: Parameters<typeof revenuecatEvent>[0]) => {
+    const { body } = await founder.revenuecat(bodyOf(revenuecatEvent({ usd: 10, ...purchase })));
+    const { steps } = await founder.ok<{ steps: { step: string; facts: { codes?: object[] } }[] }>(
+      'GET',
+      `/apps/${founder.app.id}/events/${body.eventId}/explanation`,
+    );
+    return steps.find(({ step }) => step === 'attribute')?.facts.codes;
+  };
+  const by = (offer: string | null, value?: string) => ({
+    ...(offer === null ? {} : { offer_code: offer }),
+    ...(value === undefined
+      ? {}
+      : { subscriber_attributes: { tributary_code: { value, updated_at_ms: 1 } } }),
+  });
+  const later = Date.now() + 1_000;
+  const bought = async (extra: Record<string, unknown>, occurredAt = later) =>
+    await stateOf({ userId: randomUUID(), occurredAt, extra });
+  const { affiliateId } = founder;
+  expect(await bought(by('spring20', 'NONE'))).toMatchObject([
+    { namespace: 'app_store', value: 'spring20', state: 'in_force', affiliateId },
+    { namespace: 'attribute', value: 'NONE', state: 'unregistered', affiliateId: null, affiliateName: null },
+  ]);
+  expect(await bought(by('SPRING20'), Date.now() - DAY_MS)).toMatchObject([
+    { state: 'registered_later', affiliateId },
+  ]);
+  expect(await bought(by(null, 'OLD'))).toMatchObject([{ state: 'deactivated', affiliateId }]);
+  expect(await bought(by(null, 'GONE'))).toMatchObject([{ state: 'creator_removed', affiliateName: 'Gone' }]);
+  await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, { purchaseCodes: 'off' });
+  expect(await bought(by('SPRING20'))).toMatchObject([{ state: 'off', affiliateId }]);
+  expect(await bought({})).toBeUndefined();
+});
+
 describe('registration', () => {
   // @promise get-codes, code-taken
   test('a code belongs to one creator at a time, whatever its case', async () => {

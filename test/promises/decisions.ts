@@ -436,6 +436,13 @@ const MONEY: readonly PromiseSection[] = [
         'a promotion code of Stripe earns with its invoice and its renewals, in any order of the events',
       'code-taken': 'a code belongs to one creator at a time, whatever its case',
       'code-input': '400 for what cannot be a code, and for a code of Stripe or Paddle without its id',
+      'code-binds-key':
+        'the code of a purchase without a user binds its subscription, never its customer: renewals earn',
+      'code-key-first': 'a bound subscription goes before a user with another creator',
+      'code-sign-in':
+        'a user whom an event names with a bound subscription belongs to its creator, and their payments are numbered together',
+      'code-key-database': 'a bound key is never made a user',
+      'explained-codes': 'the explanation of a payment says why a code did not count',
       'code-database': 'the database refuses a code that is changed, and an attribution by a code without it',
       'code-providers': 'the events of each provider state codes in the documented fields',
     },
@@ -752,6 +759,8 @@ const OPERATION: readonly PromiseSection[] = [
         'a request that is repeated while an erasure runs or ends has its search run again',
       'erased-reprocessed':
         'reprocessing a webhook of an erased person records the pseudonym only, in facts and in the names of plans',
+      'erased-bound-key':
+        'an erased person whose subscription a code bound is found by either id; renewals still earn',
       'erased-user-and-key':
         'a text that is a user id and an erased key has a pseudonym as each, and the money of both goes on',
       'erased-quickly':

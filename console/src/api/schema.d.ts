@@ -6700,6 +6700,8 @@ export interface components {
             facts: {
                 /** @description The users whom the events of the payment name. */
                 users?: components["schemas"]["ExplainedUser"][];
+                /** @description The codes that the payment came with. Absent without any. */
+                codes?: components["schemas"]["ExplainedCode"][];
                 /**
                  * @description The store's reference of the payment.
                  * @example in_1SZ
@@ -6825,6 +6827,28 @@ export interface components {
                 /** @description The id of the link. Null if the user entered an affiliate's id as the code. */
                 linkId: string | null;
             } | null;
+        };
+        /** @description A code that a payment came with. */
+        ExplainedCode: {
+            /**
+             * @description Where purchases have it from: an offer code of `app_store` or `play_store`, a promotion code of `stripe`, a discount of `paddle`, the attribute `tributary_code` that the app sets at RevenueCat (`attribute`), or `$campaign` there (`campaign`).
+             * @enum {string}
+             */
+            namespace: "app_store" | "play_store" | "stripe" | "paddle" | "attribute" | "campaign";
+            /**
+             * @description What the event states: the code, or the id of it at Stripe or Paddle.
+             * @example SPRING20
+             */
+            value: string;
+            /**
+             * @description Whether the code was in force when the customer paid: `in_force`, also where it takes no user from another affiliate; `unregistered`; `registered_later` than the payment; `deactivated` before it; `creator_removed`; or `off`, because codes attribute nothing in the app.
+             * @enum {string}
+             */
+            state: "in_force" | "unregistered" | "registered_later" | "deactivated" | "creator_removed" | "off";
+            /** @description The id of the affiliate. Null if no affiliate has the code. */
+            affiliateId: string | null;
+            /** @description The current name of the affiliate. Null if no affiliate has the code. */
+            affiliateName: string | null;
         };
         /** @description A step: what it decided, and from which facts. */
         WriteCommissionStep: {

@@ -13,6 +13,16 @@ interface NamespaceWords {
   readonly externalId?: { readonly label: string; readonly beginning: string };
 }
 
+/** Why a code did not attribute a payment. */
+export const CODE_STATES: Readonly<Record<Schemas['ExplainedCode']['state'], string | null>> = {
+  in_force: null,
+  unregistered: 'no creator has it',
+  registered_later: 'registered after the purchase',
+  deactivated: 'deactivated before the purchase',
+  creator_removed: 'the creator is removed',
+  off: 'codes attribute nothing in this app',
+};
+
 /** In the order of a form: first what works in every store. */
 export const NAMESPACES: Readonly<Record<Namespace, NamespaceWords>> = {
   attribute: {

@@ -5,6 +5,7 @@ import { Link, useParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { LIVE_MS } from '../api/queries.ts';
+import { CODE_STATES, NAMESPACES } from '../codes/words.ts';
 import { AttributeEvent } from '../attributions/attribute-button.tsx';
 import { formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { CopyButton, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
@@ -191,6 +192,10 @@ function factsOf(step: Step, appId: string): ReactNode {
           ))}
           <Facts
             rows={[
+              ...(step.facts.codes ?? []).map(({ namespace, value, state, affiliateName }): Fact => [
+                `Code (${NAMESPACES[namespace].name})`,
+                [value, affiliateName, CODE_STATES[state]].filter((part) => part !== null).join(', '),
+              ]),
               ['Paid', step.facts.paidAt === undefined ? null : formatInstant(step.facts.paidAt)],
               [
                 'Attribution window',

@@ -1,19 +1,15 @@
 import * as z from 'zod';
 import { addCode, deactivateCode, listCodes } from '../../db/codes.ts';
 import type { Code } from '../../db/codes.ts';
-import { CODE_NAMESPACES, isCode, NAMESPACES_WITH_IDS } from '../../domain/purchase-codes.ts';
+import { isCode, NAMESPACES_WITH_IDS } from '../../domain/purchase-codes.ts';
 import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
 import { epochMs, filterId, idOf, inputId, nameOfAffiliate, orNull, textField } from '../fields.ts';
 import { CSV_LIST } from '../list-csv.ts';
+import * as enums from '../enum-fields.ts';
 import { decodeCursor, EMPTY_PAGE, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
-const namespace = z
-  .enum(CODE_NAMESPACES)
-  .describe(
-    'Where purchases have it from: an offer code of `app_store` or `play_store`, a promotion code of `stripe`, a discount of `paddle`, the attribute `tributary_code` that the app sets at RevenueCat (`attribute`), or `$campaign` there (`campaign`).',
-  );
 const VALUE = 'What customers enter, compared without case. Of an offer of the App Store its reference name.';
 const EXTERNAL_ID =
   "The provider's id of the code, which its events state: `promo_…` of Stripe, `dsc_…` of Paddle. Compared exactly.";
@@ -23,7 +19,7 @@ const code = z
     id: idOf('code'),
     affiliateId: idOf('affiliate'),
     affiliateName: nameOfAffiliate,
-    namespace,
+    namespace: enums.codeNamespace,
     value: textField('SPRING20', VALUE),
     externalId: orNull(textField('promo_1SZ', EXTERNAL_ID), 'Null if there is none.'),
     createdAt: epochMs('Purchases from then on count.'),
@@ -40,7 +36,7 @@ const codeText = z
 
 const newCode = z
   .strictObject({
-    namespace,
+    namespace: enums.codeNamespace,
     value: codeText.meta({ description: VALUE, examples: ['SPRING20'] }),
     externalId: codeText
       .meta({

@@ -174,6 +174,16 @@ const explainedUser = z
   })
   .meta({ id: 'ExplainedUser', description: 'A user whom the events of the payment name.' });
 
+const explainedCode = z
+  .object({
+    namespace: enums.codeNamespace,
+    value: textField('SPRING20', 'What the event states: the code, or the id of it at Stripe or Paddle.'),
+    state: enums.codeState,
+    affiliateId: orNull(idOf('affiliate'), 'Null if no affiliate has the code.'),
+    affiliateName: orNull(nameOfAffiliate, 'Null if no affiliate has the code.'),
+  })
+  .meta({ id: 'ExplainedCode', description: 'A code that a payment came with.' });
+
 const attribute = step(
   'attribute',
   'AttributeStep',
@@ -181,6 +191,7 @@ const attribute = step(
   z
     .object({
       users: z.array(explainedUser).describe('The users whom the events of the payment name.'),
+      codes: z.array(explainedCode).describe('The codes that the payment came with. Absent without any.'),
       paymentRef,
       paidAt: epochMs('When the customer paid.'),
       attributionWindowDays: count("The app's current setting. Days from the click to the first open."),
