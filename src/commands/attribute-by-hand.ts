@@ -94,7 +94,7 @@ async function write(
   const { id, appId, customerUserId, from, expectedCents } = request;
   const stored = await findManualAttribution(tx, appId, id);
   if (stored !== undefined) return { result: { kind: 'attributed', attribution: stored }, commissions: [] };
-  const current = (await findCreatorOfUser(tx, appId, customerUserId)) ?? null;
+  const current = isPreview ? ((await findCreatorOfUser(tx, appId, customerUserId)) ?? null) : null;
   const held = await holdBinding(tx, request);
   if (held === undefined) throw new RolledBack({ kind: 'unknown_affiliate' });
   if (typeof held === 'string') throw new RolledBack({ kind: held });

@@ -217,6 +217,12 @@ describe('a user who belongs to somebody', () => {
     expect(await pay(user, Date.now() - 2 * DAY_MS, before)).toMatchObject({
       affiliateId: founder.affiliateId,
     });
+    expect((await preview({ customerUserId: user, affiliateId: other.affiliateId })).body).toEqual({
+      payments: 0,
+      earnedCents: 0,
+      currency: 'USD',
+      current: { affiliateId: founder.affiliateId, affiliateName: expect.any(String) },
+    });
     const { status, body } = await give({ customerUserId: user, affiliateId: other.affiliateId });
     expect(status).toBe(201);
     expect(body).toMatchObject({ reassigns: true, affiliateId: other.affiliateId, affiliateName: 'Other' });

@@ -426,6 +426,25 @@ describe('a purchase that names no user', () => {
     ]);
   });
 
+  test('is given away for later payments, as a user is', async () => {
+    const other = await founder.newAffiliate('Other');
+    await ofStripe();
+    const ids = names();
+    await founder.stripe(invoice(ids, promotion));
+    await earned(1);
+    await founder.ok('POST', `/apps/${founder.app.id}/manual-attributions`, {
+      customerUserId: ids.subscriptionId,
+      affiliateId: other.affiliateId,
+      reason: 'A test',
+    });
+    const renewal = { ...ids, invoiceId: `${ids.invoiceId}-2`, occurredAt: Date.now() + 2_000 };
+    await founder.stripe(invoice({ ...renewal, userId: randomUUID() }));
+    expect(await earned(2)).toMatchObject([
+      { affiliateId: founder.affiliateId },
+      { affiliateId: other.affiliateId },
+    ]);
+  });
+
   test('gives nothing to an id that a user has already', async () => {
     await ofStripe();
     const other = await founder.newAffiliate('Other');

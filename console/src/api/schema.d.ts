@@ -512,7 +512,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Computes what earlier payments of a user would earn for an affiliate, without storing anything.
+         * Computes what earlier payments of a user would earn for an affiliate, and to whom the user belongs now, without storing anything.
          * @description Requires an account key with the permission `write`.
          */
         post: operations["previewManualAttribution"];
@@ -3216,7 +3216,7 @@ export interface components {
              * @description Earlier payments from then on earn, too, at most 365 days back. Only for a user who belongs to nobody. Needs the permission `payout` and `expectedCents`. Absent: payments from now on. Epoch milliseconds.
              * @example 1781524800000
              */
-            from: number;
+            from?: number;
         };
         /** @description A link to create. */
         NewLink: {
@@ -4421,7 +4421,7 @@ export interface components {
              * @constant
              */
             currency: "USD";
-            /** @description To whom the user belongs now. Null: nobody. */
+            /** @description To whom the user belongs now. Null: nobody. Always null with `from`. */
             current: {
                 /**
                  * @description The id of the affiliate.

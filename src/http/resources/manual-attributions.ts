@@ -105,7 +105,7 @@ const newAttribution = z
   });
 
 const previewed = z
-  .strictObject({ ...target, from: target.from.unwrap() })
+  .strictObject(target)
   .meta({ id: 'ManualAttributionToPreview', description: 'A user, an affiliate, and from when on.' });
 
 const preview = z
@@ -115,7 +115,7 @@ const preview = z
       z
         .object({ affiliateId: idOf('affiliate'), affiliateName: nameOfAffiliate })
         .describe('To whom the user belongs now.'),
-      'Null: nobody.',
+      'Null: nobody. Always null with `from`.',
     ),
   })
   .meta({ id: 'ManualAttributionPreview', description: 'What earlier payments would earn.' });
@@ -240,7 +240,7 @@ export const manualAttributionRoutes = [
     caller: accountApp('write'),
     operationId: 'previewManualAttribution',
     summary:
-      'Computes what earlier payments of a user would earn for an affiliate, without storing anything.',
+      'Computes what earlier payments of a user would earn for an affiliate, and to whom the user belongs now, without storing anything.',
     body: previewed,
     response: { status: 200, schema: preview },
     errors: ERRORS,
