@@ -188,10 +188,10 @@ export class DeliveryContext {
     const { event, environment } = await this.event();
     if (environment === 'sandbox') return [];
     const linked = event.userLinks.map(({ key, customerUserId }) => ({ userKey: key, customerUserId }));
-    const hasBoundKey = (await this.payments()).some(({ candidates }) =>
-      candidates.some(({ via }) => via === 'bound_key'),
-    );
-    if (!hasBoundKey) return linked;
+    const payments = event.payment === null ? null : await this.payments();
+    const mayBeBound =
+      payments?.some(({ candidates }) => candidates.some(({ via }) => via === 'bound_key')) ?? true;
+    if (!mayBeBound) return linked;
     const named = event.userKeys.flatMap((userKey) =>
       event.userIds.map((customerUserId) => ({ userKey, customerUserId })),
     );

@@ -48,6 +48,8 @@ export interface ServiceSettings {
   readonly ratesUrl?: string | null;
   /** The largest payment that earns, US cents; a million dollars by default. */
   readonly maxPaymentCents?: number;
+  /** How long a code waits for an event that names the user; a minute by default. */
+  readonly keyGraceMs?: number;
   /** After how many days data is removed; `DEFAULT_RETENTION` by default. */
   readonly retention?: RetentionSettings;
   /** Commissions that are due sooner than this have no hold timer; two minutes by default, Infinity for no timers. */

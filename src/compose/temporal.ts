@@ -76,10 +76,10 @@ export function startTemporalWork(
       intakeSql,
       secretBox,
       logger,
-      limits:
-        settings.maxPaymentCents === undefined
-          ? DEFAULT_LIMITS
-          : { maxPaymentCents: settings.maxPaymentCents },
+      limits: {
+        maxPaymentCents: settings.maxPaymentCents ?? DEFAULT_LIMITS.maxPaymentCents,
+        keyGraceMs: settings.keyGraceMs ?? DEFAULT_LIMITS.keyGraceMs,
+      },
       retention: settings.retention,
       ratesUrl,
       withRollback: (work) => withRollback(databaseUrl, work),

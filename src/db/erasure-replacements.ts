@@ -82,7 +82,7 @@ async function lockPayments(
        union
        select x.payment_id
          from ${keysOf(tx, keys)} k
-         join payment_user_keys x on x.app_id = ${appId} and x.user_key = k.user_key and x.source = k.source))
+         join payment_user_keys x on x.app_id = ${appId} and x.user_key in (k.user_key, k.replacement) and x.source = k.source))
      order by p.id for update`;
   await tx`
     update payments
@@ -149,6 +149,12 @@ async function replaceBindings(
   tx: Statements,
   { appId, user, pseudonym, keys }: Replacements,
 ): Promise<number> {
+  // A code may have bound the pseudonym of a key since it was erased. The binding from before keeps the key.
+  await tx`
+    update bindings b set customer_user_id = k.replacement || '~' || replace(gen_random_uuid()::text, '-', '')
+      from ${keysOf(tx, keys)} k
+     where b.app_id = ${appId} and b.customer_user_id = k.replacement and b.key_source = k.source
+       and exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = k.user_key and x.key_source = k.source)`;
   const ofKeys = await count(tx`
     update bindings b set customer_user_id = k.replacement
       from ${keysOf(tx, keys)} k

@@ -130,7 +130,8 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
       update payments
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
              base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned},
-             duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf?.paymentId ?? null}), recheck_since = null
+             duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf?.paymentId ?? null}),
+             recheck_since = ${evaluation.waitsForUser ? sql.fragment`now()` : sql.fragment`null`}
        where id = ${payment.paymentId} and version = ${payment.version} ${isBound} ${hasItsNumber} ${condition}
       returning id, app_id, event_id, binding_id, attribution_id, occurred_at
     )`;

@@ -7,6 +7,7 @@ import type {
   KeyId,
   ManualAttributionId,
 } from '../domain/ids.ts';
+import { CUSTOMER_KEY } from '../domain/payment-snapshot.ts';
 import { acting } from './audit.ts';
 import { isErased } from './erased-identifiers.ts';
 import { createdBefore, pageOf } from './page.ts';
@@ -117,14 +118,19 @@ async function insertAttribution(
   return rows.length > 0;
 }
 
-/** Binds the user. False if somebody else just did. */
+/** Binds the user; or a subscription or anonymous customer at a provider, if payments have that key and no user has that id. False if somebody else just did. */
 async function bind(
   tx: Statements,
   { bindingId, appId, customerUserId, attributionId }: NewManualAttribution,
 ): Promise<boolean> {
   const rows = await tx`
-    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
-    values (${bindingId}, ${appId}, ${customerUserId}, ${attributionId}, now())
+    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, key_source)
+    values (${bindingId}, ${appId}, ${customerUserId}, ${attributionId}, now(), (
+      select k.source from payment_user_keys k
+       where k.app_id = ${appId} and k.user_key = ${customerUserId} and k.user_key !~ ${CUSTOMER_KEY} and k.environment = 'production'
+         and not exists (select from identities i where i.app_id = ${appId} and i.customer_user_id = ${customerUserId})
+         and not exists (select from payment_users w where w.app_id = ${appId} and w.customer_user_id = ${customerUserId})
+       limit 1))
     on conflict (app_id, customer_user_id) do nothing
     returning id`;
   return rows.length > 0;

@@ -13,7 +13,7 @@ const MOST_USERS = 200;
 
 /**
  * Binds users to the creators of their keys that codes bound: who bought with a code and signs in later belongs to its creator. A user
- * with a binding keeps it, and so does one whose keys belong to several creators. Payments of the user count with those of the key.
+ * with a binding keeps it, and one whose keys belong to several creators gets none. Payments of the user count with those of the key that was bound first.
  *
  * Call it after the facts that name both were committed, and after the binding of a key was committed (`findSignedInUsers`): the later
  * call sees both. Returns the bindings of such users that are not healed yet.
@@ -28,13 +28,16 @@ export async function bindSignedInUsers(
   const pairs = users.slice(0, MOST_USERS).map((user) => ({ ...user, id: newId('binding') }));
   const rows = await sql<{ id: BindingId }>`
     with named as materialized (
-      select w."customerUserId" as customer_user_id, min(w.id) as id, min(b.counts_with) as counts_with, min(b.attribution_id) as attribution_id
+      select w."customerUserId" as customer_user_id, min(w.id) as id,
+             (array_agg(b.counts_with order by b.created_at, b.id))[1] as counts_with,
+             (array_agg(b.attribution_id order by b.created_at, b.id))[1] as attribution_id
         from jsonb_to_recordset(${sql.json(pairs)}) w (id text, "userKey" text, "customerUserId" text)
        cross join lateral (
-         select coalesce(y.counts_with, y.id::text) as counts_with, attribution_at(y, now()) as attribution_id from bindings y
+         select y.id, y.created_at, coalesce(y.counts_with, y.id::text) as counts_with, attribution_at(y, now()) as attribution_id from bindings y
           where y.app_id = ${appId} and y.customer_user_id = w."userKey" and y.key_source = ${source} offset 0) b
+        left join lateral (select affiliate_id from attributions y where y.id = b.attribution_id offset 0) t on true
        where w."customerUserId" <> w."userKey"
-       group by 1 having count(distinct b.attribution_id) = 1 and count(*) = count(b.attribution_id)
+       group by 1 having count(distinct t.affiliate_id) = 1 and count(*) = count(t.affiliate_id)
     ), added as (
       insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, counts_with)
       select id, ${appId}::text, customer_user_id, attribution_id, now(), counts_with from named order by customer_user_id

@@ -54,6 +54,7 @@ export function evaluatePayment(
     fx: null,
     binding: null,
     boundBy: null,
+    waitsForUser: false,
     numbered: null,
     earning: null,
     reversals: [],
@@ -72,6 +73,15 @@ export function evaluatePayment(
   const code = isAttributed || inherited !== null ? null : ownerByCode(payment);
   const customerUserId = inherited?.customerUserId ?? keyOf(code) ?? user?.customerUserId ?? null;
   if (code === 'ambiguous') return { ...nothing, customerUserId, likelyCause: 'ambiguous_code' };
+  if (code?.isKey === true && mayBeNamed(payment, limits)) {
+    const customer = user?.customerUserId ?? null;
+    return {
+      ...nothing,
+      customerUserId: customer,
+      likelyCause: identityCause(payment, user),
+      waitsForUser: true,
+    };
+  }
   const binding = isAttributed ? null : (inherited?.binding ?? user?.binding ?? code?.binding ?? null);
   if (!isAttributed && inherited === null && (binding === null || !mayAttribute(payment, binding))) {
     return { ...nothing, customerUserId, likelyCause: identityCause(payment, user) };
@@ -100,6 +110,7 @@ export function evaluatePayment(
     fx: base.fx,
     binding,
     boundBy: code,
+    waitsForUser: false,
     numbered,
     earning,
     reversals: adjusted.reversals,
@@ -113,14 +124,19 @@ export function evaluatePayment(
 
 /**
  * Returns the candidates who may be the payer. A key that a code bound goes first, for payments that it may attribute: a subscription
- * stays with whom it earned for, also once its customer has signed in. A placeholder that was stored as a user id is nobody. Other keys
+ * stays with whom it earned for, also once its customer has signed in, unless a founder gave that user away. A placeholder that was stored as a user id is nobody. Other keys
  * count only where no event of the payment names a user, and the key of a customer only where no other key leads to one.
  */
 export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
+  const isByHand = payment.candidates.some(
+    ({ via, binding, givenToNobody }) =>
+      (via === 'event' || via === 'key') &&
+      (givenToNobody || (binding?.matchMethod === 'manual' && mayAttribute(payment, binding))),
+  );
   const real = payment.candidates.filter(
     ({ customerUserId, via, binding }) =>
       !isPlaceholder(customerUserId) &&
-      (via !== 'bound_key' || binding === null || mayAttribute(payment, binding)),
+      (via !== 'bound_key' || (!isByHand && (binding === null || mayAttribute(payment, binding)))),
   );
   const closest = CANDIDATE_SOURCES.find((source) => real.some(({ via }) => via === source));
   return real.filter(({ via }) => via === closest);
@@ -139,6 +155,14 @@ function ownerByCode(payment: PaymentSnapshot): Evaluation['boundBy'] | 'ambiguo
   if (owner === undefined || !isFree || (isKey && owner.key === null)) return null;
   if (!areCodesOf(payment, owner.binding.affiliateId)) return 'ambiguous';
   return mayAttribute(payment, owner.binding) ? { ...owner, isKey } : null;
+}
+
+/** Whether another event may still name the user of a payment that has just been made and reported. */
+function mayBeNamed(
+  { now, receivedAt, occurredAt }: PaymentSnapshot,
+  { keyGraceMs }: EvaluationLimits,
+): boolean {
+  return now - receivedAt < keyGraceMs && now - occurredAt < DAY_MS;
 }
 
 /** Returns what a code binds in place of a user. Undefined if it binds a user, or nothing. */
@@ -189,7 +213,9 @@ function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boole
 
 function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined): LikelyCause {
   if (user === undefined) {
-    // Candidates without a payer are placeholders.
+    if (payment.candidates.some(({ via, binding }) => via === 'bound_key' && binding !== null))
+      return 'outside_attribution_window';
+    // Other candidates without a payer are placeholders.
     const isAnonymous = payment.onlyAnonymousUser || payment.candidates.length > 0;
     return isAnonymous ? 'anonymous_user_id' : 'missing_user_id';
   }

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from './time.ts';
 import type { AdjustmentId, EventId, PaymentId } from './ids.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type { BindingSnapshot, CodeOwner, FrozenRate, EarningTerms } from './payment-snapshot.ts';
@@ -32,10 +33,15 @@ export interface RevenueEntry {
 export interface EvaluationLimits {
   /** The largest payment that earns, US cents. A larger one is read as an unknown price. */
   readonly maxPaymentCents: number;
+  /**
+   * How long after a payment was received a code binds no key in place of a user, ms: another event of the same moment may name the
+   * user, in any order.
+   */
+  readonly keyGraceMs: number;
 }
 
 /** A payment of up to a million dollars earns unless the operator configures another limit. */
-export const DEFAULT_LIMITS: EvaluationLimits = { maxPaymentCents: 100_000_000 };
+export const DEFAULT_LIMITS: EvaluationLimits = { maxPaymentCents: 100_000_000, keyGraceMs: MINUTE_MS };
 
 /** Takes back what is left of an earning. */
 export interface CorrectionEntry {
@@ -63,6 +69,8 @@ export interface Evaluation {
   readonly binding: BindingSnapshot | null;
   /** The code that binds the user, who is then new, or a key (`isKey`). Null if the user is bound, or stays unbound. */
   readonly boundBy: (CodeOwner & { readonly isKey: boolean }) | null;
+  /** Whether the payment is evaluated again soon: until then an event may name its user, whom its code would bind. */
+  readonly waitsForUser: boolean;
   /** The number that the payment gets among those of its customer. Null if it gets none. */
   readonly numbered: (PaymentNumber & { readonly countsAs: PaymentId | null }) | null;
   readonly earning: EarningEntry | null;

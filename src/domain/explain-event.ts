@@ -1,3 +1,4 @@
+import type { LikelyCause } from './likely-causes.ts';
 import type { MatchMethod } from './attribution.ts';
 import type {
   EventHistory,
@@ -229,9 +230,17 @@ function attributePayment(payment: ExplainedPayment, event: ExplainedEvent): Exp
   const { occurredAt: paidAt, attributionWindowDays } = payment;
   const facts = cause === 'outside_attribution_window' ? { users, paidAt, attributionWindowDays } : { users };
   const hasCreator = users.some(({ attribution }) => attribution !== null);
-  const explanation = [CAUSE_EXPLANATIONS[cause], ...codes.map((code) => codeSentence(code, hasCreator))];
+  const waits =
+    NAMES_NO_USER.has(cause) && codes.some(({ state }) => state === 'in_force') ? [WAITS_FOR_USER] : [];
+  const ofCode = codes.map((code) => codeSentence(code, hasCreator));
+  const explanation = [CAUSE_EXPLANATIONS[cause], ...ofCode, ...waits];
   return step('attribute', cause, explanation.join(' '), { ...facts, ...ofCodes });
 }
+
+/** Causes of a payment whose code binds its subscription. */
+const NAMES_NO_USER: ReadonlySet<LikelyCause> = new Set(['missing_user_id', 'anonymous_user_id']);
+const WAITS_FOR_USER =
+  'If no event names the user within a minute, the code counts for the subscription, or for this payment alone.';
 
 /** Says why a code of the payment did not attribute it. `hasCreator`: a user whom the payment leads to belongs to a creator. */
 function codeSentence({ value, state, affiliateName }: ExplainedCode, hasCreator: boolean): string {

@@ -52,7 +52,10 @@ export function withoutPlaceholders(event: NormalizedEvent): NormalizedEvent {
   };
 }
 
-/** Returns the event with its anonymous ids among the keys: what a code binds there goes on to earn, also once the customer has signed in. */
+/**
+ * Returns the event with its anonymous ids among the keys, but for placeholders: what a code binds there goes on to earn, also once the
+ * customer has signed in.
+ */
 export function withAnonymousKeys(event: NormalizedEvent): NormalizedEvent {
-  return { ...event, userKeys: [...new Set([...event.userKeys, ...event.anonymousUserIds])] };
+  return { ...event, userKeys: [...new Set([...event.userKeys, ...event.anonymousUserIds.filter(isReal)])] };
 }

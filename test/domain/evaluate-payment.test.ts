@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { evaluatePayment, payersOf } from '../../src/domain/evaluate-payment.ts';
+import { DEFAULT_LIMITS } from '../../src/domain/evaluation.ts';
 import type { Evaluation } from '../../src/domain/evaluation.ts';
 import type {
   AdjustmentSnapshot,
@@ -470,7 +471,7 @@ describe('a later evaluation', () => {
   });
 
   describe('the largest amount of a payment', () => {
-    const limits = { maxPaymentCents: 100_000 };
+    const limits = { ...DEFAULT_LIMITS, maxPaymentCents: 100_000 };
     const referenceRate = { units: '1', worthUsd: '2', source: 'operator' };
 
     // @promise payment-ceiling
@@ -496,13 +497,18 @@ describe('a later evaluation', () => {
       expect(evaluatePayment(exact, limits).earning?.amountCents).toBe(20_000);
       const larger = { ...payment, amountMinor: 100_001, usdCents: 100_001 };
       const unknown = after(larger, evaluatePayment(larger, limits));
-      expect(evaluatePayment(unknown, { maxPaymentCents: 200_000 }).earning?.amountCents).toBe(20_000);
+      expect(
+        evaluatePayment(unknown, { ...DEFAULT_LIMITS, maxPaymentCents: 200_000 }).earning?.amountCents,
+      ).toBe(20_000);
     });
 
     test('a base that is already stored stays, whatever the limit is later', () => {
       const earned = after(payment, evaluatePayment(payment));
       const refund = adjustment(1, { amountMinor: 1000, usdCents: 1000 });
-      const { reversals } = evaluatePayment({ ...earned, adjustments: [refund] }, { maxPaymentCents: 1 });
+      const { reversals } = evaluatePayment(
+        { ...earned, adjustments: [refund] },
+        { ...DEFAULT_LIMITS, maxPaymentCents: 1 },
+      );
       expect(reversals.map((r) => r.amountCents)).toEqual([-200]);
     });
 
@@ -708,6 +714,7 @@ const NOTHING: Evaluation = {
   fx: null,
   binding: null,
   boundBy: null,
+  waitsForUser: false,
   numbered: null,
   earning: null,
   reversals: [],

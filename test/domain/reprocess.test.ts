@@ -172,6 +172,7 @@ const nothing: Evaluation = {
   fx: null,
   binding: null,
   boundBy: null,
+  waitsForUser: false,
   numbered: null,
   earning: null,
   reversals: [],

@@ -3,6 +3,7 @@ import {
   IDS_PER_EVENT,
   isPlaceholder,
   namesTooMany,
+  withAnonymousKeys,
   withoutPlaceholders,
 } from '../../src/domain/user-ids.ts';
 import { normalizedEvent } from '../../src/providers/shared/normalized-event.ts';
@@ -85,6 +86,15 @@ describe('an event without its placeholders', () => {
       transfer: { from: ['user-1'], to: ['user-2'] },
     });
   });
+});
+
+// @promise code-anonymous-keys
+test('an anonymous id is a key of its event, unless it is a placeholder, which any number of customers have', () => {
+  const anonymousUserIds = ['$RCAnonymousID:1', '00000000-0000-0000-0000-000000000000', 'sub_1'];
+  expect(withAnonymousKeys(event({ anonymousUserIds, userKeys: ['sub_1'] })).userKeys).toEqual([
+    'sub_1',
+    '$RCAnonymousID:1',
+  ]);
 });
 
 describe('the number of users and keys of an event', () => {

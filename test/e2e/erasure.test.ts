@@ -366,4 +366,44 @@ describe('a customer whom a code bound before the sign-in', () => {
     expect(await findInTables(service.sql, Object.values(customer))).toEqual([]);
     await expectConsistentLedger(service.sql);
   });
+
+  // @promise erased-bound-key
+  test.each([
+    ['a code', true],
+    ['no code', false],
+  ])('is erased by a later event, while a renewal with %s arrives, which earns', async (_, hasCode) => {
+    const person = await newPerson();
+    await complete(await erase(person.userId));
+    const { subscriptionId, customerId } = await newCustomer();
+    const renewal = (over: object, code: object) =>
+      founder.stripe(
+        bodyOf(
+          withFields(
+            stripeInvoicePaid({
+              userId: null,
+              subscriptionId,
+              customerId,
+              invoiceId: newProviderId('in'),
+              occurredAt: Date.now() + 2_000,
+              ...over,
+            }),
+            ['data', 'object'],
+            code,
+          ),
+        ),
+      );
+    await renewal({ userId: person.userId }, {});
+    await renewal({}, hasCode ? promotion : {});
+    await eventually('the erasure is complete, and all three earn', async () => {
+      const open =
+        await service.sql`select from erasures where app_id = ${founder.app.id} and finished_at is null`;
+      const earned = await service.sql`
+          select from payments p
+            join commissions c on c.payment_id = p.id
+           where p.app_id = ${founder.app.id} and p.occurred_at > now() - interval '1 minute'`;
+      const left = await findInTables(service.sql, [subscriptionId, customerId]);
+      return open.length === 0 && left.length === 0 && earned.length >= 3;
+    });
+    await expectConsistentLedger(service.sql);
+  });
 });

@@ -11,6 +11,7 @@ import {
   revenuecatEvent,
   stripeCheckoutSession,
   stripeInvoicePaid,
+  stripePaymentIntent,
   stripeSubscription,
   withFields,
 } from '../support/provider-fixtures.ts';
@@ -445,6 +446,72 @@ describe('a purchase that names no user', () => {
     ]);
   });
 
+  // @promise code-key-by-hand
+  test.each([['nobody'], ['another creator']])(
+    'does not hold its user when a founder gives the user to %s',
+    async (whom) => {
+      const other = await founder.newAffiliate('Other');
+      await ofStripe();
+      const [user, ids] = [randomUUID(), names()];
+      await founder.stripe(invoice(ids, promotion));
+      await founder.stripe(bodyOf(stripeSubscription({ ...ids, userId: user })));
+      await founder.ok('POST', `/apps/${founder.app.id}/manual-attributions`, {
+        customerUserId: user,
+        affiliateId: whom === 'nobody' ? null : other.affiliateId,
+        reason: 'A test',
+      });
+      const renewal = { ...ids, invoiceId: `${ids.invoiceId}-2`, occurredAt: Date.now() + 2_000 };
+      await founder.stripe(invoice({ ...renewal, userId: user }));
+      expect((await commissions()).map(({ affiliateId }) => affiliateId)).toEqual(
+        whom === 'nobody' ? [founder.affiliateId] : [other.affiliateId, founder.affiliateId],
+      );
+    },
+  );
+
+  test('with codes of two creators earns from when a founder gives its subscription to one', async () => {
+    const other = await founder.newAffiliate('Other');
+    await ofStripe();
+    await registered({ namespace: 'stripe', value: 'OTHER', externalId: 'promo_other' }, other.affiliateId);
+    const ids = names();
+    const both = { discounts: [...promotion.discounts, { id: 'di_2', promotion_code: 'promo_other' }] };
+    await founder.stripe(invoice(ids, both));
+    await founder.ok('POST', `/apps/${founder.app.id}/manual-attributions`, {
+      customerUserId: ids.subscriptionId,
+      affiliateId: other.affiliateId,
+      reason: 'A test',
+    });
+    const renewal = { ...ids, invoiceId: `${ids.invoiceId}-2`, occurredAt: Date.now() + 2_000 };
+    await founder.stripe(invoice(renewal, promotion));
+    expect(await commissions()).toMatchObject([{ affiliateId: other.affiliateId, matchMethod: 'manual' }]);
+  });
+
+  test('gives its customer to the creator of several anonymous ids, also by an event without money', async () => {
+    await registered({ namespace: 'app_store', value: 'SPRING20' });
+    const anonymous = [1, 2].map(() => `$RCAnonymousID:${randomUUID().replaceAll('-', '')}`);
+    for (const id of anonymous) await buy(id, { code: 'SPRING20', at });
+    const user = randomUUID();
+    const cancelled = revenuecatEvent({
+      userId: user,
+      type: 'CANCELLATION',
+      usd: 0,
+      extra: { cancel_reason: 'UNSUBSCRIBE', aliases: [...anonymous, user] },
+    });
+    await founder.revenuecat(bodyOf(cancelled));
+    expect(await buy(user, { at: Date.now() })).toMatchObject({ customerUserId: user });
+  });
+
+  test('from before the sale of its subscription with the code is outside of the window', async () => {
+    await ofStripe();
+    const ids = names();
+    await founder.stripe(invoice(ids, promotion));
+    const { body } = await founder.stripe(
+      invoice({ ...ids, invoiceId: `${ids.invoiceId}-0`, occurredAt: at - DAY_MS }),
+    );
+    expect(await service.sql`select likely_cause from events where id = ${body.eventId ?? ''}`).toEqual([
+      { likelyCause: 'outside_attribution_window' },
+    ]);
+  });
+
   test('gives nothing to an id that a user has already', async () => {
     await ofStripe();
     const other = await founder.newAffiliate('Other');
@@ -596,4 +663,53 @@ test('a payment of another day with the code of last month belongs to the window
   const user = randomUUID();
   await buy(user, { code: 'SPRING20' });
   expect(await buy(user, { at: Date.now() + DAY_MS })).toBeDefined();
+});
+
+describe('a code of a sale that may still be tied to its user', () => {
+  let slow: TestService;
+  beforeAll(async () => {
+    slow = await startTestService({
+      settings: { keyGraceMs: 1_500, relay: { overdueMs: 300, pauseMs: 50 } },
+    });
+  });
+  afterAll(async () => {
+    await expectConsistentLedger(slow.sql);
+    await slow.close();
+  });
+
+  // @promise code-waits-for-user
+  test.each([
+    ['binds the user whom the next event names', true],
+    ['binds the payment, if no event does', false],
+  ])('%s', async (_, names) => {
+    const at = Date.now() + 1_000;
+    const seller = await setUpFounder(slow, { purchaseCodes: 'when_unattributed' });
+    await seller.ok('POST', `/apps/${seller.app.id}/affiliates/${seller.affiliateId}/codes`, {
+      namespace: 'stripe',
+      value: 'SPRING20',
+      externalId: 'promo_spring',
+    });
+    const paymentIntentId = `pi_${randomUUID()}`;
+    const session = withFields(
+      stripeCheckoutSession({
+        userId: null,
+        mode: 'payment',
+        paymentIntentId,
+        customerId: null,
+        occurredAt: at,
+      }),
+      ['data', 'object'],
+      { discounts: [{ coupon: null, promotion_code: 'promo_spring' }] },
+    );
+    const { body } = await seller.stripe(bodyOf(session));
+    expect(body).toEqual({ eventId: expect.any(String), commissionId: null });
+    const user = randomUUID();
+    if (names) {
+      await seller.stripe(bodyOf(stripePaymentIntent({ userId: user, paymentIntentId, occurredAt: at })));
+    }
+    const list = async () =>
+      (await seller.ok<{ items: Row[] }>('GET', `/apps/${seller.app.id}/commissions`)).items;
+    await eventually('it earns', async () => (await list()).length === 1, 10_000);
+    expect(await list()).toMatchObject([{ customerUserId: names ? user : paymentIntentId }]);
+  });
 });

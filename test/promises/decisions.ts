@@ -441,6 +441,11 @@ const MONEY: readonly PromiseSection[] = [
       'code-key-first': 'a bound subscription goes before a user with another creator',
       'code-sign-in':
         'a user whom an event names with a bound subscription belongs to its creator, and their payments are numbered together',
+      'code-key-by-hand':
+        'a founder gives away a user whose subscription a code bound, and its renewals, too',
+      'code-waits-for-user':
+        'a code of a sale without a user waits a minute for an event that names the user before it binds a key',
+      'code-anonymous-keys': 'a code binds no placeholder of an anonymous id',
       'code-key-database': 'a bound key is never made a user',
       'explained-codes': 'the explanation of a payment says why a code did not count',
       'code-database': 'the database refuses a code that is changed, and an attribution by a code without it',

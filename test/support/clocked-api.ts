@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { createDeliveryActivities } from '../../activities/delivery.ts';
+import { DEFAULT_LIMITS } from '../../src/domain/evaluation.ts';
 import { createHealActivities } from '../../activities/heal.ts';
 import { createMatureActivities } from '../../activities/mature.ts';
 import type { MatureActivities } from '../../activities/mature.ts';
@@ -67,7 +68,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
   await replaceClock(api.database);
   const { sql } = api;
   const onBindings = (bindings: readonly BindingId[]) => bindings.forEach(heal);
-  const deps = { ...NO_CALLBACKS, sql, logger, onBindings };
+  const deps = { ...NO_CALLBACKS, sql, logger, onBindings, limits: { ...DEFAULT_LIMITS, keyGraceMs: 0 } };
   const delivery = createDeliveryActivities({ ...deps, secretBox: createSecretBox([TEST_KEY]) });
   const healing = createHealActivities(deps);
   const maturing = createMatureActivities(deps);

@@ -416,8 +416,11 @@ export class MoneyModel {
   #signIn(pairs: readonly { readonly key: string; readonly user: string }[]): void {
     for (const user of new Set(pairs.map((pair) => pair.user))) {
       const keys = new Set(pairs.filter((pair) => pair.user === user).map((pair) => pair.key));
-      const [bound, ...more] = [...keys].flatMap((key) => this.#boundKeys.get(key) ?? []);
-      if (bound === undefined || more.length > 0 || this.#bindings.has(user)) continue;
+      const [bound, ...more] = [...keys]
+        .flatMap((key) => this.#boundKeys.get(key) ?? [])
+        .toSorted((a, b) => a.step - b.step);
+      const isOfOne = more.every(({ creator }) => creator === bound?.creator);
+      if (bound === undefined || !isOfOne || this.#bindings.has(user)) continue;
       this.#bindings.set(user, { ...bound, step: this.#step });
     }
   }
@@ -489,21 +492,26 @@ export class MoneyModel {
     return rule ?? null;
   }
 
-  /** Returns the binding of a key, else that of the first user who may be the payer. */
+  /**
+   * Returns the binding of a key, else that of the first user who may be the payer. A user whom a founder gave to a creator goes before a
+   * key.
+   */
   #bindingOf(row: Row, others: readonly Row[], isFirst: boolean): Binding | null {
     const { payment } = row;
-    const keys = [row, ...others].flatMap((one) => one.keys);
-    const binding = [
-      ...keys.flatMap((key) => this.#boundKeys.get(key) ?? []),
-      ...this.#payersOf(row, others).flatMap((user) => this.#bindings.get(user) ?? []),
-    ].find(({ step, touchedAt, by, creator }) => {
+    const all = [row, ...others];
+    const mayAttribute = ({ step, touchedAt, by, creator }: Binding) => {
       // A purchase with a code of the same creator is a touch itself.
       const owners = by === 'code' ? this.#ownersOf(payment.ref) : [];
       const isAfter = payment.at >= touchedAt || (owners.length === 1 && owners[0] === creator);
       if (by !== undefined && !isAfter) return false;
       return by === 'founder' || isFirst || step < row.step || (isAfter && this.#isRecent(payment));
-    });
-    return binding ?? null;
+    };
+    const bindingsOf = (users: readonly string[]) => users.flatMap((user) => this.#bindings.get(user) ?? []);
+    const keys = all.flatMap((one) => one.keys);
+    const near = bindingsOf([...all.flatMap((one) => one.users), ...this.#usersOf(keys)]);
+    const isByHand = near.some((binding) => binding.by === 'founder' && mayAttribute(binding));
+    const bound = isByHand ? [] : keys.flatMap((key) => this.#boundKeys.get(key) ?? []);
+    return [...bound, ...bindingsOf(this.#payersOf(row, others))].find(mayAttribute) ?? null;
   }
 
   /** Whether a payment is as recent as an evaluation after the first one requires. */

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { createActivities } from '../../activities/index.ts';
+import { DEFAULT_LIMITS } from '../../src/domain/evaluation.ts';
 import type { Activities } from '../../activities/index.ts';
 import type { WorkflowStarter } from '../../src/commands/deps.ts';
 import { WebhookCache } from '../../src/commands/webhook-cache.ts';
@@ -48,6 +49,7 @@ export async function startProcessingApi({
     secretBox: createSecretBox([TEST_KEY]),
     logger: pino({ level: 'silent' }),
     ...NO_CALLBACKS,
+    limits: { ...DEFAULT_LIMITS, keyGraceMs: 0 },
     takeStored: (deliveryId) => webhookCache.take(deliveryId),
     onBindings: (ids) => ids.forEach(onBinding),
     ratesUrl: null,

@@ -61,6 +61,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       // Without a Schedule there is no sweep that would mature a commission that is due at once.
       shortestHoldMs: 0,
       lingerMs: 0,
+      // Tests deliver one event after the other.
+      keyGraceMs: 0,
       ...options.settings,
     });
     if (options.temporalAddress === undefined) await service.whenReady(20_000);

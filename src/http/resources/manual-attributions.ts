@@ -26,6 +26,7 @@ import {
   presentedUserId,
   textField,
 } from '../fields.ts';
+import { DEFAULT_LIMITS } from '../../domain/evaluation.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { instantInBody } from '../instants.ts';
 import { CSV_LIST } from '../list-csv.ts';
@@ -174,7 +175,7 @@ async function attribute(
       reason,
       from,
       expectedCents,
-      limits: { maxPaymentCents: deps.maxPaymentCents },
+      limits: { ...DEFAULT_LIMITS, maxPaymentCents: deps.maxPaymentCents },
     },
     { isPreview },
   );
