@@ -14,6 +14,8 @@ export interface PolicyInEffect extends AssignedPolicy {
 export interface CreatorTerms {
   /** Null: none. */
   readonly group: Membership | null;
+  /** The next move to a group, or out of it. Null: none is known. */
+  readonly nextGroup: Membership | null;
   /** Null: none. */
   readonly current: PolicyInEffect | null;
   /** What takes effect later, earliest first. */
@@ -34,7 +36,9 @@ export async function readCreatorTerms(
   appId: AppId,
   affiliateId: AffiliateId,
 ): Promise<CreatorTerms> {
-  const rows = await sql<{ from: number | null; policy: PolicyInEffect | null; group: Membership | null }>`
+  const rows = await sql<
+    { from: number | null; policy: PolicyInEffect | null } & Pick<CreatorTerms, 'group' | 'nextGroup'>
+  >`
     with memberships as materialized (
       (select group_id, effective_from from group_memberships
         where affiliate_id = ${affiliateId} and effective_from <= now() order by effective_from desc, position desc limit 1)
@@ -72,11 +76,16 @@ export async function readCreatorTerms(
            (select jsonb_build_object('groupId', m.group_id, 'groupName', g.name, 'effectiveFrom', epoch_ms(m.effective_from))
               from group_memberships m left join affiliate_groups g on g.id = m.group_id
              where m.affiliate_id = ${affiliateId} and m.effective_from <= now()
-             order by m.effective_from desc, m.position desc limit 1) as "group"
+             order by m.effective_from desc, m.position desc limit 1) as "group",
+           (select jsonb_build_object('groupId', m.group_id, 'groupName', g.name, 'effectiveFrom', epoch_ms(m.effective_from))
+              from group_memberships m left join affiliate_groups g on g.id = m.group_id
+             where m.affiliate_id = ${affiliateId} and m.effective_from > now()
+             order by m.effective_from, m.position desc limit 1) as next_group
       from instants i order by i.at nulls first`;
   const [now] = rows;
   return {
     group: now?.group ?? null,
+    nextGroup: now?.nextGroup ?? null,
     current: now?.policy ?? null,
     upcoming: changesOf(rows).slice(0, SHOWN),
   };

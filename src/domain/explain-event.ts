@@ -323,7 +323,7 @@ function policySentence(
   { amountCents, rateBps, baseCents, policyInputs }: ExplainedCommission,
   { name, version, ruleIndex, base, baseEstimated, flatCents }: ShownPolicy,
 ): string {
-  const about = baseEstimated ? ' (partly estimated)' : '';
+  const about = baseEstimated ? ' (estimated)' : '';
   const of = `${formatMoney(baseCents, 'USD')}, ${BASE_WORDS[base]}${about}`;
   const earned =
     flatCents === undefined

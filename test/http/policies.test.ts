@@ -337,14 +337,25 @@ describe('the terms of a creator', () => {
   // @promise get-terms
   test('they are those of the narrowest scope, with the next five changes', async () => {
     const terms = async () => await ok('GET', `affiliates/${creator}/terms`);
-    expect(await terms()).toEqual({ source: 'app', rateBps: 2_000, policy: null, group: null, upcoming: [] });
+    expect(await terms()).toEqual({
+      source: 'app',
+      rateBps: 2_000,
+      policy: null,
+      group: null,
+      nextGroup: null,
+      upcoming: [],
+    });
     await ok('PATCH', `affiliates/${creator}`, { defaultCommissionRateBps: 500 });
     expect(await terms()).toMatchObject({ source: 'affiliate', rateBps: 500 });
     const policyId = await newPolicy();
     await publish(policyId, percent(5_000));
     await ok('PUT', `affiliates/${creator}/policy-assignment`, { policyId });
     const group = await ok('POST', 'groups', { name: 'VIPs' });
-    await ok('PUT', `affiliates/${creator}/group`, { groupId: group.id });
+    const { effectiveFrom } = await ok('PUT', `affiliates/${creator}/group`, { groupId: group.id });
+    expect(await terms()).toMatchObject({
+      group: null,
+      nextGroup: { id: group.id, name: 'VIPs', memberFrom: effectiveFrom },
+    });
     await past();
     const at = Date.now() + DAY_MS;
     for (const n of [1, 2, 3, 4, 5, 6]) await publish(policyId, { ...percent(n), effectiveFrom: at + n });

@@ -5178,6 +5178,18 @@ export interface components {
                  */
                 memberFrom: number;
             } | null;
+            /** @description The next move of the affiliate. Null if none is known. */
+            nextGroup: {
+                /** @description The id of the group. Null: no group from then on. */
+                id: string | null;
+                /** @description The name of the group. Null: no group from then on. */
+                name: string | null;
+                /**
+                 * @description From when on. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                memberFrom: number;
+            } | null;
             /** @description What changes later, earliest first: the next five changes. */
             upcoming: {
                 /**

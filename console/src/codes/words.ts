@@ -42,7 +42,7 @@ export const NAMESPACES: Readonly<Record<Namespace, NamespaceWords>> = {
   },
   stripe: {
     name: 'Stripe',
-    hint: 'A promotion code. Payments of Checkout report it, by its id; an invoice without Checkout does not.',
+    hint: 'A promotion code. Checkout reports it, by its id; an invoice does only if your app has its discounts expanded.',
     label: 'Promotion code',
     externalId: { label: 'Id of the promotion code at Stripe', beginning: 'promo_' },
   },

@@ -224,7 +224,8 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
       />
       <Text size="sm" className="quiet">
         {formatCountOf(funnel.clicks, 'click')}, {formatCountOf(funnel.installs, 'install')},{' '}
-        {formatCountOf(funnel.identified, 'user')}, {formatCount(funnel.paid)} of them paid.
+        {formatCountOf(funnel.identified, 'user')} of the app, {formatCountOf(funnel.paid, 'paying customer')}
+        .
       </Text>
     </Stack>
   );

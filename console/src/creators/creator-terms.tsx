@@ -117,6 +117,23 @@ export function CreatorTerms({ appId, creator }: { readonly appId: string; reado
                 {sinceOrFrom(data.group.memberFrom)}.
               </>
             )}
+            {data.nextGroup !== null && (
+              <>
+                {' '}
+                From {formatInstant(data.nextGroup.memberFrom)}{' '}
+                {data.nextGroup.id === null ? (
+                  'in none'
+                ) : (
+                  <>
+                    in the group{' '}
+                    <Link to={`/apps/${appId}/policies/groups/${data.nextGroup.id}`}>
+                      {data.nextGroup.name}
+                    </Link>
+                  </>
+                )}
+                .
+              </>
+            )}
           </Text>
         </Stack>
       )}

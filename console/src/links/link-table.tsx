@@ -49,7 +49,7 @@ export function LinkTable({
           text !== undefined || query.active !== undefined || (hasCreator && query.affiliateId !== undefined)
         }
         onClearFilters={onClearFilters}
-        nothingYet="Create a link for a creator. Clicks on it are counted from then on."
+        nothingYet={`${hasCreator ? 'Create a link for a creator.' : 'Create a link.'} Clicks on it are counted from then on.`}
       >
         {(rows) => (
           <table className="rows">

@@ -216,7 +216,7 @@ export function OverviewPage() {
     return (
       <Stack gap="xl">
         {failure}
-        {funnel.clicks === 0 && funnel.installs === 0 && (
+        {funnel.clicks === 0 && funnel.installs === 0 && funnel.paid === 0 && (
           <Text size="sm">
             Nothing was counted yet. <Link to={`/apps/${appId}/setup`}>Go on with the set-up</Link>
           </Text>

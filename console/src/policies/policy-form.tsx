@@ -54,7 +54,8 @@ export function PolicyForm({
       watchRaise(() => setIsAsking(true)),
     );
   };
-  const missing = missingBefore === '' ? (problem ?? '') : missingBefore;
+  const noDate = effectiveFrom === null ? 'Choose the day on which it takes effect.' : '';
+  const missing = missingBefore || (problem ?? '') || noDate;
   const canPublish = canWrite && missing === '' && terms !== null && canTakeEffect(effective);
   const isNotRaised = change.error instanceof Problem && change.error.code === 'session_not_raised';
   return (

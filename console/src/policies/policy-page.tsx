@@ -17,7 +17,7 @@ import type { OwnRate } from './own-rates.tsx';
 import { staleAfterTerms, useAssignments, usePolicy, useRefreshAt } from './queries.ts';
 import type { Policy, Version } from './queries.ts';
 import { Sentences } from './sentences.tsx';
-import { BASES } from './words.ts';
+import { assumptionWords, BASES } from './words.ts';
 
 function VersionState({ version, policy }: { readonly version: Version; readonly policy: Policy }) {
   if (version.id === policy.current?.id) return <Tag tone="good">In effect</Tag>;
@@ -96,7 +96,7 @@ function VersionCard({ title, version }: { readonly title: string; readonly vers
       <Sentences sentences={version.sentences} />
       {version.terms.base !== 'gross' && (
         <Text size="xs" className="quiet" mt="xs">
-          {BASES[version.terms.base].meaning}
+          {BASES[version.terms.base].meaning} {assumptionWords(version.terms)}
         </Text>
       )}
     </section>

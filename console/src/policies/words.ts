@@ -50,3 +50,20 @@ export function scopeWords({
       return scopeName;
   }
 }
+
+/** Returns what a version assumes where no provider states tax or a store fee: "Without figures of the provider: 19 % tax, App Store 15 %." */
+export function assumptionWords({
+  base,
+  assumed = {},
+}: Pick<Schemas['PolicyVersion']['terms'], 'base' | 'assumed'>): string {
+  const tax = `${(assumed.taxBps ?? 0) / 100} % tax`;
+  const fees = Object.entries({
+    app_store: 3_000,
+    play_store: 3_000,
+    stripe: 0,
+    paddle: 0,
+    ...assumed.feeBps,
+  });
+  const ofStores = fees.map(([store, bps]) => `${storeName(store)} ${bps / 100} %`).join(', ');
+  return `Where the provider states nothing, the policy assumes ${tax}${base === 'proceeds' ? ` and the fees: ${ofStores}` : ''}.`;
+}

@@ -32,6 +32,16 @@ const terms = z
         .describe('The group of the affiliate.'),
       'Null without a group.',
     ),
+    nextGroup: orNull(
+      z
+        .object({
+          id: orNull(idOf('group'), 'Null: no group from then on.'),
+          name: orNull(textField('VIPs', 'The name of the group.'), 'Null: no group from then on.'),
+          memberFrom: epochMs('From when on.'),
+        })
+        .describe('The next move of the affiliate.'),
+      'Null if none is known.',
+    ),
     upcoming: z
       .array(z.object({ from: epochMs('From when on.'), ...earns }))
       .max(5)
@@ -66,7 +76,7 @@ export const termsRoutes = [
     response: { status: 200, schema: terms },
     handler: async ({ deps, app, ids }) => {
       const affiliate = foundOrThrow(await findListedAffiliate(deps.sql, app.id, ids.affiliateId));
-      const { group, current, upcoming } = await readCreatorTerms(deps.sql, app.id, affiliate.id);
+      const { group, nextGroup, current, upcoming } = await readCreatorTerms(deps.sql, app.id, affiliate.id);
       const rates = { ownRateBps: affiliate.defaultCommissionRateBps, appRateBps: app.commissionRateBps };
       return {
         ...presentEarns(current, rates),
@@ -74,6 +84,11 @@ export const termsRoutes = [
           group?.groupId == null
             ? null
             : { id: group.groupId, name: group.groupName ?? '', memberFrom: group.effectiveFrom },
+        nextGroup: nextGroup && {
+          id: nextGroup.groupId,
+          name: nextGroup.groupName,
+          memberFrom: nextGroup.effectiveFrom,
+        },
         upcoming: upcoming.map(({ from, policy }) => ({ from, ...presentEarns(policy, rates) })),
       };
     },
