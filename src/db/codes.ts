@@ -73,6 +73,21 @@ export async function deactivateCode(sql: Sql, appId: AppId, id: CodeId): Promis
   return await findCode(sql, appId, id);
 }
 
+/** Number of codes that a creator sees. Nobody says more of them. */
+const MOST_SHOWN = 50;
+
+/** Returns the codes of a creator that work now, oldest first. */
+export async function listWorkingCodes(
+  sql: Sql,
+  appId: AppId,
+  affiliateId: AffiliateId,
+): Promise<Pick<Code, 'namespace' | 'value'>[]> {
+  return await sql<Pick<Code, 'namespace' | 'value'>>`
+    select namespace, value from codes
+     where app_id = ${appId} and affiliate_id = ${affiliateId} and deactivated_at is null
+     order by created_at, id limit ${MOST_SHOWN}`;
+}
+
 /** Returns a page of an app's codes, or of those of an affiliate, latest first. */
 export async function listCodes(
   sql: Sql,

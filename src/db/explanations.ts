@@ -79,8 +79,8 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
   // A payment that was attributed through a key keeps that user, also beside a user whom a later event names.
   const candidates = payment.bindingId === null ? payersOf(payment) : payment.candidates;
   const users = candidates.map(({ customerUserId, identified }) => ({ customerUserId, identified }));
-  return await sql<ExplainedUser>`
-    select u."customerUserId", u.identified,
+  const rows = await sql<ExplainedUser & { readonly keySource: string | null }>`
+    select u."customerUserId", u.identified, b.key_source,
            case when u.identified then '[]' else coalesce((
              select jsonb_agg(distinct s.customer_user_id)
                from (select i.customer_user_id from identities i
@@ -114,6 +114,7 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
                                                   attribution_at(b, ${instant(payment.occurredAt)}))
       left join affiliates f on f.id = t.affiliate_id
      order by u.position`;
+  return rows.map(({ keySource, ...user }) => ({ ...user, ...(keySource === null ? {} : { keySource }) }));
 }
 
 /** An event has fewer. */

@@ -60,6 +60,8 @@ export interface LostTouch {
 /** A user whom the payment's events name. */
 export interface ExplainedUser {
   readonly customerUserId: string;
+  /** The provider whose key the id is, which stands for a user. Absent for a user. */
+  readonly keySource?: string;
   readonly identified: boolean;
   /** Identified users whose ids differ only in spelling. Empty for a user who was identified. */
   readonly similarUserIds: readonly string[];

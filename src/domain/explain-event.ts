@@ -215,7 +215,7 @@ function attributePayment(payment: ExplainedPayment, event: ExplainedEvent): Exp
         attribution.matchMethod !== 'purchase_code' || affiliateId !== attribution.affiliateId,
     );
     const explanation = [
-      `The user is ${decided.customerUserId}.`,
+      whoSentence(decided),
       touchSentence(attribution),
       ...others.map((code) => codeSentence(code, true)),
     ];
@@ -235,6 +235,12 @@ function attributePayment(payment: ExplainedPayment, event: ExplainedEvent): Exp
   const ofCode = codes.map((code) => codeSentence(code, hasCreator));
   const explanation = [CAUSE_EXPLANATIONS[cause], ...ofCode, ...waits];
   return step('attribute', cause, explanation.join(' '), { ...facts, ...ofCodes });
+}
+
+function whoSentence({ customerUserId, keySource }: ExplainedUser): string {
+  return keySource === undefined
+    ? `The user is ${customerUserId}.`
+    : `No user is known: ${customerUserId}, an id of ${keySource}, stands for one.`;
 }
 
 /** Causes of a payment whose code binds its subscription. */
@@ -270,7 +276,8 @@ const MATCH_DESCRIPTIONS: Readonly<Record<MatchMethod, string>> = {
 
 function touchSentence(attribution: NonNullable<ExplainedUser['attribution']>): string {
   const { affiliateName, matchMethod, lostTouches } = attribution;
-  if (matchMethod === 'purchase_code') return `A purchase of the user came with a code of ${affiliateName}.`;
+  if (matchMethod === 'purchase_code')
+    return `A purchase of this customer came with a code of ${affiliateName}.`;
   if (matchMethod === 'manual') return `Somebody attributed the user to ${affiliateName} by hand.`;
   const came = `The device came through ${affiliateName} by ${MATCH_DESCRIPTIONS[matchMethod]}.`;
   if (lostTouches.length === 0) return came;

@@ -399,6 +399,13 @@ describe('the step attribute', () => {
     expect(explained.facts).toMatchObject({ codes: [code] });
   });
 
+  test('the step attribute says that a key stands for a user', () => {
+    const users = [{ ...user, customerUserId: 'sub_1', keySource: 'stripe' }];
+    expect(step('attribute', { payment: { ...payment, users } }).explanation).toMatch(
+      /^No user is known: sub_1, an id of stripe, stands for one\./,
+    );
+  });
+
   test('the step attribute says nothing more of the code that decided', () => {
     const decided = { ...attribution, matchMethod: 'purchase_code' as const };
     const code: ExplainedCode = {
@@ -410,7 +417,7 @@ describe('the step attribute', () => {
     };
     const users = [{ ...user, attribution: decided }];
     expect(step('attribute', { payment: { ...payment, users, codes: [code] } }).explanation).toMatch(
-      /A purchase of the user came with a code of First creator\.$/,
+      /A purchase of this customer came with a code of First creator\.$/,
     );
   });
 

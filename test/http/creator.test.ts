@@ -314,6 +314,29 @@ describe('what a creator sees', () => {
     expect(await get(headers, '/creator')).toMatchObject({ status: 'paused', rules: { rateBps: 4000 } });
   });
 
+  // @promise creator-codes
+  test('the creator sees the own codes that work, while codes count', async () => {
+    const headers = await signInCreator(api, app, creator);
+    const other = await newAffiliate(api, app);
+    const add = async (affiliateId: string, value: string) =>
+      await api.call<{ id: string }>('POST', `/apps/${app.appId}/affiliates/${affiliateId}/codes`, {
+        key: app.key,
+        body: { namespace: 'app_store', value },
+      });
+    await add(creator, 'SPRING20');
+    await add(other, 'OTHER');
+    const old = await add(creator, 'OLD');
+    await api.call('POST', `/apps/${app.appId}/codes/${old.body.id}/deactivate`, { key: app.key, body: {} });
+    expect(await get(headers, '/creator')).not.toHaveProperty('codes');
+    await api.call('PATCH', `/apps/${app.appId}/settings`, {
+      key: app.key,
+      body: { purchaseCodes: 'when_unattributed' },
+    });
+    expect(await get(headers, '/creator')).toMatchObject({
+      codes: [{ namespace: 'app_store', value: 'SPRING20' }],
+    });
+  });
+
   // @promise get-creator-overview
   test('the overview has what is held, due and paid, and when the held part becomes due', async () => {
     const { dueAt } = await earn();

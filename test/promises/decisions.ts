@@ -445,6 +445,7 @@ const MONEY: readonly PromiseSection[] = [
         'a founder gives away a user whose subscription a code bound, and its renewals, too',
       'code-waits-for-user':
         'a code of a sale without a user waits a minute for an event that names the user before it binds a key',
+      'creator-codes': 'a creator sees the own codes that work, in an app whose codes count',
       'code-anonymous-keys': 'a code binds no placeholder of an anonymous id',
       'code-key-database': 'a bound key is never made a user',
       'explained-codes': 'the explanation of a payment says why a code did not count',

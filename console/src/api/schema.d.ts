@@ -6738,6 +6738,12 @@ export interface components {
              * @example user-4711
              */
             customerUserId: string;
+            /**
+             * @description The provider whose id it is, of a subscription or an anonymous customer. Absent for a user.
+             * @example revenuecat
+             * @enum {string}
+             */
+            keySource?: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
             /** @description Whether a device reported this user. */
             identified: boolean;
             /**
@@ -7845,6 +7851,19 @@ export interface components {
                  */
                 refunds: string;
             };
+            /** @description The codes with which customers buy for the creator, oldest first. Absent without any, and where codes count nothing. */
+            codes?: {
+                /**
+                 * @description Where purchases have it from: an offer code of `app_store` or `play_store`, a promotion code of `stripe`, a discount of `paddle`, the attribute `tributary_code` that the app sets at RevenueCat (`attribute`), or `$campaign` there (`campaign`).
+                 * @enum {string}
+                 */
+                namespace: "app_store" | "play_store" | "stripe" | "paddle" | "attribute" | "campaign";
+                /**
+                 * @description What customers enter.
+                 * @example SPRING20
+                 */
+                value: string;
+            }[];
         };
         /** @description The creator's totals of all time. */
         CreatorOverview: {

@@ -72,6 +72,43 @@ function LinkRow({ link, appName }: { readonly link: Schemas['CreatorLink']; rea
   );
 }
 
+function Codes({ codes }: { readonly codes: NonNullable<Creator['codes']> }) {
+  return (
+    <section
+      className="surface part"
+      aria-label="Codes for buyers"
+      style={{ marginBottom: 'var(--mantine-spacing-lg)' }}
+    >
+      <Text size="sm" fw={600} mb={4}>
+        Codes for buyers
+      </Text>
+      <Text size="sm" className="quiet" mb="xs">
+        Whoever buys with one counts for you, also without your link.
+      </Text>
+      <ul className="steps">
+        {codes.map(({ namespace, value }) => (
+          <li key={`${namespace} ${value}`}>
+            <b className="code-text">{value}</b>{' '}
+            <Text span size="sm" className="quiet">
+              {CODE_PLACES[namespace]}
+            </Text>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** Where buyers use a code. */
+const CODE_PLACES: Readonly<Record<NonNullable<Creator['codes']>[number]['namespace'], string>> = {
+  app_store: 'an offer in the App Store',
+  play_store: 'an offer in Google Play',
+  stripe: 'entered when paying',
+  paddle: 'entered when paying',
+  attribute: 'entered in the app',
+  campaign: 'set by the app',
+};
+
 export function LinksPage({ creator }: { readonly creator: Creator }) {
   const links = useList(
     KEYS.links,
@@ -82,6 +119,7 @@ export function LinksPage({ creator }: { readonly creator: Creator }) {
       <PageHead title="Links and codes">
         Share a link, show its QR code, or say the code. All three count for you.
       </PageHead>
+      {creator.codes !== undefined && <Codes codes={creator.codes} />}
       <ListView
         moreText="Load more"
         list={links}

@@ -83,14 +83,14 @@ function Facts({ rows }: { readonly rows: readonly Fact[] }) {
 }
 
 function UserFacts({ user, appId }: { readonly user: User; readonly appId: string }) {
-  const { customerUserId, identified, similarUserIds, attribution, testAttribution } = user;
+  const { customerUserId, keySource, identified, similarUserIds, attribution, testAttribution } = user;
   // Others are by a code of a purchase or by a person: nothing was opened.
   const isOfDevice = attribution !== null && !['purchase_code', 'manual'].includes(attribution.matchMethod);
   return (
     <Facts
       rows={[
-        ['User', customerUserId],
-        ['Reported by the app', identified ? 'yes' : 'no'],
+        [keySource === undefined ? 'User' : 'Customer without a user', customerUserId],
+        ['Reported by the app', keySource !== undefined ? null : identified ? 'yes' : 'no'],
         ['Similar ids of the app', similarUserIds.join(', ')],
         [
           'Creator',

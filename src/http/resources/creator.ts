@@ -7,6 +7,7 @@ import type { CreatorPayout } from '../../db/creator-statements.ts';
 import { listLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readHeldDates } from '../../db/overviews.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
+import { listWorkingCodes } from '../../db/codes.ts';
 import { readCreatorTerms } from '../../db/terms.ts';
 import type { AttributionMethod } from '../../domain/attribution.ts';
 import type { EntryCategory } from '../../domain/entry.ts';
@@ -68,6 +69,15 @@ const creator = z
         refunds: textField(REFUNDS, 'What happens after a refund or dispute, a sentence for people.'),
       })
       .describe('The rules by which the creator earns.'),
+    codes: z
+      .array(
+        z.object({ namespace: enums.codeNamespace, value: textField('SPRING20', 'What customers enter.') }),
+      )
+      .max(50)
+      .describe(
+        'The codes with which customers buy for the creator, oldest first. Absent without any, and where codes count nothing.',
+      )
+      .optional(),
   })
   .meta({ id: 'Creator', description: 'The creator, and the rules.' });
 
@@ -215,6 +225,7 @@ export const creatorRoutes = [
       const { affiliateId, ownRateBps } = shown;
       const rates = { ownRateBps, appRateBps: app.commissionRateBps };
       const policy = presentCreatorPolicy(await readCreatorTerms(deps.sql, app.id, affiliateId), rates);
+      const codes = app.purchaseCodes === 'off' ? [] : await listWorkingCodes(deps.sql, app.id, affiliateId);
       return {
         name: shown.name,
         status: shown.status,
@@ -226,6 +237,7 @@ export const creatorRoutes = [
           holdDays: app.holdPeriodDays,
           refunds: REFUNDS,
         },
+        ...(codes.length === 0 ? {} : { codes }),
       };
     },
   }),

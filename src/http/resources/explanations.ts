@@ -135,6 +135,9 @@ const touch = z.object({
 const explainedUser = z
   .object({
     customerUserId: presentedUserId,
+    keySource: enums.provider
+      .describe('The provider whose id it is, of a subscription or an anonymous customer. Absent for a user.')
+      .optional(),
     identified: z.boolean().describe('Whether a device reported this user.'),
     similarUserIds: z
       .array(z.string())
