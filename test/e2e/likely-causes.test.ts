@@ -298,7 +298,11 @@ const SCENARIOS: Readonly<Record<LikelyCause, Scenario>> = {
       return { eventId: body.eventId, repair: { thisOneEarns } };
     },
     advice: /Give the customer to the right one: Attribute in the console/,
-    attribute: { facts: { users: [{ identified: false }] } },
+    attribute: {
+      explanation:
+        /came with the code SPRING of Other\. The purchase came with the code spring of Test creator\.$/,
+      facts: { users: [{ identified: false }] },
+    },
   },
   missing_exchange_rate: {
     produce: async (founder) => {
