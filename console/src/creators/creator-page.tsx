@@ -8,7 +8,7 @@ import { useChange } from '../api/queries.ts';
 import { Codes } from '../codes/codes.tsx';
 import { CommissionTable, useCommissions } from '../commissions/commission-table.tsx';
 import { Confirm, Dialog } from '../dialog.tsx';
-import { formatAgo, formatCount, formatCountOf, formatInstant, formatMoney, formatRate } from '../format.ts';
+import { formatAgo, formatCountOf, formatInstant, formatMoney, formatRate } from '../format.ts';
 import { LinkTable } from '../links/link-table.tsx';
 import { NewLinkDialog } from '../links/new-link.tsx';
 import { ErrorBox, NoPermission, PageHead, Secret, Waiting } from '../parts.tsx';
