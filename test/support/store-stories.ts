@@ -66,7 +66,8 @@ export function paddleStory(sale: PlainSale, { name, run, userId, now }: SaleCon
         ref: transactionId,
         minor,
         currency: 'usd',
-        at,
+        // The sample was captured a second before its event.
+        at: at - 1_000,
         users: listed(user),
         keys: [key],
         customers: [customer],
