@@ -194,8 +194,8 @@ const steps: Steps = {
   },
 
   /**
-   * Finds what the facts are to be attributed to: binds transferred users and those who signed in, and reads the affected payments, after the commit of the
-   * facts. The evaluation in `writeCommission` decides to whom each payment is attributed.
+   * Finds what the facts are to be attributed to: binds transferred users and those who signed in, and reads the affected
+   * payments, after the commit of the facts. The evaluation in `writeCommission` decides to whom each payment is attributed.
    */
   attribute: async (deps, context) => {
     const { appId, eventId, provider } = await context.stored();

@@ -33,21 +33,22 @@ export function createHealActivities({
   return {
     /**
      * Re-evaluates one page of the user's waiting payments. The first page also binds the users to whom the user
-     * transferred purchases, and those who have the key that the binding has. Returns where the next page begins, or null after the last.
+     * transferred purchases, and those who have the key that the binding has. Returns where the next page begins, or
+     * null after the last.
      */
     healPage: async (id, after) => {
       const bindingId = parseId('binding', id);
       const afterPayment = after === null ? null : parseId('payment', after);
       const binding = await findBinding(sql, bindingId);
       if (binding === undefined) return null;
+      const { appId, customerUserId, keySource } = binding;
       if (after === null) {
-        onBindings(await bindTransfers(sql, binding.appId, { giver: binding.customerUserId }), binding.appId);
-        const users = await findSignedInUsers(sql, bindingId);
-        const [source] = users.map((user) => user.source);
-        if (source !== undefined)
-          onBindings(await bindSignedInUsers(sql, binding.appId, source, users), binding.appId);
+        onBindings(await bindTransfers(sql, appId, { giver: customerUserId }), appId);
+        if (keySource !== null) {
+          const users = await findSignedInUsers(sql, bindingId);
+          onBindings(await bindSignedInUsers(sql, appId, keySource, users), appId);
+        }
       }
-      const { appId, customerUserId } = binding;
       const page = await findWaitingPayments(sql, appId, customerUserId, afterPayment, PAGE);
       const { commissions: healed } = await evaluateEach(
         { sql, logger, limits, onCommissions, onBindings },

@@ -1,3 +1,4 @@
+import { CUSTOMER_KEY } from '../domain/payment-snapshot.ts';
 import { newId } from './new-id.ts';
 import type { StoredPayment } from './payments.ts';
 import type { Fragment, Statements } from './sql.ts';
@@ -12,7 +13,7 @@ export function codeOwnersOf(
 ): Fragment {
   return sql.fragment`
     case when app.purchase_codes is not null and p.binding_id is null and p.environment = 'production'
-         then code_owners(p, ${rowIds}, ${refs}) else '[]' end`;
+         then code_owners(p, ${rowIds}, ${refs}, ${CUSTOMER_KEY}) else '[]' end`;
 }
 
 /** Gives the bindings that codes would make their ids. */

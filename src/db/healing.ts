@@ -1,13 +1,13 @@
 import type { AppId, BindingId } from '../domain/ids.ts';
 import type { Sql } from './sql.ts';
 
-/** Returns the app and user of a binding. Undefined for an unknown binding. */
+/** Returns the app and user of a binding, or the key of a provider that stands for a user. Undefined for an unknown binding. */
 export async function findBinding(
   sql: Sql,
   bindingId: BindingId,
-): Promise<{ appId: AppId; customerUserId: string } | undefined> {
-  return await sql.maybe<{ appId: AppId; customerUserId: string }>`
-    select app_id, customer_user_id from bindings where id = ${bindingId}`;
+): Promise<{ appId: AppId; customerUserId: string; keySource: string | null } | undefined> {
+  return await sql.maybe<{ appId: AppId; customerUserId: string; keySource: string | null }>`
+    select app_id, customer_user_id, key_source from bindings where id = ${bindingId}`;
 }
 
 /** Records that all payments from before the binding were evaluated again. Later payments see the binding. */

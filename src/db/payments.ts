@@ -194,7 +194,7 @@ function bindingObject(sql: Statements): Fragment {
   return sql.fragment`
     jsonb_build_object(
       'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
-      -- Whoever got purchases of a user whom a founder gave to a creator belongs to that creator since then.
+      -- A user who got purchases of one whom a founder gave to a creator belongs to that creator since then.
       'touchedAt', epoch_ms(case when t.match_method = 'manual' and b.counts_with is not null then t.created_at
                                  else least(t.touched_at, t.created_at) end), 'matchMethod', t.match_method,
       'reassignedTo', case when t.id <> b.attribution_id then t.id end,

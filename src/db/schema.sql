@@ -2259,13 +2259,13 @@ begin
   return null;
 end $function$;
 
-CREATE OR REPLACE FUNCTION code_owners(p payments, row_ids text[], refs text[])
+CREATE OR REPLACE FUNCTION code_owners(p payments, row_ids text[], refs text[], customer_key text)
  RETURNS jsonb
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
   select coalesce(jsonb_agg(jsonb_build_object(
-           'codeId', c.id, 'key', key_to_bind(p, row_ids),
+           'codeId', c.id, 'key', key_to_bind(p, row_ids, customer_key),
            'binding', jsonb_build_object(
              'boundAt', epoch_ms(now()), 'touchedAt', epoch_ms(p.occurred_at), 'matchMethod', 'purchase_code', 'reassignedTo', null,
              'affiliateId', f.id, 'linkId', null, 'affiliateStatus', f.status, 'affiliateRateBps', f.default_commission_rate_bps,
@@ -2614,7 +2614,7 @@ AS $function$
        and l.payment_ref <> l.alias_ref)
 $function$;
 
-CREATE OR REPLACE FUNCTION key_to_bind(p payments, row_ids text[])
+CREATE OR REPLACE FUNCTION key_to_bind(p payments, row_ids text[], customer_key text)
  RETURNS jsonb
  LANGUAGE sql
  STABLE PARALLEL SAFE
@@ -2625,7 +2625,7 @@ AS $function$
         select y.user_key, y.source::text, 1 as rank, y.payment_id <> p.id as is_of_other, y.position
           from unnest(row_ids) i
          cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) y
-         where y.user_key !~ '^(cus|ctm)_'
+         where y.user_key !~ customer_key
         union all
         select p.ref, e.source::text, 2, false, 0 from events e where e.id = p.event_id) x
        order by rank, is_of_other, position, user_key limit 1) k

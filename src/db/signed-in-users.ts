@@ -54,12 +54,9 @@ export async function bindSignedInUsers(
 }
 
 /** Returns users whom an event names with the key that a binding has. Empty for the binding of a user. */
-export async function findSignedInUsers(
-  sql: Sql,
-  bindingId: BindingId,
-): Promise<readonly (SignedInUser & { readonly source: string })[]> {
-  return await sql<SignedInUser & { source: string }>`
-    select distinct b.key_source as source, b.customer_user_id as user_key, u.customer_user_id
+export async function findSignedInUsers(sql: Sql, bindingId: BindingId): Promise<readonly SignedInUser[]> {
+  return await sql<SignedInUser>`
+    select distinct b.customer_user_id as user_key, u.customer_user_id
       from bindings b
      cross join lateral (
        select l.customer_user_id from user_links l

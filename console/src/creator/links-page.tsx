@@ -83,7 +83,7 @@ function Codes({ codes }: { readonly codes: NonNullable<Creator['codes']> }) {
         Codes for buyers
       </Text>
       <Text size="sm" className="quiet" mb="xs">
-        Whoever buys with one counts for you, also without your link.
+        A purchase with one of them counts for you, also without your link.
       </Text>
       <ul className="steps">
         {codes.map(({ namespace, value }) => (

@@ -11,6 +11,7 @@ import { NameDialog } from '../parts/name-dialog.tsx';
 import { usePermission } from '../session.ts';
 import { AssignDialog } from './assign-dialog.tsx';
 import { Assignments } from './assignments.tsx';
+import { draftOf } from './draft.ts';
 import { isAhead, sinceOrFrom } from './effective.tsx';
 import { OwnRates } from './own-rates.tsx';
 import type { OwnRate } from './own-rates.tsx';
@@ -96,7 +97,7 @@ function VersionCard({ title, version }: { readonly title: string; readonly vers
       <Sentences sentences={version.sentences} />
       {version.terms.base !== 'gross' && (
         <Text size="xs" className="quiet" mt="xs">
-          {BASES[version.terms.base].meaning} {assumptionWords(version.terms)}
+          {BASES[version.terms.base].meaning} {assumptionWords(draftOf(version.terms))}
         </Text>
       )}
     </section>

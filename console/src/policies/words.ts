@@ -1,5 +1,5 @@
 import type { Schemas } from '../api/client.ts';
-import type { Base } from './draft.ts';
+import type { Base, TermsDraft } from './draft.ts';
 
 /** What a rate applies to, as options of a form. */
 export const BASES: Readonly<Record<Base, { readonly name: string; readonly meaning: string }>> = {
@@ -51,19 +51,9 @@ export function scopeWords({
   }
 }
 
-/** Returns what a version assumes where no provider states tax or a store fee: "Without figures of the provider: 19 % tax, App Store 15 %." */
-export function assumptionWords({
-  base,
-  assumed = {},
-}: Pick<Schemas['PolicyVersion']['terms'], 'base' | 'assumed'>): string {
-  const tax = `${(assumed.taxBps ?? 0) / 100} % tax`;
-  const fees = Object.entries({
-    app_store: 3_000,
-    play_store: 3_000,
-    stripe: 0,
-    paddle: 0,
-    ...assumed.feeBps,
-  });
-  const ofStores = fees.map(([store, bps]) => `${storeName(store)} ${bps / 100} %`).join(', ');
-  return `Where the provider states nothing, the policy assumes ${tax}${base === 'proceeds' ? ` and the fees: ${ofStores}` : ''}.`;
+/** Returns what a version assumes, in words: "Where the provider states nothing, the policy assumes 19 % tax and the fees: App Store 15 %, …" */
+export function assumptionWords({ base, tax, fees }: Pick<TermsDraft, 'base' | 'tax' | 'fees'>): string {
+  const ofStores = Object.entries(fees).map(([store, percent]) => `${storeName(store)} ${percent} %`);
+  const andFees = base === 'proceeds' ? ` and the fees: ${ofStores.join(', ')}` : '';
+  return `Where the provider states nothing, the policy assumes ${tax} % tax${andFees}.`;
 }

@@ -36,15 +36,15 @@ create function stated_components(p payments, refs text[], kinds text[]) returns
 $$;
 
 -- What a code binds of a payment without a user: its subscription or anonymous customer, else the payment alone. Not its customer, which may be
--- a company with many users. Null if a user has the same id.
-create function key_to_bind(p payments, row_ids text[]) returns jsonb language sql stable parallel safe as $$
+-- a company with many users: its keys match a pattern. Null if a user has the same id.
+create function key_to_bind(p payments, row_ids text[], customer_key text) returns jsonb language sql stable parallel safe as $$
   select jsonb_build_object('userKey', k.user_key, 'source', k.source)
     from (
       select * from (
         select y.user_key, y.source::text, 1 as rank, y.payment_id <> p.id as is_of_other, y.position
           from unnest(row_ids) i
          cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) y
-         where y.user_key !~ '^(cus|ctm)_'
+         where y.user_key !~ customer_key
         union all
         select p.ref, e.source::text, 2, false, 0 from events e where e.id = p.event_id) x
        order by rank, is_of_other, position, user_key limit 1) k
@@ -52,9 +52,9 @@ create function key_to_bind(p payments, row_ids text[]) returns jsonb language s
 $$;
 
 -- The `CodeOwner`s of a payment with its references, the first to register a code first, without the ids of what their codes would make.
-create function code_owners(p payments, row_ids text[], refs text[]) returns jsonb language sql stable parallel safe as $$
+create function code_owners(p payments, row_ids text[], refs text[], customer_key text) returns jsonb language sql stable parallel safe as $$
   select coalesce(jsonb_agg(jsonb_build_object(
-           'codeId', c.id, 'key', key_to_bind(p, row_ids),
+           'codeId', c.id, 'key', key_to_bind(p, row_ids, customer_key),
            'binding', jsonb_build_object(
              'boundAt', epoch_ms(now()), 'touchedAt', epoch_ms(p.occurred_at), 'matchMethod', 'purchase_code', 'reassignedTo', null,
              'affiliateId', f.id, 'linkId', null, 'affiliateStatus', f.status, 'affiliateRateBps', f.default_commission_rate_bps,

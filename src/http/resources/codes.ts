@@ -27,6 +27,14 @@ const code = z
   })
   .meta({ id: 'Code', description: 'A code of an affiliate, with which customers buy.' });
 
+/** The codes of a creator, as the creator sees them. */
+export const workingCodes = z
+  .array(code.pick({ namespace: true }).extend({ value: textField('SPRING20', 'What customers enter.') }))
+  .max(50)
+  .describe(
+    'The codes with which customers buy for the creator, oldest first. Absent without any, and where codes count nothing.',
+  );
+
 const codeText = z
   .string()
   .trim()

@@ -39,6 +39,7 @@ import {
 import { CSV_LIST } from '../list-csv.ts';
 import { creatorPageRoutes } from '../routing/creator-page.ts';
 import { totals as rangeTotals } from './commissions.ts';
+import { workingCodes } from './codes.ts';
 import { creatorPolicy, presentCreatorPolicy } from './creator-policy.ts';
 import { linkPresenter, linkRow } from './links.ts';
 import { earnings, funnel, presentEarnings, presentFunnel } from './overviews.ts';
@@ -69,15 +70,7 @@ const creator = z
         refunds: textField(REFUNDS, 'What happens after a refund or dispute, a sentence for people.'),
       })
       .describe('The rules by which the creator earns.'),
-    codes: z
-      .array(
-        z.object({ namespace: enums.codeNamespace, value: textField('SPRING20', 'What customers enter.') }),
-      )
-      .max(50)
-      .describe(
-        'The codes with which customers buy for the creator, oldest first. Absent without any, and where codes count nothing.',
-      )
-      .optional(),
+    codes: workingCodes.optional(),
   })
   .meta({ id: 'Creator', description: 'The creator, and the rules.' });
 
