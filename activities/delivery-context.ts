@@ -198,7 +198,7 @@ export class DeliveryContext {
     return [...linked, ...named];
   }
 
-  /** Returns other payments that wait for a user whom the event ties to one of their keys, as of the first call. */
+  /** Returns other payments that wait for a user or a code that the event ties to one of their keys, as of the first call. */
   async linkedPayments(): Promise<readonly PaymentId[]> {
     this.#linked ??= await this.#findLinkedPayments();
     return this.#linked;
@@ -207,8 +207,11 @@ export class DeliveryContext {
   async #findLinkedPayments(): Promise<PaymentId[]> {
     const { appId, provider } = await this.stored();
     const { event } = await this.event();
-    if (event.userLinks.length === 0) return [];
-    const keys = event.userLinks.map((link) => link.key);
+    const keys = [
+      ...event.userLinks.map((link) => link.key),
+      ...event.subscriptionCodes.map((code) => code.userKey),
+    ];
+    if (keys.length === 0) return [];
     const linked = await findLinkedPayments(this.#sql, appId, provider, keys, LINKED_PAYMENTS_LIMIT);
     const named = await this.payments();
     return linked.filter((id) => named.every((payment) => payment.paymentId !== id));

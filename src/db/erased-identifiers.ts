@@ -301,6 +301,7 @@ function withPseudonyms(event: NormalizedEvent, { users, keys }: Pseudonyms): No
     userIds: all(event.userIds),
     userKeys: [...new Set(event.userKeys.map(keyOf))],
     anonymousUserIds: [...new Set(event.anonymousUserIds.map(keyOf))],
+    subscriptionCodes: event.subscriptionCodes.map((code) => ({ ...code, userKey: keyOf(code.userKey) })),
     userLinks: event.userLinks.map(({ key, customerUserId }) => ({
       key: keyOf(key),
       customerUserId: userOf(customerUserId),

@@ -29,7 +29,10 @@ export async function replaceInRows(sql: Sql, person: Replacements): Promise<voi
       bindings: await replaceBindings(tx, person),
       payments: await replacePayers(tx, person),
       transfers: transfers.count,
-      providerKeys: (await replacePaymentKeys(tx, person)) + (await replaceLinks(tx, person)),
+      providerKeys:
+        (await replacePaymentKeys(tx, person)) +
+        (await replaceSubscriptionCodes(tx, person)) +
+        (await replaceLinks(tx, person)),
       commissions: await replaceInCommissions(tx, person, payments),
       events: await replaceInEvents(tx, person, [
         ...payments.map(({ eventId }) => eventId),
@@ -197,6 +200,21 @@ async function replacePaymentKeys(tx: Statements, { appId, keys }: Replacements)
   const replaced = await count(tx`
     update payment_user_keys u set user_key = k.replacement from ${keysOf(tx, keys)} k
      where u.app_id = ${appId} and u.user_key = k.user_key and u.source = k.source
+    returning 1`);
+  return superfluous + replaced;
+}
+
+/** Replaces the keys of subscriptions that began with a code. Of the same code under the pseudonym one row stays. */
+async function replaceSubscriptionCodes(tx: Statements, { appId, keys }: Replacements): Promise<number> {
+  const superfluous = await count(tx`
+    delete from subscription_codes c using ${keysOf(tx, keys)} k, subscription_codes x
+     where c.app_id = ${appId} and c.user_key = k.user_key and c.source = k.source
+       and x.app_id = ${appId} and x.user_key = k.replacement and x.source = k.source and x.environment = c.environment
+       and x.namespace = c.namespace and x.value = c.value and x.used_at = c.used_at
+    returning 1`);
+  const replaced = await count(tx`
+    update subscription_codes c set user_key = k.replacement from ${keysOf(tx, keys)} k
+     where c.app_id = ${appId} and c.user_key = k.user_key and c.source = k.source
     returning 1`);
   return superfluous + replaced;
 }

@@ -200,7 +200,7 @@ function prepare(
     ), attributed as (
       insert into attributions (id, app_id, affiliate_id, code_id, match_method, touched_at, first_open_at)
       select ${boundBy.binding.attributionId}::text, ${appId}::text, ${boundBy.binding.affiliateId}::text, ${boundBy.codeId}::text,
-             'purchase_code', ${instant(occurredAt)}::timestamptz, ${instant(occurredAt)}::timestamptz from bound
+             'purchase_code', ${instant(boundBy.binding.touchedAt)}::timestamptz, ${instant(boundBy.binding.touchedAt)}::timestamptz from bound
     ),`;
   if (numbered === null) return sql.fragment`${before} ${bound}`;
   const { subjectId, number, firstPaidAt, countsAs } = numbered;

@@ -95,6 +95,16 @@ export function detailsOf(sql: Sql, { event, appId, environment, source }: Event
           returning 1)`,
     },
     {
+      count: event.subscriptionCodes.length,
+      expression: sql.fragment`
+        subscription_codes as (
+          insert into subscription_codes (app_id, environment, source, user_key, namespace, value, used_at)
+          select ${appId}, ${environment}, ${source}, c."userKey", c.namespace, c.value, to_timestamp(c."usedAt" / 1000.0)
+            from event, jsonb_to_recordset(${sql.json(event.subscriptionCodes)}) c ("userKey" text, namespace text, value text, "usedAt" bigint)
+          on conflict do nothing
+          returning 1)`,
+    },
+    {
       count: event.paymentAliases.length,
       expression: sql.fragment`
         aliases as (

@@ -133,7 +133,7 @@ export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<App
                'components', (select count(*) from components),
                'adjustment', (select count(*) from adjustment), 'users', (select count(*) from users),
                'userKeys', (select count(*) from user_keys), 'userLinks', (select count(*) from links),
-               'aliases', (select count(*) from aliases), 'codes', (select count(*) from codes), 'transfers', (select count(*) from transfers)) as appended
+               'aliases', (select count(*) from aliases), 'codes', (select count(*) from codes) + (select count(*) from subscription_codes), 'transfers', (select count(*) from transfers)) as appended
     )
     select * from (${selectReporter(sql, facts)}) r, counts`;
   return deliveryId === facts.deliveryId ? appended : null;

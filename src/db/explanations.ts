@@ -120,17 +120,17 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
 /** An event has fewer. */
 const MOST_CODES = 20;
 
-/** Returns the codes that a payment came with. Of registrations of one code that in force when the customer paid counts, else the latest. */
+/** Returns the codes of a payment. Of registrations of one code that in force when the customer used it counts, else the latest. */
 async function findCodes(sql: Sql, paymentId: PaymentId): Promise<ExplainedCode[]> {
   const isInForce = (c: Fragment) => sql.fragment`
-    (${c}.created_at <= p.occurred_at and coalesce(${c}.deactivated_at > p.occurred_at, true))`;
+    (${c}.created_at <= s.used_at and coalesce(${c}.deactivated_at > s.used_at, true))`;
   const registered = (condition: Fragment) => sql.fragment`
     (select y.* from codes y where y.app_id = p.app_id and y.namespace = s.namespace and ${condition}
       order by ${isInForce(sql.fragment`y`)} desc, y.created_at desc limit 1)`;
   return await sql<ExplainedCode>`
-    select s.namespace, s.value, f.id as affiliate_id, f.name as affiliate_name,
+    select distinct on (s.namespace, s.value) s.namespace, s.value, f.id as affiliate_id, f.name as affiliate_name,
            case when c.id is null then 'unregistered'
-                when p.occurred_at < c.created_at then 'registered_later'
+                when s.used_at < c.created_at then 'registered_later'
                 when not ${isInForce(sql.fragment`c`)} then 'deactivated'
                 when f.status = 'removed' then 'creator_removed'
                 when app.purchase_codes is null then 'off'
@@ -138,12 +138,9 @@ async function findCodes(sql: Sql, paymentId: PaymentId): Promise<ExplainedCode[
       from payments p
       join apps app on app.id = p.app_id
      cross join lateral (
-       select distinct x.namespace, x.value
-         from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n
-        cross join lateral (
-          select * from payment_codes y
-           where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
-             and y.payment_ref = n.ref collate "default" offset 0) x
+       select * from codes_of_payment(
+         p, array(select q.id from same_payment(p.app_id, p.environment, p.store, array[p.ref]) q),
+         array(select n.ref from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n))
         limit ${MOST_CODES}) s
       left join lateral (
         select * from (
@@ -152,7 +149,7 @@ async function findCodes(sql: Sql, paymentId: PaymentId): Promise<ExplainedCode[
           ${registered(sql.fragment`y.external_id = s.value collate "C"`)}) o limit 1) c on true
       left join affiliates f on f.id = c.affiliate_id
      where p.id = ${paymentId}
-     order by s.namespace, s.value`;
+     order by s.namespace, s.value, coalesce(${isInForce(sql.fragment`c`)}, false) desc, s.used_at`;
 }
 
 /** An event's history and the provider that reported it. */

@@ -311,9 +311,9 @@ export async function findWaitingPayments(
 }
 
 /**
- * Returns at most `limit` payments with one of a provider's keys that may wait for the user of a new link: the marked ones,
- * and before them those that received the key within a minute of the link. A payment that received the key and was
- * evaluated while the link was being committed has no mark: neither statement saw the row of the other. A statement takes
+ * Returns at most `limit` payments with one of a provider's keys that may wait for what an event stated of the key, a user or a code:
+ * the marked ones, and before them those that received the key within a minute of the statement. A payment that received the key
+ * and was evaluated while the other was being committed has no mark: neither statement saw the row of the other. A statement takes
  * less than half a minute.
  */
 export async function findLinkedPayments(
@@ -328,11 +328,16 @@ export async function findLinkedPayments(
       select distinct p.id, p.recheck_since is not null as is_marked
         from payment_user_keys k
         join payments p on p.id = k.payment_id
-        join user_links l on l.app_id = k.app_id and l.environment = p.environment and l.source = k.source and l.user_key = k.user_key
+       cross join lateral (
+         select y.linked_at as stated_at from user_links y
+          where y.app_id = k.app_id and y.environment = p.environment and y.source = k.source and y.user_key = k.user_key
+         union all
+         select y.created_at from subscription_codes y
+          where y.app_id = k.app_id and y.environment = p.environment and y.source = k.source and y.user_key = k.user_key offset 0) l
        where k.app_id = ${appId} and k.source = ${source} and k.user_key = any(${[...userKeys]}::text[])
          and p.binding_id is null and p.environment = 'production'
          and (p.recheck_since is not null
-              or k.added_at between l.linked_at - interval '1 minute' and l.linked_at + interval '1 minute')) linked
+              or k.added_at between l.stated_at - interval '1 minute' and l.stated_at + interval '1 minute')) linked
      order by is_marked, id limit ${limit}`;
   return rows.map((row) => row.id);
 }

@@ -1482,6 +1482,23 @@ create table sign_in_links (
 CREATE INDEX sign_in_links_by_expiry ON sign_in_links USING btree (expires_at);
 CREATE TRIGGER sign_in_links_audit AFTER INSERT ON sign_in_links FOR EACH ROW EXECUTE FUNCTION write_audit_row('sign_in_link', 'key_id', 'expires_at');
 
+create table subscription_codes (
+  app_id app_id not null,
+  environment environment not null,
+  source provider not null,
+  user_key text not null,
+  namespace text collate "C" not null,
+  value text not null,
+  used_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  constraint subscription_codes_pkey PRIMARY KEY (app_id, user_key, source, environment, namespace, value, used_at),
+  constraint subscription_codes_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint subscription_codes_namespace_check CHECK ((namespace = ANY (ARRAY['app_store'::text, 'play_store'::text, 'stripe'::text, 'paddle'::text, 'attribute'::text, 'campaign'::text]))),
+  constraint subscription_codes_value_check CHECK ((((char_length(value) >= 1) AND (char_length(value) <= 64)) AND (POSITION(('@'::text) IN (value)) = 0)))
+);
+CREATE INDEX subscription_codes_by_created ON subscription_codes USING btree (app_id, created_at DESC);
+CREATE TRIGGER subscription_codes_mark_for_recheck AFTER INSERT ON subscription_codes REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_payments_of_subscriptions();
+
 create table test_attributions (
   id attribution_id not null,
   app_id app_id not null,
@@ -2267,34 +2284,48 @@ AS $function$
   select coalesce(jsonb_agg(jsonb_build_object(
            'codeId', c.id, 'key', key_to_bind(p, row_ids, customer_key),
            'binding', jsonb_build_object(
-             'boundAt', epoch_ms(now()), 'touchedAt', epoch_ms(p.occurred_at), 'matchMethod', 'purchase_code', 'reassignedTo', null,
+             'boundAt', epoch_ms(now()), 'touchedAt', epoch_ms(s.used_at), 'matchMethod', 'purchase_code', 'reassignedTo', null,
              'affiliateId', f.id, 'linkId', null, 'affiliateStatus', f.status, 'affiliateRateBps', f.default_commission_rate_bps,
              'policy', case when app.policies_from <= now() then jsonb_build_object(
                'payments', 0, 'firstPaidAt', null, 'hasUnnumbered', false,
                'assigned', (
                  select jsonb_build_object('scope', i.scope, 'versionId', i.version_id, 'terms', i.terms)
-                   from policy_in_effect(p.app_id, f.id, p.occurred_at) i)) end)) order by c.created_at, c.id), '[]')
-    from (
-      select distinct x.namespace, x.value from unnest(refs) n (ref)
-       cross join lateral (
-         select * from payment_codes y
-          where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
-            and y.payment_ref = n.ref collate "default" offset 0) x) s
+                   from policy_in_effect(p.app_id, f.id, p.occurred_at) i)) end)) order by c.created_at, c.id, s.used_at), '[]')
+    from codes_of_payment(p, row_ids, refs) s
    cross join lateral (
      -- A code works from its registration until it is deactivated. Of some namespaces events state the id.
      select * from (
          (select * from codes y
            where y.app_id = p.app_id and y.namespace = s.namespace and y.external_id is null
              and lower(y.value) collate "C" = lower(s.value) collate "C"
-             and y.created_at <= p.occurred_at and coalesce(y.deactivated_at > p.occurred_at, true) order by y.created_at limit 1)
+             and y.created_at <= s.used_at and coalesce(y.deactivated_at > s.used_at, true) order by y.created_at limit 1)
          union all
          (select * from codes y
            where y.app_id = p.app_id and y.namespace = s.namespace and y.external_id = s.value collate "C"
-             and y.created_at <= p.occurred_at and coalesce(y.deactivated_at > p.occurred_at, true) order by y.created_at limit 1)) o
+             and y.created_at <= s.used_at and coalesce(y.deactivated_at > s.used_at, true) order by y.created_at limit 1)) o
       limit 1) c
    cross join lateral (select * from apps y where y.id = p.app_id offset 0) app
    cross join lateral (select * from affiliates y where y.id = c.affiliate_id offset 0) f
    where f.status <> 'removed'
+$function$;
+
+CREATE OR REPLACE FUNCTION codes_of_payment(p payments, row_ids text[], refs text[])
+ RETURNS TABLE(namespace text, value text, used_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select x.namespace, x.value, p.occurred_at from unnest(refs) n (ref)
+   cross join lateral (
+     select * from payment_codes y
+      where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
+        and y.payment_ref = n.ref collate "default" offset 0) x
+  union
+  select x.namespace, x.value, x.used_at from unnest(row_ids) i
+   cross join lateral (select * from payment_user_keys y where y.payment_id = i offset 0) k
+   cross join lateral (
+     select * from subscription_codes y
+      where y.app_id = p.app_id and y.user_key = k.user_key and y.source = k.source and y.environment = p.environment
+        and y.used_at <= p.occurred_at offset 0) x
 $function$;
 
 CREATE OR REPLACE FUNCTION count_with_giver()
@@ -2670,6 +2701,23 @@ begin
               where x.app_id = a.app_id and x.user_key = a.user_key and x.source = a.source offset 0) k
            where a.environment = 'production'))
       order by q.id for update));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mark_payments_of_subscriptions()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update payments p set recheck_since = now(), version = p.version + 1
+   where p.id = any(array(
+     select q.id from added a
+      cross join lateral (
+        select * from payment_user_keys y
+         where y.app_id = a.app_id and y.user_key = a.user_key and y.source = a.source and y.environment = 'production' offset 0) k
+      cross join lateral (select * from payments y where y.id = k.payment_id offset 0) q
+      where a.environment = 'production' and q.binding_id is null and q.evaluated_at is not null and q.occurred_at >= a.used_at
+        and exists (select from apps x where x.id = a.app_id and x.purchase_codes is not null)));
   return null;
 end $function$;
 

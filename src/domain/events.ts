@@ -1,5 +1,5 @@
 import { share } from './money.ts';
-import type { PurchaseCodeFact } from './purchase-codes.ts';
+import type { PurchaseCodeFact, SubscriptionCodeFact } from './purchase-codes.ts';
 
 /** Parts per million. */
 export const PPM = 1_000_000;
@@ -140,6 +140,8 @@ export interface NormalizedEvent {
   readonly payment: PaymentFact | null;
   /** The codes with which customers paid. The payment may be that of another event. */
   readonly codes: readonly PurchaseCodeFact[];
+  /** The codes with which customers began a subscription without paying. */
+  readonly subscriptionCodes: readonly SubscriptionCodeFact[];
   readonly adjustment: AdjustmentFact | null;
   readonly paymentAliases: readonly PaymentAliasFact[];
   readonly userLinks: readonly UserLinkFact[];

@@ -24,6 +24,14 @@ export interface PurchaseCodeFact extends PurchaseCode {
   readonly paymentRef: string;
 }
 
+/** A code with which a customer began a subscription whose first period was free: it counts for the payments that follow. */
+export interface SubscriptionCodeFact extends PurchaseCode {
+  /** The provider's key of the subscription. */
+  readonly userKey: string;
+  /** When the customer used it, epoch ms. */
+  readonly usedAt: number;
+}
+
 /**
  * Whether a text can be a code: 1 to 64 characters, none of them for control, and no spaces around it. A text with @ is an address, which is
  * not stored. The reference name of an offer may have spaces.
@@ -36,18 +44,38 @@ export const NAMESPACES_WITH_IDS: readonly CodeNamespace[] = ['stripe', 'paddle'
 /** An event has fewer. */
 const MOST_CODES = 20;
 
-/** Returns the codes of a payment among the texts, each once. What cannot be a code is left out. */
-export function codesOf(
-  { store, ref: paymentRef }: { readonly store: string; readonly ref: string },
-  candidates: readonly { readonly namespace: CodeNamespace | null; readonly value: string | null }[],
-): readonly PurchaseCodeFact[] {
-  const codes = new Map<string, PurchaseCodeFact>();
+/** A text that an event states where codes are. */
+export interface StatedCode {
+  readonly namespace: CodeNamespace | null;
+  readonly value: string | null;
+}
+
+/** Returns the codes among the texts, each once. What cannot be a code is left out. */
+function codesAmong(candidates: readonly StatedCode[]): readonly PurchaseCode[] {
+  const codes = new Map<string, PurchaseCode>();
   for (const { namespace, value: stated } of candidates) {
     const value = stated?.trim().normalize('NFC');
     if (namespace === null || value === undefined || !isCode(value)) continue;
-    codes.set(`${namespace} ${value}`, { namespace, value, store, paymentRef });
+    codes.set(`${namespace} ${value}`, { namespace, value });
   }
   return [...codes.values()].slice(0, MOST_CODES);
+}
+
+/** Returns the codes of a payment. */
+export function codesOf(
+  { store, ref: paymentRef }: { readonly store: string; readonly ref: string },
+  candidates: readonly StatedCode[],
+): readonly PurchaseCodeFact[] {
+  return codesAmong(candidates).map((code) => ({ ...code, store, paymentRef }));
+}
+
+/** Returns the codes of a subscription whose first period was free. None without its key. */
+export function codesOfSubscription(
+  userKey: string | null,
+  usedAt: number,
+  candidates: readonly StatedCode[],
+): readonly SubscriptionCodeFact[] {
+  return userKey === null ? [] : codesAmong(candidates).map((code) => ({ ...code, userKey, usedAt }));
 }
 
 /** Whether codes of purchases attribute. `when_unattributed`: only where the user belongs to nobody. */

@@ -57,5 +57,5 @@ export function withoutPlaceholders(event: NormalizedEvent): NormalizedEvent {
  * customer has signed in.
  */
 export function withAnonymousKeys(event: NormalizedEvent): NormalizedEvent {
-  return { ...event, userKeys: [...new Set([...event.userKeys, ...event.anonymousUserIds.filter(isReal)])] };
+  return { ...event, userKeys: [...new Set([...event.anonymousUserIds.filter(isReal), ...event.userKeys])] };
 }

@@ -91,9 +91,10 @@ describe('an event without its placeholders', () => {
 // @promise code-anonymous-keys
 test('an anonymous id is a key of its event, unless it is a placeholder, which any number of customers have', () => {
   const anonymousUserIds = ['$RCAnonymousID:1', '00000000-0000-0000-0000-000000000000', 'sub_1'];
-  expect(withAnonymousKeys(event({ anonymousUserIds, userKeys: ['sub_1'] })).userKeys).toEqual([
-    'sub_1',
+  expect(withAnonymousKeys(event({ anonymousUserIds, userKeys: ['sub_1', 'sub_2'] })).userKeys).toEqual([
     '$RCAnonymousID:1',
+    'sub_1',
+    'sub_2',
   ]);
 });
 

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
 import type { ProviderName } from '../../src/providers/index.ts';
+import { connectProvider, deliver } from '../support/connect-provider.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import {
@@ -34,21 +35,10 @@ afterAll(async () => {
   await service.close();
 });
 
-const SECRETS = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, fakeSecret(name)])) as Record<
-  ProviderName,
-  string | null
->;
-
-/** Configures the webhooks of a provider as a founder does. Returns the secret, given or generated. */
-async function setUp(name: ProviderName, secret = SECRETS[name], over: object = {}): Promise<string> {
-  const given = { environment: 'production', ...(secret === null ? {} : { secret }), ...over };
-  const put = await founder.ok<{ secret?: string }>(
-    'PUT',
-    `/apps/${founder.app.id}/webhooks/${name}/secret`,
-    given,
-  );
-  return put.secret ?? secret ?? '';
-}
+const setUp = async (name: ProviderName, secret?: string | null, over: object = {}) =>
+  await connectProvider(founder, name, { ...(secret === undefined ? {} : { secret }), ...over });
+const post = async (name: ProviderName, payload: Payload, secret: string) =>
+  await deliver(founder, name, payload, secret);
 
 async function amountsOf(affiliateId: string): Promise<number[]> {
   const { items } = await founder.ok<{ items: { amountCents: number }[] }>(
@@ -56,11 +46,6 @@ async function amountsOf(affiliateId: string): Promise<number[]> {
     `/apps/${founder.app.id}/commissions?affiliateId=${affiliateId}`,
   );
   return items.map((item) => item.amountCents).toSorted((a, b) => a - b);
-}
-
-async function post(name: ProviderName, payload: Payload, secret: string) {
-  const body = bodyOf(payload);
-  return await founder.webhook(name, body, PROOFS[name](body, secret));
 }
 
 /** Returns a sale of 10.00 USD five days ago to a user of a new affiliate. */
@@ -131,13 +116,13 @@ describe.each(PROVIDER_NAMES)('%s', (name) => {
   test('the previous secret is accepted during its grace period and not at all without one', async () => {
     const before = await setUp(name);
     const newer = fakeSecret(name) ?? `token-${randomUUID()}`;
-    const now = await setUp(name, SECRETS[name] === null ? null : newer);
+    const now = await setUp(name, fakeSecret(name) === null ? null : newer);
     const { affiliateId, sale } = await customer();
     expect((await post(name, payloads.purchase(sale, false), before)).body.commissionId).toEqual(earned);
     const second = payloads.purchase({ ...sale, ref: randomUUID() }, false);
     expect((await post(name, second, now)).body.commissionId).toEqual(earned);
 
-    const last = await setUp(name, SECRETS[name], { graceSeconds: 0 });
+    const last = await setUp(name, undefined, { graceSeconds: 0 });
     const third = payloads.purchase({ ...sale, ref: randomUUID() }, false);
     expect((await post(name, third, now)).status).toBe(401);
     expect((await post(name, third, last)).body.commissionId).toEqual(earned);

@@ -219,6 +219,7 @@ describe('deliveries that an earlier version could not read', () => {
       { what: 'event', stored: null, today: 'purchase, production', action: 'append' },
       { what: 'payment', stored: null, today: '1 more', action: 'append' },
       { what: 'users', stored: null, today: '1 more', action: 'append' },
+      { what: 'userKeys', stored: null, today: '1 more', action: 'append' },
       {
         what: 'commission',
         stored: null,
@@ -432,6 +433,7 @@ describe('deliveries that an earlier version read differently', () => {
       ['event.kind', 'keep'],
       ['payment', 'append'],
       ['users', 'append'],
+      ['userKeys', 'append'],
       ['commission', 'append'],
       ['revenue', 'append'],
       ['status', 'append'],
@@ -895,7 +897,15 @@ describe('runs that are requested over the API', () => {
         deliveryId: delivered.deliveryId,
         outcome: 'would_append',
         refusal: null,
-        changes: [{}, {}, {}, { what: 'commission', amountCents: 200, affiliateId, appended: true }, {}, {}],
+        changes: [
+          {},
+          {},
+          {},
+          {},
+          { what: 'commission', amountCents: 200, affiliateId, appended: true },
+          {},
+          {},
+        ],
       },
     ]);
     // What arrives after the dry run was not shown, so it is not appended.

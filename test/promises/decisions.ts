@@ -450,6 +450,8 @@ const MONEY: readonly PromiseSection[] = [
       'code-key-database': 'a bound key is never made a user',
       'explained-codes': 'the explanation of a payment says why a code did not count',
       'code-database': 'the database refuses a code that is changed, and an attribution by a code without it',
+      'code-free-period':
+        'a code that began a trial or a free period counts for the payments that follow, if it was in force when the customer used it',
       'code-providers': 'the events of each provider state codes in the documented fields',
     },
   },

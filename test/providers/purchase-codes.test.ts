@@ -8,6 +8,7 @@ import {
   paddleTransaction,
   revenuecatEvent,
   stripeCheckoutSession,
+  stripeEvent,
   stripeInvoicePaid,
   superwallEvent,
   withFields,
@@ -133,5 +134,131 @@ describe('the codes of a purchase', () => {
     ],
   ])('%s', (_, provider, body, codes) => {
     expect(codesOf(provider, body)).toEqual(codes);
+  });
+});
+
+const subscriptionCodesOf = (provider: ProviderName, body: Payload) => {
+  const result = providers[provider].parse(bodyOf(body));
+  return result.outcome === 'failed' ? [] : result.event?.subscriptionCodes;
+};
+const USED_AT = Date.UTC(2026, 2, 5, 10);
+const used = (namespace: string, value: string) => [
+  { userKey: 'first-1', usedAt: USED_AT, namespace, value },
+];
+const begun = { originalTransactionId: 'first-1', transactionId: 'first-1', usd: 0, occurredAt: USED_AT };
+const discounts = [{ promotion_code: 'promo_1' }];
+const session = (extra: Payload) =>
+  withFields(
+    stripeCheckoutSession({ mode: 'subscription', subscriptionId: 'first-1', occurredAt: USED_AT }),
+    ['data', 'object'],
+    { discounts, ...extra },
+  );
+const discount = (extra: Payload) =>
+  stripeEvent(
+    'customer.discount.created',
+    { promotion_code: 'promo_1', subscription: 'first-1', start: USED_AT / 1_000, ...extra },
+    { occurredAt: USED_AT + 5_000 },
+  );
+
+describe('the codes of a subscription that begins without a payment', () => {
+  test.each<[string, ProviderName, Payload, unknown[]]>([
+    [
+      'a trial at RevenueCat',
+      'revenuecat',
+      revenuecatEvent({ ...begun, extra: { offer_code: 'SPRING20', period_type: 'TRIAL' } }),
+      used('app_store', 'SPRING20'),
+    ],
+    [
+      'a free period at RevenueCat',
+      'revenuecat',
+      revenuecatEvent({ ...begun, extra: { offer_code: 'SPRING20', period_type: 'INTRO' } }),
+      used('app_store', 'SPRING20'),
+    ],
+    [
+      'a gift at RevenueCat, which nobody will pay for',
+      'revenuecat',
+      revenuecatEvent({ ...begun, extra: { offer_code: 'SPRING20', is_family_share: true } }),
+      [],
+    ],
+    [
+      'a trial at RevenueCat without the transaction of its subscription',
+      'revenuecat',
+      revenuecatEvent({ ...begun, originalTransactionId: null, extra: { offer_code: 'SPRING20' } }),
+      [],
+    ],
+    [
+      'a price that RevenueCat does not know, which may be a payment',
+      'revenuecat',
+      revenuecatEvent({ ...begun, usd: null, extra: { offer_code: 'SPRING20' } }),
+      [],
+    ],
+    [
+      'a trial at Superwall',
+      'superwall',
+      superwallEvent({ ...begun, periodType: 'TRIAL', extra: { offerCode: 'SPRING20' } }),
+      used('app_store', 'SPRING20'),
+    ],
+    [
+      'a price that Superwall does not know',
+      'superwall',
+      superwallEvent({ ...begun, usd: null, extra: { offerCode: 'SPRING20' } }),
+      [],
+    ],
+    [
+      'a trial at Adapty',
+      'adapty',
+      adaptyEvent({ ...begun, type: 'trial_started', extra: { promotional_offer_id: 'spring' } }),
+      used('app_store', 'spring'),
+    ],
+    [
+      'a free period at Adapty',
+      'adapty',
+      adaptyEvent({ ...begun, extra: { promotional_offer_id: 'spring' } }),
+      used('app_store', 'spring'),
+    ],
+    [
+      'access that was granted in Adapty',
+      'adapty',
+      adaptyEvent({
+        ...begun,
+        type: 'trial_started',
+        productId: 'adapty_promotion',
+        extra: { promotional_offer_id: 'spring' },
+      }),
+      [],
+    ],
+    [
+      'a session of Stripe that requires no payment',
+      'stripe',
+      session({ payment_status: 'no_payment_required' }),
+      used('stripe', 'promo_1'),
+    ],
+    [
+      'a session of Stripe with a full discount',
+      'stripe',
+      session({ amount_total: 0 }),
+      used('stripe', 'promo_1'),
+    ],
+    ['a paid session of Stripe, whose payment has the code', 'stripe', session({}), []],
+    ['a discount of a subscription at Stripe', 'stripe', discount({}), used('stripe', 'promo_1')],
+    [
+      'a discount of a customer at Stripe, who may be a company',
+      'stripe',
+      discount({ subscription: null }),
+      [],
+    ],
+    ['a discount without a code', 'stripe', discount({ promotion_code: null }), []],
+    [
+      'a trial at Paddle',
+      'paddle',
+      withFields(paddleTransaction({ subscriptionId: 'first-1', amount: 0, occurredAt: USED_AT }), ['data'], {
+        discount_id: 'dsc_01h',
+        billed_at: new Date(USED_AT).toISOString(),
+        payments: [],
+      }),
+      used('paddle', 'dsc_01h'),
+    ],
+  ])('%s', (_, provider, body, codes) => {
+    expect(subscriptionCodesOf(provider, body)).toEqual(codes);
   });
 });

@@ -321,7 +321,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
     'purchase',
     paidInStore(2, { currency: 'EUR', amountMinor: 1099, usdCents: 1235 }),
   ),
-  renewal: reads(3, 'renewal', 'renewal', paidInStore(3, usd(1149))),
+  renewal: reads(3, 'renewal', 'renewal', paidInStore(3, usd(1149), { subscription: '70000000000101' })),
   renewal_kwd: reads(
     4,
     'renewal',
@@ -332,7 +332,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
       { store: 'play_store', ref: 'GPA.7777-7777-7777-77703..3' },
     ),
   ),
-  trial_started: reads(5, first, 'trial_started'),
+  trial_started: reads(5, first, 'trial_started', { userKeys: ['70000000000105'] }),
   trial_converted: reads(
     6,
     'renewal',
@@ -343,14 +343,17 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
     ...paidInStore(7, usd(402)),
     productId: 'lantern.oil.50',
   }),
-  family_share: reads(8, first, 'purchase'),
+  family_share: reads(8, first, 'purchase', { userKeys: ['70000000000108'] }),
   web_purchase: reads(
     9,
     first,
     'purchase',
     paidInStore(9, usd(1149), { store: 'stripe', ref: 'in_FakeLantern77' }),
   ),
-  price_unknown: reads(10, 'renewal', 'renewal', { priceUnknown: true }),
+  price_unknown: reads(10, 'renewal', 'renewal', {
+    priceUnknown: true,
+    userKeys: ['70000000000110'],
+  }),
   cancellation: reads(11, 'cancellation', 'cancellation'),
   refund: reads(12, 'cancellation', 'refund', {
     occurredAt: storeTime(12),

@@ -47,6 +47,8 @@ export const LARGE_TABLES = [
   'entries',
   'codes',
   'payment_codes',
+  'payment_user_keys',
+  'subscription_codes',
   'manual_attributions',
   'affiliate_groups',
   'group_memberships',
@@ -225,6 +227,10 @@ const ROWS_OF_PURCHASES = [
        from generate_series(1, ${TERMS}) n`,
   `insert into payment_codes (app_id, environment, store, payment_ref, namespace, value)
      select app_id, environment, store, ref, 'attribute', 'code-1' from payments`,
+  `insert into payment_user_keys (app_id, source, user_key, payment_id, environment, position)
+     select app_id, 'stripe', 'sub_' || ref, id, environment, 0 from payments`,
+  `insert into subscription_codes (app_id, environment, source, user_key, namespace, value, used_at)
+     select app_id, environment, 'stripe', 'sub_' || ref, 'attribute', 'code-1', occurred_at from payments`,
   `update apps set purchase_codes = 'when_unattributed' where id = ${id('app', '1')}`,
   `insert into manual_attributions (id, app_id, binding_id, position, attribution_id, effective_from, payments, earned_cents, reason,
                                      account_id, key_id, created_at)

@@ -26,6 +26,13 @@ export interface Report {
   readonly same?: readonly (readonly [string, string])[];
   /** The codes that payments came with. */
   readonly codes?: readonly { readonly ref: string; readonly code: string }[];
+  /** The code with which a subscription began without a payment, and the users whom that event names. */
+  readonly began?: {
+    readonly key: string;
+    readonly code: string;
+    readonly at: number;
+    readonly users: readonly string[];
+  };
   /** The users that keys of the provider belong to. */
   readonly names?: readonly { readonly key: string; readonly user: string }[];
   /** A refund or dispute takes money back, or gives back what it took. */
@@ -151,6 +158,7 @@ export class MoneyModel {
   readonly #names = new Map<string, string>();
   readonly #owners = new Map<string, string>();
   readonly #codes: { readonly ref: string; readonly code: string }[] = [];
+  readonly #began: NonNullable<Report['began']>[] = [];
   readonly #takes: NonNullable<Report['take']>[] = [];
   readonly #undos: NonNullable<Report['undo']>[] = [];
   readonly #bindings = new Map<string, Binding>();
@@ -216,15 +224,17 @@ export class MoneyModel {
   report(report: Report): void {
     if (!this.#reported.has(report.eventId)) {
       this.#reported.add(report.eventId);
-      const { payment, names = [] } = report;
+      const { payment, names = [], began } = report;
       if (payment !== undefined) this.#addPayment(payment);
       for (const { key, user } of names) if (!this.#names.has(key)) this.#names.set(key, user);
       this.#same.push(...(report.same ?? []));
       this.#codes.push(...(report.codes ?? []));
+      if (began !== undefined) this.#began.push(began);
       if (report.take !== undefined) this.#takes.push(report.take);
       if (report.undo !== undefined) this.#undos.push(report.undo);
       const { keys = [], users = [] } = payment ?? {};
-      this.#signIn([...names, ...keys.flatMap((key) => users.map((user) => ({ key, user })))]);
+      const beganBy = began?.users.map((user) => ({ key: began.key, user })) ?? [];
+      this.#signIn([...names, ...beganBy, ...keys.flatMap((key) => users.map((user) => ({ key, user })))]);
     }
     this.#next();
   }
@@ -501,7 +511,7 @@ export class MoneyModel {
     const all = [row, ...others];
     const mayAttribute = ({ step, touchedAt, by, creator }: Binding) => {
       // A purchase with a code of the same creator is a touch itself.
-      const owners = by === 'code' ? this.#ownersOf(payment.ref) : [];
+      const owners = by === 'code' ? this.#ownersOf(row, others) : [];
       const isAfter = payment.at >= touchedAt || (owners.length === 1 && owners[0] === creator);
       if (by !== undefined && !isAfter) return false;
       return by === 'founder' || isFirst || step < row.step || (isAfter && this.#isRecent(payment));
@@ -528,7 +538,7 @@ export class MoneyModel {
     const keys = all.flatMap((one) => one.keys);
     const users = [...all.flatMap((one) => one.users), ...this.#usersOf(keys)];
     const customers = this.#usersOf(all.flatMap((one) => one.customers));
-    const [creator, ...more] = this.#ownersOf(row.payment.ref);
+    const [creator, ...more] = this.#ownersOf(row, others);
     const payers = users.length === 0 ? [] : this.#payersOf(row, others);
     const user = payers.find((one) => this.#identified.some((known) => known.user === one)) ?? payers[0];
     const isFree =
@@ -541,7 +551,7 @@ export class MoneyModel {
       user: user ?? key ?? row.payment.ref,
       creator,
       step: this.#step,
-      touchedAt: row.payment.at,
+      touchedAt: Math.min(row.payment.at, ...this.#begunCodes(row, others).map((one) => one.at)),
       by: 'code' as const,
     };
     if (user !== undefined) this.#bindings.set(user, binding);
@@ -549,13 +559,16 @@ export class MoneyModel {
     return binding;
   }
 
-  /** Returns the creators whose codes a payment came with, each once. */
-  #ownersOf(ref: string): readonly string[] {
-    const names = this.#namesOf(ref);
-    const owners = this.#codes.flatMap((one) =>
-      names.has(one.ref) ? (this.#owners.get(one.code) ?? []) : [],
-    );
-    return [...new Set(owners)];
+  /** Returns the creators whose codes a payment came with, or its subscription began with, each once. */
+  #ownersOf(row: Row, others: readonly Row[]): readonly string[] {
+    const names = this.#namesOf(row.payment.ref);
+    const codes = [...this.#codes.filter(({ ref }) => names.has(ref)), ...this.#begunCodes(row, others)];
+    return [...new Set(codes.flatMap(({ code }) => this.#owners.get(code) ?? []))];
+  }
+
+  #begunCodes(row: Row, others: readonly Row[]): readonly NonNullable<Report['began']>[] {
+    const keys = [row, ...others].flatMap((one) => one.keys);
+    return this.#began.filter(({ key, at }) => keys.includes(key) && at <= row.payment.at);
   }
 
   #usersOf(keys: readonly string[]): readonly string[] {

@@ -112,6 +112,9 @@ const anyPlainSale = fc.record({
   /** The creators whose codes the purchase and its session came with. */
   code: maybeCode,
   sessionCode: maybeCode,
+  /** The creator with whose code the subscription began without a payment, and how long before the purchase. After it, it changes nothing. */
+  freeCode: maybeCode,
+  freeDays: fc.constantFrom(0, 7, 7, 30, -1),
   /** Whether its Stripe account is a connected one, which is listed until all of its events but refunds and disputes arrived. */
   account: fc.constantFrom<'own' | 'unlisted later' | 'never listed'>('own'),
 });

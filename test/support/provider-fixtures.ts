@@ -58,6 +58,7 @@ export function expectedEvent(
     userKeys: [],
     payment: null,
     codes: [],
+    subscriptionCodes: [],
     adjustment: null,
     paymentAliases: [],
     userLinks: [],
@@ -116,10 +117,10 @@ export function readsAs(
 export function paidInStore(
   nth: number,
   amount: Pick<NonNullable<NormalizedEvent['payment']>, 'currency' | 'amountMinor' | 'usdCents'>,
-  rest: { store?: string; ref?: string } = {},
+  { subscription, ...rest }: { store?: string; ref?: string; subscription?: string } = {},
 ): Partial<NormalizedEvent> {
   const payment = { store: 'app_store', ref: `70000000000${100 + nth}`, ...amount, ...rest };
-  return { occurredAt: storeTime(nth), payment };
+  return { occurredAt: storeTime(nth), payment, userKeys: [subscription ?? payment.ref] };
 }
 
 /** The common fields of all store refunds. */

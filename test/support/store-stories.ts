@@ -35,6 +35,8 @@ const named = (n: number | null, userId: SaleContext['userId']) => (n === null ?
 const shareOf = (minor: number, percent: number) => Math.max(1, Math.floor((minor * percent) / 100));
 /** When the n-th refund reaches its k-th state. */
 const timeOf = (at: number, n: number, k: number) => at + (1 + n * 10 + k) * HOUR_MS;
+/** When the subscription began without a payment. */
+export const beganAt = ({ freeDays }: PlainSale, at: number) => at - freeDays * DAY_MS;
 /** When all refunds are undone: before some of them. */
 const undoneAt = (sale: PlainSale, at: number) => (sale.takes.length > 1 ? timeOf(at, 1, 5) : at + DAY_MS);
 
@@ -46,6 +48,19 @@ export function paddleStory(sale: PlainSale, { name, run, userId, now }: SaleCon
   const user = named(sale.user, userId);
   const linkedUser = named(sale.linkedUser, userId);
   const code = codeOf(sale.code, run);
+  const freeCode = codeOf(sale.freeCode, run);
+  if (freeCode !== null) {
+    const began = beganAt(sale, at);
+    const trial = { transactionId: `txn_${name}_free`, subscriptionId: key, customerId: customer, amount: 0 };
+    add(
+      (ids) =>
+        withFields(paddleTransaction({ ...ids, ...trial, userId: user }), ['data'], {
+          discount_id: freeCode,
+        }),
+      { began: { key, code: freeCode, at: began - 1_000, users: listed(user) } },
+      began,
+    );
+  }
   add(
     (ids) =>
       withFields(
@@ -126,7 +141,13 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
   const transactionId = `rc-${name}`;
   const user = named(sale.user, userId);
   const anonymous = `$RCAnonymousID:${name}`;
-  const bought = { userId: user ?? anonymous, transactionId, purchasedAt: at };
+  const key = `rc-sub-${name}`;
+  const bought = {
+    userId: user ?? anonymous,
+    transactionId,
+    originalTransactionId: key,
+    purchasedAt: at,
+  };
   const group = `refund ${name}`;
   const code = codeOf(sale.code, run);
   const purchase = {
@@ -135,6 +156,17 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
     usd: minor / 100,
     extra: code === null ? {} : { offer_code: code },
   };
+  const freeCode = codeOf(sale.freeCode, run);
+  if (freeCode !== null) {
+    const began = beganAt(sale, at);
+    const trial = { ...purchase, transactionId: key, purchasedAt: began, usd: 0 };
+    const extra = { offer_code: freeCode, period_type: 'TRIAL' };
+    add(
+      (ids) => revenuecatEvent({ ...ids, ...trial, extra }),
+      { began: { key, code: freeCode, at: began, users: listed(user) } },
+      began,
+    );
+  }
   add((ids) => revenuecatEvent({ ...ids, ...purchase }), {
     codes: listed(code).map((one) => ({ ref: transactionId, code: one })),
     payment: {
@@ -143,7 +175,7 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
       currency: 'usd',
       at,
       users: listed(user),
-      keys: user === null ? [anonymous] : [],
+      keys: user === null ? [anonymous, key] : [key],
       customers: [],
     },
   });

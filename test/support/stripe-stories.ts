@@ -6,11 +6,13 @@ import {
   stripeCheckoutSession,
   stripeInvoicePaid,
   stripeInvoicePaymentPaid,
+  stripeEvent,
   stripePaymentIntent,
   stripeSubscription,
   withFields,
 } from './provider-fixtures.ts';
 import type { Payload } from './provider-fixtures.ts';
+import { beganAt } from './store-stories.ts';
 import { addTake, Story } from './stripe-story.ts';
 
 // The events of Stripe's sales, with what each states in the words of Stripe's documentation.
@@ -44,6 +46,14 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
   ) => ({ ref, minor, currency, at, users, keys, customers });
   const code = codeOf(sale.code, run);
   const sessionCode = codeOf(sale.sessionCode, run);
+  const freeCode = codeOf(sale.freeCode, run);
+  if (freeCode !== null) {
+    const began = beganAt(sale, at);
+    const discount = { promotion_code: freeCode, subscription: key, start: began / 1_000 };
+    story.add((ids) => stripeEvent('customer.discount.created', { id: `di_${name}`, ...discount }, ids), {
+      began: { key, code: freeCode, at: began, users: [] },
+    });
+  }
   if (sale.invoice !== 'none') {
     const isLegacy = sale.invoice === 'legacy';
     story.add(

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { EventKind, NormalizedEvent, PaymentFact } from '../../domain/events.ts';
-import { codesOf, namespaceOfStore } from '../../domain/purchase-codes.ts';
+import { codesOf, codesOfSubscription, namespaceOfStore } from '../../domain/purchase-codes.ts';
+import type { StatedCode } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
 import { done, failed, ignored, normalizedEvent, readEnvironment } from '../shared/normalized-event.ts';
 import { decimalAmount, statedComponent, toMinor, withComponents } from '../shared/payment-components.ts';
@@ -19,6 +20,8 @@ const bodySchema = z.object({
   event_properties: read.part({
     profile_event_id: read.optionalId,
     transaction_id: read.optionalId,
+    original_transaction_id: read.optionalId,
+    store: read.optionalText,
     event_datetime: read.optionalTimeText,
     purchase_date: read.optionalTimeText,
     environment: read.optionalText,
@@ -145,25 +148,47 @@ function eventOf(body: Body, kind: EventKind): Read<NormalizedEvent> {
   };
 }
 
+/** Returns the event of a purchase without its money. All payments of a subscription name the transaction that began it. */
+function purchaseOf({ event_properties: stated }: Body, event: NormalizedEvent): NormalizedEvent {
+  return { ...event, userKeys: read.distinct([stated.original_transaction_id]) };
+}
+
+/** Returns the codes of a subscription that began without a payment. */
+function codesOfTrial({ event_properties: stated }: Body, { occurredAt }: NormalizedEvent) {
+  const usedAt = stated.purchase_date ?? occurredAt;
+  return codesOfSubscription(stated.original_transaction_id, usedAt, codesIn(stated));
+}
+
+function codesIn({ store, promotional_offer_id: offer }: Body['event_properties']): readonly StatedCode[] {
+  return [{ namespace: namespaceOfStore(store?.toLowerCase() ?? null), value: offer }];
+}
+
 /** A payment counts from the time of the purchase, a refund from the time of its event. */
 function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResult {
-  const {
-    purchase_date: purchasedAt,
-    cancellation_reason: reason,
-    promotional_offer_id: offer,
-  } = body.event_properties;
+  const { purchase_date: purchasedAt, cancellation_reason: reason } = body.event_properties;
   const price = read.readAs(priceSchema, raw, 'event_properties');
   if (!price.ok) return failed(price.reason);
   const transaction = read.readAs(transactionSchema, raw, 'event_properties');
   if (event.kind !== 'refund') {
     const paid = money.storePayment(price.value, transaction);
     if (!paid.ok) return failed(paid.reason);
-    if (paid.value.payment === null) return done({ ...event, ...paid.value });
+    const purchase = purchaseOf(body, event);
+    if (paid.value.payment === null)
+      return done({
+        ...purchase,
+        ...paid.value,
+        subscriptionCodes: paid.value.priceUnknown ? [] : codesOfTrial(body, event),
+      });
     const components = read.readAs(componentsSchema, raw, 'event_properties');
     if (!components.ok) return failed(components.reason);
     const payment = addComponents(paid.value.payment, price.value, components.value);
-    const codes = codesOf(payment, [{ namespace: namespaceOfStore(payment.store), value: offer }]);
-    return done({ ...event, ...paid.value, payment, codes, occurredAt: purchasedAt ?? event.occurredAt });
+    return done({
+      ...purchase,
+      ...paid.value,
+      payment,
+      codes: codesOf(payment, codesIn(body.event_properties)),
+      occurredAt: purchasedAt ?? event.occurredAt,
+    });
   }
   // An upgrade in the App Store refunds only the unused part, but the event states the full price.
   if (reason === 'upgraded') return done({ ...event, priceUnknown: true });
@@ -188,6 +213,10 @@ export function parse(bytes: Buffer): ParseResult {
   }
   if (!event.ok) return failed(event.reason);
   const isGrant = GRANTED_PRODUCTS.has(properties.vendor_product_id ?? '');
+  if (kind === 'trial_started' && !isGrant) {
+    const trial = purchaseOf(body.value, event.value);
+    return done({ ...trial, subscriptionCodes: codesOfTrial(body.value, event.value) });
+  }
   if (isGrant || (kind !== 'refund' && !PAID_TYPES.has(type))) return done(event.value);
   return readMoney(body.value, json.value['event_properties'], event.value);
 }

@@ -7,7 +7,8 @@ import type {
   PaymentFact,
 } from '../../domain/events.ts';
 import { share } from '../../domain/money.ts';
-import { codesOf } from '../../domain/purchase-codes.ts';
+import { codesOf, codesOfSubscription } from '../../domain/purchase-codes.ts';
+import type { StatedCode } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
 import * as normalized from '../shared/normalized-event.ts';
 import { failed, normalizedEvent } from '../shared/normalized-event.ts';
@@ -226,13 +227,21 @@ function readTransaction(envelope: Envelope): ParseResult {
     return ignored(envelope, 'a change of the payment method is not a payment', details);
   }
   const charged = chargedAmount(transaction);
+  const codes: readonly StatedCode[] = [{ namespace: 'paddle', value: transaction.discount_id }];
   // A trial or a full discount. The start of a trial arrives as subscription.trialing.
-  if (charged <= 0) return done(envelope, 'other', details);
+  if (charged <= 0) {
+    const usedAt = paidAt(transaction, envelope);
+    const subscriptionCodes = codesOfSubscription(transaction.subscription_id, usedAt, codes);
+    return done(envelope, 'other', { ...details, subscriptionCodes });
+  }
   const amount = originalAmount(transaction.currency_code, charged, chargedUsdCents(transaction, charged));
   if (!amount.ok) return failed(amount.reason);
   const payment = addComponents({ store: STORE, ref: transaction.id, ...amount.value }, transaction, charged);
-  const codes = codesOf(payment, [{ namespace: 'paddle', value: transaction.discount_id }]);
-  return done(envelope, transactionKind(transaction.origin), { ...details, payment, codes });
+  return done(envelope, transactionKind(transaction.origin), {
+    ...details,
+    payment,
+    codes: codesOf(payment, codes),
+  });
 }
 
 /** Returns the kind of an event that takes money back or gives it back. A warning is an early chargeback. */

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { AdjustmentFact, Environment, EventKind, NormalizedEvent } from '../../domain/events.ts';
-import { codesOf, namespaceOfStore } from '../../domain/purchase-codes.ts';
+import { codesOf, codesOfSubscription, namespaceOfStore } from '../../domain/purchase-codes.ts';
+import type { StatedCode } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
 import {
   appUserIds,
@@ -85,10 +86,22 @@ const componentsSchema = z
 const attributeText = read.part({ value: read.optionalText });
 
 /** Attributes of the subscriber, which the app or a measurement tool sets, and the offer code of the store. */
-const codesSchema = z.object({
-  subscriber_attributes: read.part({ tributary_code: attributeText, $campaign: attributeText }),
-  offer_code: read.optionalText,
-});
+const codesSchema = z
+  .object({
+    store: read.optionalText,
+    subscriber_attributes: read.part({ tributary_code: attributeText, $campaign: attributeText }),
+    offer_code: read.optionalText,
+  })
+  .transform(({ store, subscriber_attributes: attributes, offer_code: offerCode }): readonly StatedCode[] => [
+    { namespace: namespaceOfStore(store?.toLowerCase() ?? null), value: offerCode },
+    { namespace: 'attribute', value: attributes.tributary_code.value },
+    { namespace: 'campaign', value: attributes.$campaign.value },
+  ]);
+
+/** The transaction that began the subscription, which all its payments name, and when the customer bought. */
+const subscriptionSchema = z
+  .object({ original_transaction_id: read.optionalId, purchased_at_ms: read.optionalEpochMs })
+  .transform((stated) => ({ key: stated.original_transaction_id, boughtAt: stated.purchased_at_ms }));
 
 const purchaseTimeSchema = z.object({ purchased_at_ms: read.epochMs.nullish() });
 
@@ -178,8 +191,18 @@ function transactionOf(raw: unknown): Read<StoreTransaction> {
 
 function readPaid(event: Base, raw: unknown, price: StorePrice): ParseResult {
   const free = isGift(event) || price.usd === 0 || (isTrial(event) && price.usd == null);
-  const paidEvent = eventOf(event, paidKind(event, free));
-  if (free) return done(paidEvent);
+  const subscription = read.readAs(subscriptionSchema, raw, 'event');
+  if (!subscription.ok) return failed(subscription.reason);
+  const { key, boughtAt } = subscription.value;
+  const codes = read.readAs(codesSchema, raw, 'event');
+  if (!codes.ok) return failed(codes.reason);
+  const purchase = eventOf(event, paidKind(event, free));
+  if (isGift(event)) return done(purchase);
+  const paidEvent = { ...purchase, userKeys: read.distinct([key]) };
+  if (free) {
+    const usedAt = boughtAt ?? event.event_timestamp_ms;
+    return done({ ...paidEvent, subscriptionCodes: codesOfSubscription(key, usedAt, codes.value) });
+  }
   const paid = money.storePayment(price, transactionOf(raw));
   if (!paid.ok) return failed(paid.reason);
   if (paid.value.payment === null) return done({ ...paidEvent, ...paid.value });
@@ -189,15 +212,13 @@ function readPaid(event: Base, raw: unknown, price: StorePrice): ParseResult {
   const components = read.readAs(componentsSchema, raw, 'event');
   if (!components.ok) return failed(components.reason);
   const payment = withComponents(paid.value.payment, components.value);
-  const stated = read.readAs(codesSchema, raw, 'event');
-  if (!stated.ok) return failed(stated.reason);
-  const { subscriber_attributes: attributes, offer_code: offerCode } = stated.value;
-  const codes = codesOf(payment, [
-    { namespace: namespaceOfStore(payment.store), value: offerCode },
-    { namespace: 'attribute', value: attributes.tributary_code.value },
-    { namespace: 'campaign', value: attributes.$campaign.value },
-  ]);
-  return done({ ...paidEvent, ...paid.value, payment, codes, occurredAt });
+  return done({
+    ...paidEvent,
+    ...paid.value,
+    payment,
+    codes: codesOf(payment, codes.value),
+    occurredAt,
+  });
 }
 
 function paidKind(event: Base, free: boolean): EventKind {

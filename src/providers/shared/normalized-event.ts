@@ -17,6 +17,7 @@ export function normalizedEvent(details: EventDetails): NormalizedEvent {
     userKeys: [],
     payment: null,
     codes: [],
+    subscriptionCodes: [],
     adjustment: null,
     paymentAliases: [],
     userLinks: [],

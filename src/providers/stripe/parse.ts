@@ -6,6 +6,7 @@ import { readCreditNote, readDispute, readRefund, readRefundedCharge } from './a
 import { envelopeSchema, ignored } from './envelope.ts';
 import type { Envelope } from './envelope.ts';
 import {
+  readDiscount,
   readInvoicePaid,
   readInvoicePayment,
   readPaymentIntent,
@@ -54,6 +55,8 @@ function readType(envelope: Envelope): ParseResult {
     case 'credit_note.updated':
     case 'credit_note.voided':
       return readCreditNote(envelope);
+    case 'customer.discount.created':
+      return readDiscount(envelope);
     case 'customer.subscription.created':
     case 'customer.subscription.updated':
     case 'customer.subscription.deleted':

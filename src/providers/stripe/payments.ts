@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { AdjustmentFact, EventKind, OriginalAmount, PaymentFact } from '../../domain/events.ts';
-import { codesOf } from '../../domain/purchase-codes.ts';
-import type { PurchaseCodeFact } from '../../domain/purchase-codes.ts';
+import { codesOf, codesOfSubscription } from '../../domain/purchase-codes.ts';
+import type { PurchaseCodeFact, StatedCode } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import { toIsoMinorUnits } from '../shared/minor-units.ts';
@@ -62,9 +62,16 @@ const sessionSchema = z.object({
   subscription: ref,
   invoice: ref,
   payment_intent: ref,
+  amount_total: read.anything,
   discounts,
 });
 type Session = z.infer<typeof sessionSchema>;
+
+const discountSchema = z.object({
+  promotion_code: ref,
+  subscription: ref,
+  start: read.optionalEpochSeconds,
+});
 
 const sessionAmountSchema = z.object({
   currency: read.currencyCode,
@@ -191,14 +198,16 @@ export function readSession(envelope: Envelope): ParseResult {
   }
 }
 
-/** Returns the promotion codes of a payment. Stripe states their ids (`promo_…`), not what the customer entered. */
+/** Stripe states the ids of promotion codes (`promo_…`), not what the customer entered. */
+const promotionCodes = (given: Session['discounts']): readonly StatedCode[] =>
+  given.map(({ promotion_code: value }) => ({ namespace: 'stripe', value }));
+
+/** Returns the promotion codes of a payment. */
 function codesOfDiscounts(
   paymentRef: string | null,
   given: Session['discounts'],
 ): readonly PurchaseCodeFact[] {
-  if (paymentRef === null) return [];
-  const candidates = given.map(({ promotion_code: value }) => ({ namespace: 'stripe' as const, value }));
-  return codesOf({ store: STORE, ref: paymentRef }, candidates);
+  return paymentRef === null ? [] : codesOf({ store: STORE, ref: paymentRef }, promotionCodes(given));
 }
 
 function sessionUserIds(session: Session): readonly string[] {
@@ -214,8 +223,36 @@ function readSubscriptionSession(envelope: Envelope, session: Session): ParseRes
     userIds,
     userKeys,
     userLinks: customerUserId === undefined ? [] : userKeys.map((key) => ({ key, customerUserId })),
-    codes: codesOfDiscounts(session.invoice, session.discounts),
+    // A trial, or a full discount: the payments that follow come without the code.
+    ...(session.payment_status === 'no_payment_required' || session.amount_total === 0
+      ? {
+          subscriptionCodes: codesOfSubscription(
+            session.subscription,
+            envelope.created,
+            promotionCodes(session.discounts),
+          ),
+        }
+      : { codes: codesOfDiscounts(session.invoice, session.discounts) }),
   });
+}
+
+/**
+ * Reads the promotion code of a subscription. Invoices name only ids of their discounts. A discount of a customer is none of one
+ * subscription: the customer may be a company with many users.
+ */
+export function readDiscount(envelope: Envelope): ParseResult {
+  const discount = readObject(envelope, discountSchema);
+  if (!discount.ok) return failed(discount.reason);
+  const { subscription, start } = discount.value;
+  const codes = promotionCodes([discount.value]);
+  const subscriptionCodes = codesOfSubscription(subscription, start ?? envelope.created, codes);
+  const reason = 'a discount moves no money; its promotion code counts for the payments of its subscription';
+  return subscriptionCodes.length === 0
+    ? ignored(
+        envelope,
+        `events of type ${envelope.type} without a promotion code of a subscription do not affect commissions`,
+      )
+    : ignored(envelope, reason, { userKeys: read.distinct([subscription]), subscriptionCodes });
 }
 
 function readPaymentSession(envelope: Envelope, session: Session): ParseResult {

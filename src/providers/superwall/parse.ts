@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { EventKind, NormalizedEvent } from '../../domain/events.ts';
-import { codesOf, namespaceOfStore } from '../../domain/purchase-codes.ts';
+import { codesOf, codesOfSubscription, namespaceOfStore } from '../../domain/purchase-codes.ts';
+import type { StatedCode } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
 import {
   appUserIds,
@@ -30,6 +31,7 @@ const dataSchema = z.object({
   isTrialConversion: read.flag,
   productId: read.optionalId,
   originalAppUserId: read.optionalId,
+  originalTransactionId: read.optionalId,
   userAttributes: read.userMetadata,
 });
 type Data = z.infer<typeof dataSchema>;
@@ -55,7 +57,11 @@ const componentsSchema = z
     storeFee: estimatedComponent(shares.commissionPercentage),
   }));
 
-const codeSchema = z.object({ offerCode: read.optionalText });
+const codesSchema = z
+  .object({ store: read.optionalText, offerCode: read.optionalText })
+  .transform(({ store, offerCode }): readonly StatedCode[] => [
+    { namespace: namespaceOfStore(store?.toLowerCase() ?? null), value: offerCode },
+  ]);
 
 /** The names of events that are expected to state a price: without one, their price is unknown. */
 const PAID_NAMES: ReadonlySet<string> = new Set(['initial_purchase', 'non_renewing_purchase', 'renewal']);
@@ -94,19 +100,26 @@ function paidKind(data: Data, price: StorePrice): EventKind {
 
 function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {
   const kind = paidKind(data, price);
-  if (kind === 'trial_started') return done(eventOf(data, eventAt, kind));
+  const key = data.originalTransactionId;
+  const codes = read.readAs(codesSchema, raw, 'data');
+  if (!codes.ok) return failed(codes.reason);
+  const event = { ...eventOf(data, eventAt, kind), userKeys: read.distinct([key]) };
+  const subscriptionCodes = codesOfSubscription(key, data.purchasedAt ?? eventAt, codes.value);
+  if (kind === 'trial_started') return done({ ...event, subscriptionCodes });
   const paid = money.storePayment(price, read.readAs(transactionSchema, raw, 'data'));
   if (!paid.ok) return failed(paid.reason);
-  if (paid.value.payment === null) return done({ ...eventOf(data, eventAt, kind), ...paid.value });
+  if (paid.value.payment === null)
+    return done({ ...event, ...paid.value, ...(paid.value.priceUnknown ? {} : { subscriptionCodes }) });
   const components = read.readAs(componentsSchema, raw, 'data');
   if (!components.ok) return failed(components.reason);
   const payment = withComponents(paid.value.payment, components.value);
-  const code = read.readAs(codeSchema, raw, 'data');
-  if (!code.ok) return failed(code.reason);
-  const codes = codesOf(payment, [
-    { namespace: namespaceOfStore(payment.store), value: code.value.offerCode },
-  ]);
-  return done({ ...eventOf(data, data.purchasedAt ?? eventAt, kind), ...paid.value, payment, codes });
+  return done({
+    ...event,
+    ...paid.value,
+    occurredAt: data.purchasedAt ?? eventAt,
+    payment,
+    codes: codesOf(payment, codes.value),
+  });
 }
 
 function readRefund(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {

@@ -1,0 +1,322 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { connectProvider, deliver } from '../support/connect-provider.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import {
+  adaptyEvent,
+  paddleTransaction,
+  revenuecatEvent,
+  stripeCheckoutSession,
+  stripeEvent,
+  stripeInvoicePaid,
+  superwallEvent,
+  withFields,
+} from '../support/provider-fixtures.ts';
+import type { Payload } from '../support/provider-fixtures.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+let secrets: Map<string, string>;
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+beforeEach(async () => {
+  founder = await setUpFounder(service, { purchaseCodes: 'when_unattributed' });
+  secrets = new Map();
+});
+afterAll(async () => {
+  await expectConsistentLedger(service.sql);
+  await service.close();
+});
+
+interface Row {
+  readonly affiliateId: string;
+  readonly amountCents: number;
+  readonly customerUserId: string;
+  readonly eventId: string;
+}
+
+const commissions = async (): Promise<Row[]> =>
+  (await founder.ok<{ items: Row[] }>('GET', `/apps/${founder.app.id}/commissions?limit=100`)).items;
+
+/** Registers a code, as if that was two days ago. */
+async function registered(body: object, affiliateId = founder.affiliateId): Promise<string> {
+  const { id } = await founder.ok<{ id: string }>(
+    'POST',
+    `/apps/${founder.app.id}/affiliates/${affiliateId}/codes`,
+    body,
+  );
+  await service.sql.transaction(async (tx) => {
+    await tx`set local session_replication_role = replica`;
+    await tx`update codes set created_at = created_at - interval '2 days' where id = ${id}`;
+  });
+  return id;
+}
+
+/** What a customer does: a subscription that begins without a payment, with a code, and a payment without it. */
+interface Story {
+  readonly provider: 'revenuecat' | 'superwall' | 'adapty' | 'stripe' | 'paddle';
+  readonly code: object;
+  /** `names`: the user, or nobody. */
+  readonly begin: (key: string, at: number, userId: string | null) => Payload;
+  readonly pay: (key: string, at: number, userId: string | null) => Payload;
+}
+
+const offer = { namespace: 'app_store', value: 'SPRING20' };
+const promotion = { namespace: 'stripe', value: 'SPRING20', externalId: 'promo_spring' };
+const anonymous = () => `$RCAnonymousID:${randomUUID().replaceAll('-', '')}`;
+const stripePays: Story['pay'] = (subscriptionId, occurredAt, userId) =>
+  stripeInvoicePaid({
+    subscriptionId,
+    occurredAt,
+    userId,
+    amount: 1_000,
+    currency: 'usd',
+    customerId: `cus_${subscriptionId}`,
+    invoiceId: `in_${randomUUID()}`,
+  });
+
+const STORIES: Readonly<Record<string, Story>> = {
+  'a trial at RevenueCat': {
+    provider: 'revenuecat',
+    code: offer,
+    begin: (key, occurredAt, userId) =>
+      revenuecatEvent({
+        type: 'INITIAL_PURCHASE',
+        usd: 0,
+        originalTransactionId: key,
+        transactionId: key,
+        userId: userId ?? anonymous(),
+        occurredAt,
+        extra: { period_type: 'TRIAL', offer_code: 'spring20' },
+      }),
+    pay: (key, occurredAt, userId) =>
+      revenuecatEvent({
+        type: 'RENEWAL',
+        usd: 10,
+        originalTransactionId: key,
+        userId: userId ?? anonymous(),
+        occurredAt,
+        extra: { is_trial_conversion: true },
+      }),
+  },
+  'a trial at Superwall': {
+    provider: 'superwall',
+    code: offer,
+    begin: (key, occurredAt, userId) =>
+      superwallEvent({
+        type: 'initial_purchase',
+        usd: 0,
+        originalTransactionId: key,
+        userId,
+        occurredAt,
+        periodType: 'TRIAL',
+        extra: { offerCode: 'SPRING20' },
+      }),
+    pay: (key, occurredAt, userId) =>
+      superwallEvent({ type: 'renewal', usd: 10, originalTransactionId: key, userId, occurredAt }),
+  },
+  'a trial at Adapty': {
+    provider: 'adapty',
+    code: offer,
+    begin: (key, occurredAt, userId) =>
+      withFields(
+        adaptyEvent({
+          type: 'trial_started',
+          usd: 0,
+          originalTransactionId: key,
+          userId,
+          occurredAt,
+          extra: { promotional_offer_id: 'SPRING20' },
+        }),
+        [],
+        { profile_id: `profile ${key}` },
+      ),
+    pay: (key, occurredAt, userId) =>
+      withFields(
+        adaptyEvent({ type: 'trial_converted', usd: 10, originalTransactionId: key, userId, occurredAt }),
+        [],
+        { profile_id: `profile ${key}` },
+      ),
+  },
+  'a Checkout session of Stripe without a payment': {
+    provider: 'stripe',
+    code: promotion,
+    begin: (subscriptionId, occurredAt, userId) =>
+      withFields(
+        stripeCheckoutSession({
+          mode: 'subscription',
+          subscriptionId,
+          customerId: `cus_${subscriptionId}`,
+          invoiceId: `in_${randomUUID()}`,
+          userId,
+          occurredAt,
+        }),
+        ['data', 'object'],
+        { payment_status: 'no_payment_required', discounts: [{ promotion_code: 'promo_spring' }] },
+      ),
+    pay: stripePays,
+  },
+  'a discount of a subscription at Stripe': {
+    provider: 'stripe',
+    code: promotion,
+    begin: (subscription, occurredAt) =>
+      stripeEvent(
+        'customer.discount.created',
+        {
+          id: `di_${randomUUID()}`,
+          object: 'discount',
+          customer: `cus_${subscription}`,
+          subscription,
+          promotion_code: 'promo_spring',
+          start: Math.floor(occurredAt / 1_000),
+        },
+        { occurredAt },
+      ),
+    pay: stripePays,
+  },
+  'a trial at Paddle': {
+    provider: 'paddle',
+    code: { namespace: 'paddle', value: 'SPRING20', externalId: 'dsc_spring' },
+    begin: (subscriptionId, occurredAt, userId) =>
+      withFields(paddleTransaction({ subscriptionId, userId, occurredAt, amount: 0 }), ['data'], {
+        discount_id: 'dsc_spring',
+      }),
+    pay: (subscriptionId, occurredAt, userId) =>
+      paddleTransaction({ subscriptionId, userId, occurredAt, amount: 1_000 }),
+  },
+};
+
+async function send({ provider }: Story, body: Payload) {
+  const secret = secrets.get(provider) ?? (await connectProvider(founder, provider));
+  secrets.set(provider, secret);
+  return await deliver(founder, provider, body, secret);
+}
+const soon = () => Date.now() - MINUTE_MS;
+const dayBefore = () => Date.now() - DAY_MS;
+
+describe('a code with which a subscription began for free', () => {
+  // @promise code-free-period
+  test.each(Object.entries(STORIES))(
+    'counts for the payments that follow: %s, whose user is named, or who is nobody yet',
+    async (_, story) => {
+      await registered(story.code);
+      const [user, key, other] = [randomUUID(), randomUUID(), randomUUID()];
+      await send(story, story.begin(key, dayBefore(), user));
+      expect(await commissions()).toEqual([]);
+      await send(story, story.pay(key, soon(), user));
+      await send(story, story.begin(other, dayBefore(), null));
+      await send(story, story.pay(other, soon(), null));
+      await eventually('both earn', async () => (await commissions()).length === 2, 5_000);
+      expect((await commissions()).toReversed()).toMatchObject([
+        { amountCents: 200, affiliateId: founder.affiliateId, customerUserId: user },
+        { amountCents: 200, affiliateId: founder.affiliateId },
+      ]);
+      await send(story, story.pay(randomUUID(), soon(), randomUUID()));
+      expect(await commissions()).toHaveLength(2);
+    },
+  );
+
+  test.each(Object.entries(STORIES))('counts in whatever order both arrive: %s', async (_, story) => {
+    await registered(story.code);
+    const [user, key] = [randomUUID(), randomUUID()];
+    await send(story, story.pay(key, soon(), user));
+    expect(await commissions()).toEqual([]);
+    await send(story, story.begin(key, dayBefore(), user));
+    await eventually('it earns', async () => (await commissions()).length === 1, 5_000);
+  });
+
+  const trial = STORIES['a trial at RevenueCat'] as Story;
+
+  test('has to be in force when the customer used it, not when the customer paid', async () => {
+    const id = await registered(offer);
+    const [used, unused] = [randomUUID(), randomUUID()];
+    await send(trial, trial.begin(used, dayBefore(), used));
+    await founder.ok('POST', `/apps/${founder.app.id}/codes/${id}/deactivate`, {});
+    const next = await founder.newAffiliate('Next');
+    await registered(offer, next.affiliateId).catch(() => '');
+    await send(trial, trial.begin(unused, Date.now() + 1_000, unused));
+    await send(trial, trial.pay(used, Date.now() + 2_000, used));
+    expect(await commissions()).toMatchObject([{ affiliateId: founder.affiliateId, customerUserId: used }]);
+  });
+
+  test('earns nothing on what the customer paid before', async () => {
+    await registered(offer);
+    const [user, key] = [randomUUID(), randomUUID()];
+    await send(trial, trial.pay(key, dayBefore() - MINUTE_MS, user));
+    await send(trial, trial.begin(key, dayBefore(), user));
+    await send(trial, trial.pay(key, soon(), user));
+    await eventually('the binding is healed', async () => {
+      const [row] = await service.sql<{ open: number }>`
+        select count(*)::int as open from bindings where app_id = ${founder.app.id} and healed_at is null`;
+      return row?.open === 0;
+    });
+    expect(await commissions()).toHaveLength(1);
+  });
+
+  test('is none of a gift, nor of a sandbox, and two of them with different creators attribute nothing', async () => {
+    const other = await founder.newAffiliate('Other');
+    await registered(offer);
+    await registered({ namespace: 'app_store', value: 'AUTUMN' }, other.affiliateId);
+    const [gift, sandbox, both] = [randomUUID(), randomUUID(), randomUUID()];
+    const begin = (key: string, extra: object) =>
+      revenuecatEvent({
+        type: 'INITIAL_PURCHASE',
+        usd: 0,
+        originalTransactionId: key,
+        userId: key,
+        occurredAt: dayBefore(),
+        extra: { period_type: 'TRIAL', offer_code: 'SPRING20', ...extra },
+      });
+    await send(trial, begin(gift, { is_family_share: true }));
+    await send(trial, begin(sandbox, { environment: 'SANDBOX' }));
+    await send(trial, begin(both, {}));
+    await send(trial, begin(both, { offer_code: 'AUTUMN' }));
+    for (const key of [gift, sandbox, both]) await send(trial, trial.pay(key, soon(), key));
+    expect(await commissions()).toEqual([]);
+    const { items } = await founder.ok<{ items: { likelyCause: string; customerUserId: string }[] }>(
+      'GET',
+      `/apps/${founder.app.id}/diagnostics/unattributed`,
+    );
+    expect(items.map(({ customerUserId, likelyCause }) => [customerUserId, likelyCause])).toEqual(
+      expect.arrayContaining([
+        [gift, 'user_never_identified'],
+        [sandbox, 'user_never_identified'],
+        [both, 'ambiguous_code'],
+      ]),
+    );
+  });
+
+  test('is named in the explanation of the payment', async () => {
+    await registered(offer);
+    const key = randomUUID();
+    await send(trial, trial.begin(key, dayBefore(), key));
+    const { body } = await send(trial, trial.pay(key, soon(), key));
+    const { steps } = await founder.ok<{ steps: { step: string; facts: { codes?: object[] } }[] }>(
+      'GET',
+      `/apps/${founder.app.id}/events/${body.eventId}/explanation`,
+    );
+    expect(steps.find(({ step }) => step === 'attribute')?.facts.codes).toMatchObject([
+      { namespace: 'app_store', value: 'spring20', state: 'in_force' },
+    ]);
+  });
+
+  test('is erased with its subscription', async () => {
+    const [user, key] = [randomUUID(), randomUUID()];
+    await send(trial, trial.begin(key, dayBefore(), user));
+    await send(trial, trial.pay(key, soon(), user));
+    await founder.ok('DELETE', `/apps/${founder.app.id}/users/${user}`);
+    await eventually('the key is gone', async () => {
+      const [row] = await service.sql<{ keys: string[] }>`
+        select array_agg(user_key) as keys from subscription_codes where app_id = ${founder.app.id}`;
+      return row?.keys.every((one) => one.startsWith('erased:')) === true && row.keys.length === 1;
+    });
+  });
+});
