@@ -98,7 +98,9 @@ async function withNewRates(
 
 /** Returns the binding that the code of a purchase has made, if any. */
 export function newBindings({ evaluation: { boundBy } }: EvaluatedPayment): readonly BindingId[] {
-  return boundBy === null ? [] : [boundBy.binding.bindingId];
+  if (boundBy === null) return [];
+  const others = boundBy.isKey ? (boundBy.key?.others ?? []) : [];
+  return [boundBy.binding.bindingId, ...others.map(({ bindingId }) => bindingId)];
 }
 
 export interface EvaluateEachDeps extends Pick<WorkEvents, 'onCommissions' | 'onBindings'> {

@@ -24,7 +24,14 @@ export function withNewIds(payment: StoredPayment): StoredPayment {
     codeOwners: payment.codeOwners.map(({ codeId, key, binding }) => {
       const bindingId = newId('binding');
       const policy = binding.policy && { ...binding.policy, subjectId: bindingId };
-      return { codeId, key, binding: { ...binding, bindingId, attributionId: newId('attribution'), policy } };
+      return {
+        codeId,
+        key: key && {
+          ...key,
+          others: key.others.map((other) => ({ ...other, bindingId: newId('binding') })),
+        },
+        binding: { ...binding, bindingId, attributionId: newId('attribution'), policy },
+      };
     }),
   };
 }

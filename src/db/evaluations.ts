@@ -201,7 +201,7 @@ function prepare(
       insert into attributions (id, app_id, affiliate_id, code_id, match_method, touched_at, first_open_at)
       select ${boundBy.binding.attributionId}::text, ${appId}::text, ${boundBy.binding.affiliateId}::text, ${boundBy.codeId}::text,
              'purchase_code', ${instant(boundBy.binding.touchedAt)}::timestamptz, ${instant(boundBy.binding.touchedAt)}::timestamptz from bound
-    ),`;
+    ), ${bindOtherKeys(sql, boundBy)}`;
   if (numbered === null) return sql.fragment`${before} ${bound}`;
   const { subjectId, number, firstPaidAt, countsAs } = numbered;
   return sql.fragment`
@@ -212,6 +212,21 @@ function prepare(
              ${first === null ? sql.fragment`` : sql.fragment`where exists (select from customer)`}
       on conflict do nothing
       returning payment_id
+    ),`;
+}
+
+/** Binds the further keys of a person whom a code binds by a key. A key that somebody else has just bound stays so. */
+function bindOtherKeys(
+  sql: Statements,
+  { isKey, key, binding }: NonNullable<Evaluation['boundBy']>,
+): Fragment {
+  if (!isKey || key === null || key.others.length === 0) return sql.fragment``;
+  return sql.fragment`
+    others as (
+      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, key_source, counts_with)
+      select o."bindingId", unchanged.app_id, o."userKey", ${binding.attributionId}::text, now(), ${key.source}::text, bound.id
+        from bound, unchanged, jsonb_to_recordset(${sql.json(key.others)}) o ("bindingId" text, "userKey" text)
+      on conflict (app_id, customer_user_id) do nothing
     ),`;
 }
 
@@ -327,12 +342,14 @@ function clearConverted(sql: Statements, { evaluation }: Application): Fragment 
      where e.id = any(${[...evaluation.converted]}::text[]) and e.likely_cause = 'missing_exchange_rate'`;
 }
 
-/** Stores the time of the first payment of the user whom the payment is attributed through. */
+/** Stores the time of the first payment of a customer: of bindings that count together, the first one that pays has it. */
 function markFirstPaid(sql: Statements, { evaluation }: Application): Fragment {
   return sql.fragment`
     update bindings b set first_paid_at = held.occurred_at
       from held
-     where b.id = ${evaluation.binding?.bindingId ?? null} and b.first_paid_at is null`;
+     where b.id = ${evaluation.binding?.bindingId ?? null} and b.first_paid_at is null
+       and (b.counts_with is null
+            or not exists (select from bindings y where (y.id = b.counts_with or y.counts_with = b.counts_with) and y.first_paid_at is not null))`;
 }
 
 /** Stores the cause, the amount and the frozen rate of the payment's event. */

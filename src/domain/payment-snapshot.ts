@@ -68,6 +68,8 @@ export interface UserCandidate {
 export interface KeyToBind {
   readonly userKey: string;
   readonly source: string;
+  /** Further keys of the same person, with the new ids of their bindings: after a restored purchase only the subscription is the same. */
+  readonly others: readonly { readonly userKey: string; readonly bindingId: BindingId }[];
 }
 
 /** A creator whose code a payment came with. */

@@ -9,6 +9,7 @@ import { earnByPolicy } from '../support/policies.ts';
 import {
   bodyOf,
   revenuecatEvent,
+  revenuecatTransfer,
   stripeCheckoutSession,
   stripeInvoicePaid,
   stripePaymentIntent,
@@ -406,6 +407,27 @@ describe('a purchase that names no user', () => {
     const extra = { original_app_user_id: anonymous, aliases: [user, anonymous] };
     expect(await buy(user, { extra })).toMatchObject({ customerUserId: anonymous });
     expect(await buy(user, { at: Date.now() })).toMatchObject({ customerUserId: user });
+  });
+
+  // @promise code-restored
+  test('goes on to earn after its customer has restored it on a new phone, who is one paying customer', async () => {
+    await registered({ namespace: 'app_store', value: 'SPRING20' });
+    const [first, second] = ['a', 'b'].map((phone) => `$RCAnonymousID:${phone}${randomUUID()}`);
+    const subscription = { extra: { original_transaction_id: randomUUID() } };
+    expect(await buy(first ?? '', { at, code: 'SPRING20', ...subscription })).toMatchObject({
+      customerUserId: first,
+    });
+    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: [first ?? ''], to: [second ?? ''] })));
+    expect(await buy(second ?? '', subscription)).toMatchObject({ affiliateId: founder.affiliateId });
+    const user = randomUUID();
+    const extra = { ...subscription.extra, aliases: [user, second] };
+    expect(await buy(user, { extra })).toMatchObject({ affiliateId: founder.affiliateId });
+    expect(await buy(user, { at: Date.now() })).toMatchObject({ customerUserId: user });
+    const { funnel } = await founder.ok<{ funnel: object }>(
+      'GET',
+      `/apps/${founder.app.id}/affiliates/${founder.affiliateId}/overview`,
+    );
+    expect(funnel).toMatchObject({ paid: 1 });
   });
 
   test('and has neither a subscription nor a customer earns alone', async () => {

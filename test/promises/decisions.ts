@@ -439,6 +439,8 @@ const MONEY: readonly PromiseSection[] = [
       'code-binds-key':
         'the code of a purchase without a user binds its subscription, never its customer: renewals earn',
       'code-key-first': 'a bound subscription goes before a user with another creator',
+      'code-restored':
+        'a subscription that a code bound goes on to earn after it was restored under another anonymous id, as of one paying customer',
       'code-sign-in':
         'a user whom an event names with a bound subscription belongs to its creator, and their payments are numbered together',
       'code-key-by-hand':

@@ -546,7 +546,7 @@ export class MoneyModel {
       !keys.some((key) => this.#boundKeys.has(key));
     if (creator === undefined || more.length > 0 || !isFree) return null;
     if (!isFirst && !this.#isRecent(row.payment)) return null;
-    const [key] = keys;
+    const [key, ...otherKeys] = keys;
     const binding = {
       user: user ?? key ?? row.payment.ref,
       creator,
@@ -555,7 +555,7 @@ export class MoneyModel {
       by: 'code' as const,
     };
     if (user !== undefined) this.#bindings.set(user, binding);
-    else if (key !== undefined) this.#bindKey(key, binding);
+    else if (key !== undefined) for (const one of [key, ...otherKeys]) this.#bindKey(one, binding);
     return binding;
   }
 
