@@ -133,7 +133,7 @@ export function createMetrics(deps: {
   });
   const exported = new Counter({
     name: 'tributary_exports_total',
-    help: 'Exports by their result (paid, empty, total_changed, timed_out).',
+    help: 'Exports by their result (paid, empty, total_changed, blocked, timed_out).',
     labelNames: ['result'] as const,
     registers: [registry],
   });

@@ -51,7 +51,7 @@ export interface PendingStep {
 }
 
 /** The results of exports in the metrics. */
-export const EXPORT_RESULTS = ['paid', 'empty', 'total_changed', 'timed_out'] as const;
+export const EXPORT_RESULTS = ['paid', 'empty', 'total_changed', 'blocked', 'timed_out'] as const;
 
 /** Receives the result of each export that a call waited for. */
 export type ExportObserver = (result: (typeof EXPORT_RESULTS)[number]) => void;

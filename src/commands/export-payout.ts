@@ -22,6 +22,8 @@ export type ExportResult =
   | { readonly kind: 'csv'; readonly csv: PayoutCsv; readonly totalCents: number; readonly moreDue: boolean }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'total_changed'; readonly netCents: number }
+  /** A founder has blocked the payouts of the creator. */
+  | { readonly kind: 'blocked' }
   /** The idempotency key belongs to an earlier request with other input. */
   | { readonly kind: 'key_reused' }
   /** The database may have forgotten payouts. The request is closed. */
@@ -84,6 +86,8 @@ async function resultOf({ sql }: Pick<CommandDeps, 'sql'>, request: PayoutReques
       return { kind: 'csv', csv: EMPTY_PAYOUT_CSV, totalCents: 0, moreDue: request.moreDue };
     case 'total_changed':
       return { kind: 'total_changed', netCents: request.netCents ?? 0 };
+    case 'blocked':
+      return { kind: 'blocked' };
     case 'open':
     case 'closed':
       return { kind: 'timed_out' };

@@ -3,6 +3,8 @@ import type { AffiliateId, AppId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
+import { currentBlock } from './payout-blocks.ts';
+import type { CurrentBlock } from './payout-blocks.ts';
 import type { Existing } from './existing.ts';
 import { retryAfterConflict, retryUntilVisible } from './conflict-retries.ts';
 import type { Sql } from './sql.ts';
@@ -22,6 +24,8 @@ export interface AffiliateListRow extends Affiliate {
   readonly clicks: number;
   readonly installs: number;
   readonly commissionCents: number;
+  /** Null unless the payouts are blocked. */
+  readonly payoutBlock: CurrentBlock | null;
 }
 
 export interface NewAffiliate {
@@ -147,7 +151,7 @@ const totals = (sql: Sql, appId: AppId) => sql.fragment`
 const listColumns = (sql: Sql) => sql.fragment`
   p.id, p.name, p.email, p.status, p.default_commission_rate_bps, p.external_id, p.created_at,
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
-  coalesce(t.commission_cents, 0)::float8 as commission_cents`;
+  coalesce(t.commission_cents, 0)::float8 as commission_cents, ${currentBlock(sql, sql.fragment`p.id`)} as payout_block`;
 
 const withStatus = (sql: Sql, status: AffiliateStatus | null) =>
   status === null ? sql.fragment`` : sql.fragment`and a.status = ${status}`;

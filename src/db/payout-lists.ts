@@ -80,7 +80,7 @@ export interface DueTotals {
   readonly negativeCents: number;
 }
 
-/** What an export at `asOf` nets, by affiliate: matured commissions, from their stored sums, and pending ones that are due. */
+/** What is due at `asOf`, by affiliate: matured commissions, from their stored sums, and pending ones that are due. */
 const payableParts = (sql: Sql, appId: AppId, asOf: number) => sql.fragment`
   select scope_id as affiliate_id, matured_cents as cents, matured_count as items
     from rollup_totals
@@ -89,10 +89,12 @@ const payableParts = (sql: Sql, appId: AppId, asOf: number) => sql.fragment`
   select affiliate_id, amount_cents, 1 from commissions
    where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)}`;
 
-/** Returns the sums of what is due at `asOf`, negative balances apart. */
+/** Returns the sums of what is due at `asOf`, negative balances apart, without creators whose payouts are blocked. */
 export async function readDueTotals(sql: Sql, appId: AppId, asOf: number): Promise<DueTotals> {
   return await sql.one<DueTotals>`
-    with nets as (select sum(cents) as cents from (${payableParts(sql, appId, asOf)}) p group by affiliate_id)
+    with nets as (
+      select sum(cents) as cents from (${payableParts(sql, appId, asOf)}) p group by affiliate_id having not are_payouts_blocked(affiliate_id)
+    )
     select count(*) filter (where cents > 0)::int as payees,
            coalesce(sum(cents) filter (where cents > 0), 0)::float8 as payable_cents,
            coalesce(sum(cents) filter (where cents < 0), 0)::float8 as negative_cents
@@ -110,7 +112,8 @@ export interface PreviewRow {
 
 /**
  * Returns what exports at `asOf` would pay each affiliate: matured commissions, from their stored sums, and pending
- * ones that are due, net of reversals and corrections. The largest first, without affiliates whose net is zero or less.
+ * ones that are due, net of reversals and corrections. The largest first, without affiliates whose net is zero or less, or whose payouts
+ * are blocked.
  */
 export async function previewPayouts(
   sql: Sql,
@@ -121,7 +124,7 @@ export async function previewPayouts(
   return await sql<PreviewRow>`
     with payable as (${payableParts(sql, appId, asOf)}), nets as (
       select affiliate_id, sum(cents) as cents, sum(items)::bigint as items
-        from payable group by affiliate_id having sum(cents) > 0
+        from payable group by affiliate_id having sum(cents) > 0 and not are_payouts_blocked(affiliate_id)
     )
     select a.id as affiliate_id, a.name as affiliate_name, n.items as count, n.cents::float8 as total_cents,
            n.items > ${limit}::bigint as more_remains
@@ -130,13 +133,13 @@ export async function previewPayouts(
 }
 
 /** Why an export at present would pay an affiliate nothing. */
-export type NotPayableReason = 'held' | 'reversed' | 'negative_balance';
+export type NotPayableReason = 'held' | 'reversed' | 'negative_balance' | 'payouts_blocked';
 
 export interface NotPayableRow {
   readonly affiliateId: AffiliateId;
   readonly affiliateName: string;
   readonly reason: NotPayableReason;
-  /** The net of what is due: zero or less. */
+  /** The net of what is due: zero or less, unless payouts are blocked. */
   readonly balanceCents: number;
   /** The net of what is in the hold period. */
   readonly heldCents: number;
@@ -157,10 +160,10 @@ const EXAMINED_HELD = 4_000;
 
 /**
  * Returns affiliates whom an export at `asOf` would pay nothing although the ledger has unpaid commissions of theirs, and why:
- * first those with a negative balance, then those whose next commission is due first. Reads at most the next 4,000 held commissions.
+ * first those whose payouts are blocked, then those with a negative balance, then those whose next commission is due first. Reads at most the next 4,000 held commissions.
  *
  * The parts of the statement: `nets` is what is due, `held` the commissions in the hold period that are due next, `waiting` the
- * affiliates of both without a positive net, whose held sum is what they earned and is neither due nor paid.
+ * affiliates of both without a positive net or with blocked payouts, whose held sum is what they earned and is neither due nor paid.
  */
 export async function listNotPayable(
   sql: Sql,
@@ -180,19 +183,19 @@ export async function listNotPayable(
       select affiliate_id::text as affiliate_id, max(cents) as cents, min(due_at) as next_due_at
         from (select affiliate_id::text as affiliate_id, cents, null::timestamptz as due_at from nets
               union all select affiliate_id::text, null, due_at from held) x
-       group by affiliate_id::text having coalesce(max(cents), 0) <= 0
+       group by affiliate_id::text having coalesce(max(cents), 0) <= 0 or are_payouts_blocked(affiliate_id::text)
     ), chosen as (
-      select * from waiting order by least(coalesce(cents, 0), 0), next_due_at nulls first, affiliate_id limit ${most + 1}
+      select * from waiting order by coalesce(cents, 0) <= 0, least(coalesce(cents, 0), 0), next_due_at nulls first, affiliate_id limit ${most + 1}
     )
     select a.id as affiliate_id, a.name as affiliate_name,
-           case when c.cents < 0 then 'negative_balance' when c.next_due_at is null then 'reversed' else 'held' end as reason,
+           case when are_payouts_blocked(c.affiliate_id) then 'payouts_blocked' when c.cents < 0 then 'negative_balance' when c.next_due_at is null then 'reversed' else 'held' end as reason,
            coalesce(c.cents, 0)::float8 as balance_cents,
            coalesce((select sum(t.commission_cents - t.paid_cents) from rollup_totals t
                       where t.app_id = ${appId} and t.scope = 'affiliate' and t.scope_id = c.affiliate_id)
                     - coalesce(c.cents, 0), 0)::float8 as held_cents,
            c.next_due_at, (select count(*) from held) = ${examined}::bigint as is_cut
       from chosen c cross join lateral (select * from affiliates a where a.id = c.affiliate_id offset 0) a
-     order by least(coalesce(c.cents, 0), 0), c.next_due_at nulls first, a.id`;
+     order by coalesce(c.cents, 0) <= 0, least(coalesce(c.cents, 0), 0), c.next_due_at nulls first, a.id`;
   return {
     rows: rows.slice(0, most),
     isTruncated: rows.length > most || rows.some(({ isCut }) => isCut),

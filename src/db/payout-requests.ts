@@ -8,11 +8,12 @@ import {
 import type { Due, DueCommissions, OutweighingEarnings, PayoutDecision } from '../domain/payout.ts';
 import { violatedConstraint } from './errors.ts';
 import { newId } from './new-id.ts';
+import { arePayoutsBlocked } from './payout-blocks.ts';
 import { retryUntilVisible } from './conflict-retries.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
-export type PayoutRequestStatus = 'open' | 'paid' | 'empty' | 'total_changed' | 'closed';
+export type PayoutRequestStatus = 'open' | 'paid' | 'empty' | 'total_changed' | 'blocked' | 'closed';
 
 export interface PayoutRequest {
   readonly id: PayoutRequestId;
@@ -173,6 +174,10 @@ async function settle(tx: Statements, requestId: PayoutRequestId, limit: number)
   const request = await lockOpenRequest(tx, requestId);
   if (request === undefined) return;
   await lockCreator(tx, request);
+  if (await arePayoutsBlocked(tx, request.affiliateId)) {
+    await tx`update payout_requests set status = 'blocked', settled_at = now() where id = ${requestId}`;
+    return;
+  }
   const due = await sumDue(tx, request, limit);
   const outweighing = needsMoreEarnings(due) ? await sumOutweighing(tx, request, due.deductions) : null;
   const { expectedTotalCents: totalCents } = request;

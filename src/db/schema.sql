@@ -25,6 +25,7 @@ create domain key_id as text collate "C" CHECK ((VALUE ~ '^key_[0-7][0-9a-hjkmnp
 create domain link_id as text collate "C" CHECK ((VALUE ~ '^lnk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain manual_attribution_id as text collate "C" CHECK ((VALUE ~ '^mat_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain payout_block_id as text collate "C" CHECK ((VALUE ~ '^pbk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_id as text collate "C" CHECK ((VALUE ~ '^pay_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_request_id as text collate "C" CHECK ((VALUE ~ '^req_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain policy_id as text collate "C" CHECK ((VALUE ~ '^pol_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -1042,6 +1043,34 @@ CREATE TRIGGER payments_guard_sums BEFORE UPDATE ON payments FOR EACH ROW WHEN (
 CREATE TRIGGER payments_have_a_number AFTER UPDATE OF binding_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NULL) AND (new.binding_id IS NOT NULL))) EXECUTE FUNCTION require_payment_number();
 CREATE TRIGGER payments_production_event BEFORE INSERT OR UPDATE OF environment, event_id ON payments FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_payment_environment();
 
+create table payout_blocks (
+  id payout_block_id not null,
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  "position" integer not null,
+  previous integer default NULLIF(("position" - 1), 0),
+  state text collate "C" not null default 
+CASE ("position" % 2)
+    WHEN 1 THEN 'blocked'::text
+    ELSE 'lifted'::text
+END,
+  reason text not null,
+  account_id account_id not null,
+  key_id key_id not null,
+  created_at timestamp with time zone not null default now(),
+  constraint payout_blocks_pkey PRIMARY KEY (affiliate_id, "position"),
+  constraint payout_blocks_id_key UNIQUE (id),
+  constraint payout_blocks_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint payout_blocks_affiliate_id_previous_fkey FOREIGN KEY (affiliate_id, previous) REFERENCES payout_blocks(affiliate_id, "position"),
+  constraint payout_blocks_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint payout_blocks_position_check CHECK (("position" >= 1)),
+  constraint payout_blocks_reason_check CHECK (((length(reason) >= 1) AND (length(reason) <= 500)))
+);
+CREATE INDEX payout_blocks_by_created ON payout_blocks USING btree (app_id, affiliate_id, created_at DESC, id DESC);
+CREATE TRIGGER payout_blocks_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_blocks FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_blocks_audit AFTER INSERT ON payout_blocks FOR EACH ROW EXECUTE FUNCTION write_audit_row('payout_block', 'id', 'affiliate_id state reason!');
+CREATE TRIGGER payout_blocks_lock BEFORE INSERT ON payout_blocks FOR EACH ROW EXECUTE FUNCTION lock_payouts_of_creator();
+
 create table payout_chain (
   app_id app_id not null,
   "position" integer not null,
@@ -1104,7 +1133,7 @@ create table payout_requests (
   constraint payout_requests_check CHECK (((status = 'open'::text) = (settled_at IS NULL))),
   constraint payout_requests_check1 CHECK (((status = 'paid'::text) = (payout_id IS NOT NULL))),
   constraint payout_requests_idempotency_key_check CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 255))),
-  constraint payout_requests_status_check CHECK ((status = ANY (ARRAY['open'::text, 'paid'::text, 'empty'::text, 'total_changed'::text, 'closed'::text])))
+  constraint payout_requests_status_check CHECK ((status = ANY (ARRAY['open'::text, 'paid'::text, 'empty'::text, 'total_changed'::text, 'blocked'::text, 'closed'::text])))
 );
 CREATE UNIQUE INDEX payout_requests_idempotency ON payout_requests USING btree (account_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX payout_requests_open ON payout_requests USING btree (expires_at) WHERE (status = 'open'::text);
@@ -1175,6 +1204,7 @@ CREATE TRIGGER payouts_audit AFTER INSERT ON payouts FOR EACH ROW EXECUTE FUNCTI
 CREATE TRIGGER payouts_guard BEFORE UPDATE ON payouts FOR EACH ROW EXECUTE FUNCTION guard_payout_update();
 CREATE TRIGGER payouts_known_history BEFORE INSERT ON payouts FOR EACH ROW WHEN ((new.recorded_at IS NULL)) EXECUTE FUNCTION require_known_history();
 CREATE TRIGGER payouts_no_delete BEFORE DELETE OR TRUNCATE ON payouts FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payouts_payable_creator BEFORE INSERT ON payouts FOR EACH ROW WHEN ((new.recorded_at IS NULL)) EXECUTE FUNCTION require_payable_creator();
 CREATE CONSTRAINT TRIGGER payouts_sum AFTER INSERT ON payouts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_payout_sum();
 
 create table policies (
@@ -1994,6 +2024,14 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION are_payouts_blocked(of_creator text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select coalesce((select state = 'blocked' from payout_blocks where affiliate_id = of_creator order by position desc limit 1), false)
+$function$;
+
 CREATE OR REPLACE FUNCTION attribution_at(b bindings, at timestamp with time zone)
  RETURNS text
  LANGUAGE sql
@@ -2671,6 +2709,15 @@ AS $function$
    where not exists (select from bindings b where b.app_id = p.app_id and b.customer_user_id = k.user_key)
 $function$;
 
+CREATE OR REPLACE FUNCTION lock_payouts_of_creator()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('payout of ' || new.affiliate_id::text, 0));
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION mark_for_recheck()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2864,6 +2911,18 @@ begin
   if exists (select from installation where history <> database_history()) then
     raise exception 'payouts are stopped: the database was restored or copied, and may have forgotten some'
       using errcode = 'object_not_in_prerequisite_state', hint = 'record them with payouts record, then run payouts resume';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION require_payable_creator()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if are_payouts_blocked(new.affiliate_id) then
+    raise exception 'payouts of % are blocked', new.affiliate_id
+      using errcode = 'object_not_in_prerequisite_state', hint = 'lift the block first';
   end if;
   return new;
 end $function$;

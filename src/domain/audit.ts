@@ -50,6 +50,7 @@ export const AUDITED_OBJECTS = [
   'entry',
   'payout',
   'payout_transfer',
+  'payout_block',
   'webhook_endpoint',
   'erasure',
   'reprocess_run',

@@ -20,6 +20,7 @@ export const ID_PREFIXES = {
   code: 'cod',
   payout: 'pay',
   transfer: 'trf',
+  payoutBlock: 'pbk',
   key: 'key',
   session: 'ses',
   webhookEndpoint: 'whe',
@@ -58,6 +59,7 @@ export type ManualAttributionId = Id<'manualAttribution'>;
 export type PolicyVersionId = Id<'policyVersion'>;
 export type PayoutId = Id<'payout'>;
 export type TransferId = Id<'transfer'>;
+export type PayoutBlockId = Id<'payoutBlock'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
 export type WebhookEndpointId = Id<'webhookEndpoint'>;

@@ -122,6 +122,16 @@ export const ERRORS = {
     'The transfer cannot be stated now',
     'Read the payout again. `sent` follows no statement, `returned` or `withdrawn`; `returned` and `withdrawn` follow `sent` or `return_withdrawn`, which follows `returned`.',
   ],
+  payouts_blocked: [
+    409,
+    'The payouts of the creator are blocked',
+    'Nothing was paid. Read why in the payout blocks of the creator, and lift the block first.',
+  ],
+  payout_block_not_possible: [
+    409,
+    'The payouts are blocked already, or not blocked',
+    'Nothing was changed. Read the payout blocks of the creator: the latest one is in force.',
+  ],
   entry_not_undoable: [
     409,
     'The entry cannot be undone',

@@ -107,6 +107,10 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     const added = await api.call<{ id: string }>('POST', path, { key: mine.key, body });
     return { path: `/apps/${mine.appId}/codes/${added.body.id}/deactivate` };
   },
+  addPayoutBlock: async () => ({
+    path: `/apps/${mine.appId}/affiliates/${await newAffiliate(api, mine)}/payout-blocks`,
+    body: { state: 'blocked', reason: 'A test' },
+  }),
   addManualAttribution: async () => ({
     body: { customerUserId: `given-${(number += 1)}`, affiliateId: mine.ids.affiliate, reason: 'A test' },
   }),

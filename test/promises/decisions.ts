@@ -458,6 +458,17 @@ const MONEY: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: payout blocks',
+    promises: {
+      'payout-block':
+        'a creator whose payouts are blocked goes on to earn, and is paid all of it once the block is lifted',
+      'payout-block-in-turn': '409 for a block of what is blocked, and for the end of what is not',
+      'payout-block-race': 'no export pays after the response that the payouts are blocked',
+      'payout-block-database':
+        'the database refuses a payout of a creator whose payouts are blocked, and a block that is changed or out of turn',
+    },
+  },
+  {
     title: 'Beyond the specification: manual attribution',
     promises: {
       'manual-from-now':

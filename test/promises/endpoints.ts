@@ -331,6 +331,16 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'post-code-deactivate': 'deactivates the code; whom it has bound stays' },
   },
   {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/payout-blocks',
+    caller: 'account read',
+    promises: { 'get-payout-blocks': 'lists when and why payouts were blocked, latest first' },
+  },
+  {
+    route: 'POST /apps/:appId/affiliates/:affiliateId/payout-blocks',
+    caller: 'account payout',
+    promises: { 'post-payout-block': '201 with the statement and its author' },
+  },
+  {
     route: 'POST /apps/:appId/payouts/:payoutId/transfers',
     caller: 'account payout',
     promises: { 'post-transfer': 'appends what somebody states about the money of a payout' },

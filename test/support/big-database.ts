@@ -56,6 +56,7 @@ export const LARGE_TABLES = [
   'policy_versions',
   'policy_assignments',
   'payment_numbers',
+  'payout_blocks',
   'payouts',
   'payout_items',
   'webhook_endpoints',
@@ -221,6 +222,10 @@ const ROWS_OF_PURCHASES = [
        from entries where id in ((select min(id::text) from entries), (select max(id::text) from entries))`,
   `insert into account_keys (id, account_id, key_sha256, permissions, display)
      values (${id('key', '1')}, ${id('account', '1')}, sha256('key'), '{payout}', 'tri_sk')`,
+  `insert into payout_blocks (id, app_id, affiliate_id, position, reason, account_id, key_id, created_at)
+     select ${id('payoutBlock', 'n')}, ${id('app', '1')}, ${id('affiliate', '1')}, n, 'Review', ${id('account', '1')}, ${id('key', '1')},
+            ${moment(`n / ${TERMS}.0`)}
+       from generate_series(1, ${TERMS}) n`,
   `insert into codes (id, app_id, affiliate_id, namespace, value, created_at)
      select ${id('code', 'n')}, ${id('app', '1')}, ${id('affiliate', `1 + n % 2 * (n % ${BIG.affiliates})`)}, 'attribute', 'code-' || n,
             ${moment(`n / ${TERMS}.0`)}

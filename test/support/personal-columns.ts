@@ -83,6 +83,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payout_chain: { none: 'csv_sha256 previous_hash hash' },
   payout_requests: { none: 'idempotency_key status actor' },
   // What founders state about the money of a creator.
+  payout_blocks: { none: 'state reason' },
   payout_transfers: { none: 'state previous_state method reference note' },
   // The CSV has ids of commissions and events, and nothing of a user.
   payouts: { none: 'affiliate_name csv_gzip csv_sha256' },

@@ -72,6 +72,9 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       namespace: 'attribute',
       value: `${mark}-${round}`,
     });
+    let block = code;
+    for (const state of ['blocked', 'lifted'])
+      block = await send('POST', `affiliates/${affiliateId}/payout-blocks`, { state, reason: mark });
     members.push(affiliateId);
     for (const one of members) await send('PUT', `affiliates/${one}/group`, { groupId: group.body.id });
     const endpoint = await api.call<{ id: string }>('POST', `/apps/${app.appId}/webhook-endpoints`, {
@@ -105,6 +108,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       manualAttribution: given.body.id,
       code: code.body.id,
       transfer: newId('transfer'),
+      payoutBlock: block.body.id,
       key: keyId,
       session: sessionId,
     });

@@ -1073,7 +1073,7 @@ export interface paths {
         };
         /**
          * Previews what exports would pay now, or what was owed at an earlier instant.
-         * @description Lists affiliates with a positive net, largest first. Writes nothing. With `asOf`, it counts the commissions that were in the ledger and due at that instant and that no payout had paid yet. What was appended or paid later changes nothing. Affiliates have their current names.
+         * @description Lists affiliates with a positive net, largest first, without those whose payouts are blocked. Writes nothing. With `asOf`, it counts the commissions that were in the ledger and due at that instant and that no payout had paid yet. What was appended or paid later changes nothing. Affiliates have their current names.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1188,6 +1188,34 @@ export interface paths {
         get: operations["getPayoutCsv"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/affiliates/{affiliateId}/payout-blocks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists when and why the payouts of a creator were blocked, and when blocks were lifted, latest first.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listPayoutBlocks"];
+        put?: never;
+        /**
+         * Blocks the payouts of a creator, or lifts the block.
+         * @description While they are blocked, an export fails with `payouts_blocked` and pays nothing. Commissions go on to be earned and to mature. An export that is being settled is finished first: after the response, none pays. The creator reads that payouts are under review.
+         *
+         *     Requires an account key with the permission `payout`.
+         */
+        post: operations["addPayoutBlock"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3566,6 +3594,19 @@ export interface components {
             /** @description The total that is due, as in the preview. The export fails with `total_changed` if it differs. US cents. */
             expectedTotalCents?: number;
         };
+        /** @description Blocks the payouts of a creator, or lifts the block. */
+        NewPayoutBlock: {
+            /**
+             * @description `blocked`: exports pay the creator nothing. `lifted`: they do again.
+             * @enum {string}
+             */
+            state: "blocked" | "lifted";
+            /**
+             * @description Why. The creator does not see it.
+             * @example Refunds of May are under review.
+             */
+            reason: string;
+        };
         /** @description The secret to set. */
         WebhookSecretInput: {
             /**
@@ -4149,6 +4190,19 @@ export interface components {
              * @example 1999
              */
             commissionCents: number;
+            /** @description Exports pay the creator nothing. Absent unless the payouts are blocked. */
+            payoutBlock?: {
+                /**
+                 * @description Since when. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                since: number;
+                /**
+                 * @description Why.
+                 * @example Refunds of May are under review.
+                 */
+                reason: string;
+            };
         };
         /** @description The affiliate, and what to check. */
         CreatedAffiliate: {
@@ -5333,7 +5387,7 @@ export interface components {
              * @example 2026-06-15T12:00:00.000Z
              */
             asOf: string;
-            /** @description One per affiliate with a positive net, largest first. */
+            /** @description One per affiliate with a positive net whose payouts are not blocked, largest first. */
             rows: {
                 /**
                  * @description The id of the affiliate.
@@ -5366,7 +5420,7 @@ export interface components {
         };
         /** @description Affiliates whom exports would pay nothing now, and why. */
         NotPayableList: {
-            /** @description Negative balances first, then those whose next commission is due first. At most a hundred. */
+            /** @description Blocked ones with a positive net first, then negative balances, then those whose next commission is due first. At most a hundred. */
             rows: components["schemas"]["NotPayable"][];
             /** @description Whether there are more. */
             truncated: boolean;
@@ -5384,12 +5438,12 @@ export interface components {
              */
             affiliateName: string;
             /**
-             * @description `held`: all is in the hold period. `reversed`: reversals take back exactly what is due. `negative_balance`: they take back more, which later commissions have to outweigh.
+             * @description `held`: all is in the hold period. `reversed`: reversals take back exactly what is due. `negative_balance`: they take back more, which later commissions have to outweigh. `payouts_blocked`: a founder has blocked them.
              * @enum {string}
              */
-            reason: "held" | "reversed" | "negative_balance";
+            reason: "held" | "reversed" | "negative_balance" | "payouts_blocked";
             /**
-             * @description The net of what is due: zero or less. US cents.
+             * @description The net of what is due: zero or less, unless payouts are blocked. US cents.
              * @example 1999
              */
             balanceCents: number;
@@ -5469,6 +5523,45 @@ export interface components {
             reference: string | null;
             /** @description Anything else. Null if there is none. */
             note: string | null;
+            /**
+             * @description When it was stated. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            createdBy: components["schemas"]["HeldKey"];
+        };
+        /** @description One page of the list. */
+        PayoutBlockPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["PayoutBlock"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description A statement that the payouts of a creator are blocked, or not any more. Never changed. */
+        PayoutBlock: {
+            /**
+             * @description The id of the payoutBlock.
+             * @example pbk_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /**
+             * @description `blocked`: exports pay the creator nothing. `lifted`: they do again.
+             * @enum {string}
+             */
+            state: "blocked" | "lifted";
+            /**
+             * @description Why. The creator does not see it.
+             * @example Refunds of May are under review.
+             */
+            reason: string;
             /**
              * @description When it was stated. Epoch milliseconds.
              * @example 1781524800000
@@ -7688,7 +7781,7 @@ export interface components {
                  * @description What the change concerns.
                  * @enum {string}
                  */
-                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 /**
                  * @description The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.
                  * @example stripe
@@ -8604,7 +8697,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "entry_not_undoable" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_block_not_possible" | "entry_not_undoable" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -17776,7 +17869,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `total_changed`: The total has changed. `idempotency_key_reused`: The idempotency key was used for another request. */
+            /** @description `total_changed`: The total has changed. `payouts_blocked`: The payouts of the creator are blocked. `idempotency_key_reused`: The idempotency key was used for another request. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17788,7 +17881,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "total_changed" | "idempotency_key_reused";
+                        code: "total_changed" | "payouts_blocked" | "idempotency_key_reused";
                     };
                 };
             };
@@ -17957,6 +18050,321 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listPayoutBlocks: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayoutBlockPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    addPayoutBlock: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPayoutBlock"];
+            };
+        };
+        responses: {
+            /** @description A statement that the payouts of a creator are blocked, or not any more. Never changed. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayoutBlock"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden" | "session_not_raised";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payout_block_not_possible`: The payouts are blocked already, or not blocked. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payout_block_not_possible" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
                     };
                 };
             };
@@ -24328,7 +24736,7 @@ export interface operations {
                 actorKind?: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
                 keyId?: string;
                 action?: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
-                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 objectId?: string;
                 from?: number | string;
                 to?: number | string;

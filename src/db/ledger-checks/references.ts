@@ -148,6 +148,15 @@ const REFERENCES: readonly (readonly [table: string, id: string, references: rea
     ],
   ],
   [
+    'payout_blocks',
+    'id',
+    [
+      ['affiliate_id', 'affiliates', APP],
+      ['app_id', 'apps', ACCOUNT],
+      ['key_id', 'account_keys', ACCOUNT],
+    ],
+  ],
+  [
     'payout_transfers',
     'id',
     [

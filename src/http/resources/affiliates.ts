@@ -76,6 +76,13 @@ export const affiliateRow = affiliate
     clicks: count('Clicks of all time, without those of bots.'),
     installs: count('Attributed installs of all time.'),
     commissionCents: cents('Commissions of all time, net of reversals and corrections.'),
+    payoutBlock: z
+      .object({
+        since: epochMs('Since when.'),
+        reason: textField('Refunds of May are under review.', 'Why.'),
+      })
+      .describe('Exports pay the creator nothing. Absent unless the payouts are blocked.')
+      .optional(),
   })
   .meta({ id: 'ListedAffiliate', description: 'An affiliate with its totals.' });
 
@@ -129,8 +136,9 @@ function presentCreated(row: CreatedAffiliate) {
 }
 
 export function presentAffiliateRow(row: AffiliateListRow) {
-  const { clicks, installs, commissionCents } = row;
-  return { ...presentAffiliate(row), clicks, installs, commissionCents };
+  const { clicks, installs, commissionCents, payoutBlock } = row;
+  const block = payoutBlock === null ? {} : { payoutBlock };
+  return { ...presentAffiliate(row), clicks, installs, commissionCents, ...block };
 }
 
 function rowOf(idGenerator: IdGenerator, fields: z.output<typeof newAffiliate>) {

@@ -105,7 +105,7 @@ export const preview = z
           }),
         }),
       )
-      .describe('One per affiliate with a positive net, largest first.'),
+      .describe('One per affiliate with a positive net whose payouts are not blocked, largest first.'),
     totalCents: cents('The sum of all rows.'),
   })
   .meta({ id: 'PayoutPreview', description: 'What exports would pay, or what was owed, per affiliate.' });
@@ -119,11 +119,11 @@ export const notPayable = z
             affiliateId: idOf('affiliate'),
             affiliateName: nameOfAffiliate,
             reason: z
-              .enum(['held', 'reversed', 'negative_balance'])
+              .enum(['held', 'reversed', 'negative_balance', 'payouts_blocked'])
               .describe(
-                '`held`: all is in the hold period. `reversed`: reversals take back exactly what is due. `negative_balance`: they take back more, which later commissions have to outweigh.',
+                '`held`: all is in the hold period. `reversed`: reversals take back exactly what is due. `negative_balance`: they take back more, which later commissions have to outweigh. `payouts_blocked`: a founder has blocked them.',
               ),
-            balanceCents: cents('The net of what is due: zero or less.'),
+            balanceCents: cents('The net of what is due: zero or less, unless payouts are blocked.'),
             heldCents: cents('The net of what is in the hold period.'),
             nextDueAt: orNull(
               epochMs('When the next commission in the hold period is due.'),
@@ -132,7 +132,9 @@ export const notPayable = z
           })
           .meta({ id: 'NotPayable', description: 'An affiliate whom an export would pay nothing, and why.' }),
       )
-      .describe('Negative balances first, then those whose next commission is due first. At most a hundred.'),
+      .describe(
+        'Blocked ones with a positive net first, then negative balances, then those whose next commission is due first. At most a hundred.',
+      ),
     truncated: z.boolean().describe('Whether there are more.'),
   })
   .meta({ id: 'NotPayableList', description: 'Affiliates whom exports would pay nothing now, and why.' });

@@ -82,7 +82,7 @@ export const payoutRoutes = [
     operationId: 'previewPayouts',
     summary: 'Previews what exports would pay now, or what was owed at an earlier instant.',
     description:
-      'Lists affiliates with a positive net, largest first. Writes nothing. With `asOf`, it counts the commissions that ' +
+      'Lists affiliates with a positive net, largest first, without those whose payouts are blocked. Writes nothing. With `asOf`, it counts the commissions that ' +
       'were in the ledger and due at that instant and that no payout had paid yet. What was appended or paid later changes ' +
       'nothing. Affiliates have their current names.',
     query: z.object({
@@ -175,7 +175,13 @@ export const payoutRoutes = [
       'Stored responses of exports never expire.',
     ids: { affiliateId: 'affiliate' },
     body: exportBody,
-    errors: ['total_changed', 'idempotency_key_reused', 'payout_not_settled', 'payouts_stopped'],
+    errors: [
+      'total_changed',
+      'payouts_blocked',
+      'idempotency_key_reused',
+      'payout_not_settled',
+      'payouts_stopped',
+    ],
     response: { status: 200, contentType: 'text/csv', headers: EXPORT_HEADERS },
     handler: async ({ ctx, deps, caller, app, ids, body }) => {
       const result = await exportPayout(deps, {
@@ -195,6 +201,8 @@ export const payoutRoutes = [
           throw new ApiError('total_changed', {
             detail: `The net is now ${result.netCents} cents. Nothing was paid. Check the preview and export again.`,
           });
+        case 'blocked':
+          throw new ApiError('payouts_blocked');
         case 'key_reused':
           throw new ApiError('idempotency_key_reused', {
             detail: 'The key belongs to an earlier export with other parameters. Use a new key.',
