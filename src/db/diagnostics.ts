@@ -1,9 +1,11 @@
+import type { AttributableKey } from '../domain/attributable-key.ts';
 import type { LikelyCause } from '../domain/likely-causes.ts';
 import type { EventKind } from '../domain/events.ts';
 import type { AppId, DeliveryId, EventId } from '../domain/ids.ts';
 import { LIKELY_CAUSES } from '../domain/likely-causes.ts';
 import type { ProviderName } from '../providers/index.ts';
 import type { ProcessingStatus } from '../domain/delivery.ts';
+import { attributableKeyOf } from './attributable-keys.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
@@ -19,6 +21,8 @@ export interface UnattributedEvent {
   readonly occurredAt: number;
   readonly receivedAt: number;
   readonly likelyCause: LikelyCause;
+  /** Null if the event names a user, or nothing stands for one. */
+  readonly attributableKey: (AttributableKey & { readonly keySource: ProviderName }) | null;
 }
 
 /** The filters of a list of unattributed events. Null selects all rows. The payment is in `from ≤ t < to`. */
@@ -69,14 +73,18 @@ export async function listUnattributedEvents(
        where app_id = ${appId} and likely_cause is not null ${customerUserId === null ? ofCause : ofUser}
              ${inRange(sql, 'occurred_at', filter)} ${from}
        order by occurred_at desc, id desc limit ${isIndexed ? limit + 1 : examines}
-    ), p as (
+    ), page as (
       select * from (select e.*, (true ${ofCause} ${ofSource}) as is_match from walked e) m
        where m.is_match or m.examined = ${examines}
        order by m.examined limit ${limit + 1}
     )
     select id, id as event_id, source, source_event_id, kind, customer_user_id, amount_cents, occurred_at, received_at,
-           likely_cause, epoch_ms(occurred_at) as sort_key, is_match, examined
-      from p
+           likely_cause, epoch_ms(occurred_at) as sort_key, is_match, examined,
+           case when customer_user_id is null then (
+             select ${attributableKeyOf(sql, sql.fragment`page.likely_cause`)} from payments p
+              where p.app_id = ${appId} and p.environment = page.environment and p.store = page.store and p.ref = page.payment_ref) end
+             as attributable_key
+      from page
      order by examined`;
   return isIndexed ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }

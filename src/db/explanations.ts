@@ -1,3 +1,4 @@
+import type { AttributableKey } from '../domain/attributable-key.ts';
 import type { PolicyInputs, ShownPolicy } from '../domain/policy.ts';
 import { payersOf } from '../domain/evaluate-payment.ts';
 import type {
@@ -10,6 +11,7 @@ import type {
 } from '../domain/event-history.ts';
 import type { AppId, EventId, PaymentId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
+import { attributableKeyOf } from './attributable-keys.ts';
 import { isSimilarUserId, loadPayments } from './payments.ts';
 import type { StoredPayment } from './payments.ts';
 import { testAttributionOfUser } from './test-attributions.ts';
@@ -152,6 +154,12 @@ async function findCodes(sql: Sql, paymentId: PaymentId): Promise<ExplainedCode[
      order by s.namespace, s.value, coalesce(${isInForce(sql.fragment`c`)}, false) desc, s.used_at`;
 }
 
+async function findAttributableKey(sql: Sql, { paymentId }: StoredPayment): Promise<AttributableKey | null> {
+  const found = await sql.maybe<{ readonly key: AttributableKey | null }>`
+    select ${attributableKeyOf(sql, sql.fragment`p.likely_cause`)} as key from payments p where p.id = ${paymentId}`;
+  return found?.key ?? null;
+}
+
 /** An event's history and the provider that reported it. */
 export interface FoundEvent extends EventHistory {
   readonly source: ProviderName;
@@ -186,6 +194,7 @@ export async function findEventHistory(
     payments.find((candidate) => candidate.bindingId !== null && candidate.duplicateOf === null) ??
     payments[0];
   if (payment === undefined) return { ...history, payment: null, commissions: [] };
+  const users = await findUsers(sql, appId, payment);
   const { eventId: firstEventId, occurredAt, likelyCause, bindingId, countedElsewhere } = payment;
   return {
     ...history,
@@ -196,8 +205,9 @@ export async function findEventHistory(
       likelyCause,
       isAttributed: bindingId !== null,
       countedElsewhere,
-      users: await findUsers(sql, appId, payment),
+      users,
       codes: await findCodes(sql, payment.paymentId),
+      attributableKey: users.length === 0 ? await findAttributableKey(sql, payment) : null,
     },
     commissions: await findCommissions(sql, payment.paymentId),
   };

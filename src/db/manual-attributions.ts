@@ -7,7 +7,7 @@ import type {
   KeyId,
   ManualAttributionId,
 } from '../domain/ids.ts';
-import { CUSTOMER_KEY } from '../domain/payment-snapshot.ts';
+import { sourceOfKey } from './attributable-keys.ts';
 import { acting } from './audit.ts';
 import { isErased } from './erased-identifiers.ts';
 import { createdBefore, pageOf } from './page.ts';
@@ -125,12 +125,8 @@ async function bind(
 ): Promise<boolean> {
   const rows = await tx`
     insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, key_source)
-    values (${bindingId}, ${appId}, ${customerUserId}, ${attributionId}, now(), (
-      select k.source from payment_user_keys k
-       where k.app_id = ${appId} and k.user_key = ${customerUserId} and k.user_key !~ ${CUSTOMER_KEY} and k.environment = 'production'
-         and not exists (select from identities i where i.app_id = ${appId} and i.customer_user_id = ${customerUserId})
-         and not exists (select from payment_users w where w.app_id = ${appId} and w.customer_user_id = ${customerUserId})
-       limit 1))
+    values (${bindingId}, ${appId}, ${customerUserId}, ${attributionId}, now(),
+            ${sourceOfKey(tx, tx.fragment`${appId}`, tx.fragment`${customerUserId}`)})
     on conflict (app_id, customer_user_id) do nothing
     returning id`;
   return rows.length > 0;

@@ -1,3 +1,4 @@
+import type { AttributableKey } from './attributable-key.ts';
 import type { AttributionMethod, MatchMethod } from './attribution.ts';
 import type { Environment, EventKind, PaymentComponent } from './events.ts';
 import type {
@@ -118,6 +119,8 @@ export interface ExplainedPayment {
   readonly countedElsewhere: boolean;
   readonly users: readonly ExplainedUser[];
   readonly codes: readonly ExplainedCode[];
+  /** Null if a user is known, or nothing stands for one. */
+  readonly attributableKey: AttributableKey | null;
 }
 
 export interface ExplainedCommission {

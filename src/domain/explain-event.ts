@@ -205,7 +205,7 @@ function attributeWithoutPayment({ kind, paymentRef, likelyCause }: ExplainedEve
 }
 
 function attributePayment(payment: ExplainedPayment, event: ExplainedEvent): ExplainedStep {
-  const { users, codes } = payment;
+  const { users, codes, attributableKey } = payment;
   const ofCodes = codes.length === 0 ? {} : { codes };
   const decided = users.find((user) => user.attribution?.decided === true);
   if (decided?.attribution) {
@@ -229,12 +229,13 @@ function attributePayment(payment: ExplainedPayment, event: ExplainedEvent): Exp
   const cause = payment.likelyCause ?? event.likelyCause ?? 'processing';
   const { occurredAt: paidAt, attributionWindowDays } = payment;
   const facts = cause === 'outside_attribution_window' ? { users, paidAt, attributionWindowDays } : { users };
+  const ofKey = attributableKey === null ? {} : { attributableKey };
   const hasCreator = users.some(({ attribution }) => attribution !== null);
   const waits =
     NAMES_NO_USER.has(cause) && codes.some(({ state }) => state === 'in_force') ? [WAITS_FOR_USER] : [];
   const ofCode = codes.map((code) => codeSentence(code, hasCreator));
   const explanation = [CAUSE_EXPLANATIONS[cause], ...ofCode, ...waits];
-  return step('attribute', cause, explanation.join(' '), { ...facts, ...ofCodes });
+  return step('attribute', cause, explanation.join(' '), { ...facts, ...ofCodes, ...ofKey });
 }
 
 function whoSentence({ customerUserId, keySource }: ExplainedUser): string {

@@ -90,6 +90,7 @@ const payment: ExplainedPayment = {
   countedElsewhere: false,
   users: [user],
   codes: [],
+  attributableKey: null,
 };
 
 const earning: ExplainedCommission = {

@@ -13,6 +13,7 @@ import {
   bodyOf,
   revenuecatEvent,
   revenuecatTransfer,
+  stripeCheckoutSession,
   stripeInvoicePaid,
 } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
@@ -325,6 +326,111 @@ test('an erasure removes the reason, and the user cannot be given to anybody aga
     return items.every(({ reason }) => reason === null);
   });
   expect((await give({ customerUserId: user })).body).toMatchObject({ code: 'user_erased' });
+});
+
+describe('a payment without a user', () => {
+  const SUBSCRIPTION = 'sub_waits';
+  /** Stripe states whole seconds. */
+  const at = Math.floor(Date.now() / 1_000) * 1_000 - 2 * DAY_MS;
+
+  interface Shown {
+    readonly eventId: string;
+    readonly attributableKey?: object;
+  }
+  const listed = async (): Promise<Shown[]> =>
+    (await founder.ok<{ items: Shown[] }>('GET', `/apps/${founder.app.id}/diagnostics/unattributed`)).items;
+  /** Returns the key that the list and the explanation of an event offer. */
+  const offered = async (eventId: string | undefined): Promise<object | undefined> => {
+    const inList = (await listed()).find((row) => row.eventId === eventId);
+    const { steps } = await founder.ok<{ steps: { step: string; facts: Partial<Shown> }[] }>(
+      'GET',
+      `/apps/${founder.app.id}/events/${eventId}/explanation`,
+    );
+    const { facts } = steps.find(({ step }) => step === 'attribute') ?? {};
+    expect(facts?.attributableKey).toEqual(inList?.attributableKey);
+    return inList?.attributableKey;
+  };
+  /** Delivers an invoice of $10 that names no user. Returns the id of its event. */
+  const invoice = async (invoiceId: string, subscriptionId: string, occurredAt = at) =>
+    (
+      await founder.stripe(
+        bodyOf(
+          stripeInvoicePaid({
+            userId: null,
+            invoiceId,
+            subscriptionId,
+            customerId: 'cus_company',
+            amount: 1_000,
+            occurredAt,
+          }),
+        ),
+      )
+    ).body.eventId;
+
+  // @promise attributable-key
+  test('is given to a creator by its subscription, exactly as previewed, and its renewals earn', async () => {
+    const first = await invoice('in_1', SUBSCRIPTION);
+    const renewal = await invoice('in_2', SUBSCRIPTION, at + HOUR_MS);
+    const key = { customerUserId: SUBSCRIPTION, keySource: 'stripe', standsFor: 'subscription' };
+    expect([await offered(first), await offered(renewal)]).toEqual([key, key]);
+
+    const asked = { customerUserId: SUBSCRIPTION, from: at };
+    expect((await preview(asked)).body).toMatchObject({ payments: 2, earnedCents: 400 });
+    expect((await give({ ...asked, expectedCents: 300 })).status).toBe(409);
+    const { status, body } = await give({ ...asked, expectedCents: 400 });
+    expect([status, body]).toMatchObject([201, { payments: 2, earnedCents: 400 }]);
+    expect(await listed()).toEqual([]);
+  });
+
+  test('that stays without a commission offers no key once its subscription belongs to somebody', async () => {
+    const first = await invoice('in_1', SUBSCRIPTION);
+    await give({ customerUserId: SUBSCRIPTION });
+    expect((await listed()).map(({ eventId }) => eventId)).toEqual([first]);
+    expect(await offered(first)).toBeUndefined();
+  });
+
+  test('offers the anonymous customer of the SDK, and nothing of a customer who may be a company', async () => {
+    const anonymous = `$RCAnonymousID:${randomUUID().replaceAll('-', '')}`;
+    const { body } = await founder.purchase(anonymous, 10, { occurredAt: at });
+    expect(await offered(body.eventId)).toEqual({
+      customerUserId: anonymous,
+      keySource: 'revenuecat',
+      standsFor: 'anonymous_customer',
+    });
+    const once = await founder.stripe(
+      bodyOf(
+        stripeCheckoutSession({
+          userId: null,
+          mode: 'payment',
+          paymentIntentId: 'pi_once',
+          customerId: 'cus_company',
+          occurredAt: at,
+        }),
+      ),
+    );
+    expect((await listed()).map(({ eventId }) => eventId)).toContain(once.body.eventId);
+    expect(await offered(once.body.eventId)).toBeUndefined();
+  });
+
+  test('offers no key if another event names the user, or if a user has the same id', async () => {
+    const user = randomUUID();
+    const named = await invoice('in_1', SUBSCRIPTION);
+    await founder.stripe(
+      bodyOf(
+        stripeInvoicePaid({
+          userId: user,
+          invoiceId: 'in_1',
+          subscriptionId: SUBSCRIPTION,
+          customerId: 'cus_company',
+          amount: 1_000,
+          occurredAt: at,
+        }),
+      ),
+    );
+    expect(await offered(named)).toBeUndefined();
+    await founder.identify(await founder.install(), 'sub_user');
+    expect(await offered(await invoice('in_2', 'sub_user'))).toBeUndefined();
+  });
 });
 
 // @promise manual-database

@@ -507,6 +507,29 @@ describe('a purchase that names no user', () => {
     expect(await commissions()).toMatchObject([{ affiliateId: other.affiliateId, matchMethod: 'manual' }]);
   });
 
+  test('with codes of two creators offers its subscription to a person until an event names the user', async () => {
+    const other = await founder.newAffiliate('Other');
+    await ofStripe();
+    await registered({ namespace: 'stripe', value: 'OTHER', externalId: 'promo_other' }, other.affiliateId);
+    const ids = names();
+    const both = { discounts: [...promotion.discounts, { id: 'di_2', promotion_code: 'promo_other' }] };
+    const { body } = await founder.stripe(invoice(ids, both));
+    const offered = async () =>
+      (
+        await founder.ok<{ items: { eventId: string; likelyCause: string; attributableKey?: object }[] }>(
+          'GET',
+          `/apps/${founder.app.id}/diagnostics/unattributed`,
+        )
+      ).items.find(({ eventId }) => eventId === body.eventId);
+    expect(await offered()).toMatchObject({
+      likelyCause: 'ambiguous_code',
+      attributableKey: { customerUserId: ids.subscriptionId },
+    });
+    await founder.stripe(invoice({ ...ids, userId: randomUUID() }, both));
+    expect(await offered()).toMatchObject({ likelyCause: 'ambiguous_code' });
+    expect(await offered()).not.toHaveProperty('attributableKey');
+  });
+
   test('gives its customer to the creator of several anonymous ids, also by an event without money', async () => {
     await registered({ namespace: 'app_store', value: 'SPRING20' });
     const anonymous = [1, 2].map(() => `$RCAnonymousID:${randomUUID().replaceAll('-', '')}`);

@@ -471,6 +471,8 @@ const MONEY: readonly PromiseSection[] = [
   {
     title: 'Beyond the specification: manual attribution',
     promises: {
+      'attributable-key':
+        'a payment without a user states its subscription or anonymous customer, which a person can attribute',
       'manual-from-now':
         'a user who is given to a creator earns from then on, and earlier payments never do, however late they are reported',
       'manual-from':

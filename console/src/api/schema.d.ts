@@ -6423,6 +6423,26 @@ export interface components {
              * @example No device reported this user. Call identify(userId) after sign-in.
              */
             explanation: string;
+            attributableKey?: components["schemas"]["AttributableKey"];
+        };
+        /** @description What a person can attribute of a payment without a user. Absent if a user is known, if the key belongs to somebody already, or did before, and for a payment without a key. */
+        AttributableKey: {
+            /**
+             * @description What `POST …/manual-attributions` takes as `customerUserId`: the id of the subscription, or the one that the SDK of the provider made.
+             * @example sub_1
+             */
+            customerUserId: string;
+            /**
+             * @description The provider whose id it is.
+             * @example revenuecat
+             * @enum {string}
+             */
+            keySource: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
+            /**
+             * @description Whose id it is: all its payments belong together.
+             * @enum {string}
+             */
+            standsFor: "subscription" | "anonymous_customer";
         };
         /** @description Paid events without a commission, by cause. */
         UnattributedSummary: {
@@ -6807,6 +6827,7 @@ export interface components {
                 users?: components["schemas"]["ExplainedUser"][];
                 /** @description The codes that the payment came with. Absent without any. */
                 codes?: components["schemas"]["ExplainedCode"][];
+                attributableKey?: components["schemas"]["AttributableKey"];
                 /**
                  * @description The store's reference of the payment.
                  * @example in_1SZ

@@ -24,6 +24,7 @@ import {
   textField,
 } from '../fields.ts';
 import { workflowUrl } from '../workflow-url.ts';
+import { attributableKey } from './attributable-key.ts';
 
 export const identity = z
   .object({
@@ -119,6 +120,7 @@ export const unattributedEvent = z
       'No device reported this user. Call identify(userId) after sign-in.',
       'What happened, and what to change. A sentence for people.',
     ),
+    attributableKey: attributableKey.optional(),
   })
   .meta({ id: 'UnattributedEvent', description: 'A paid event without a commission, and why.' });
 
@@ -307,6 +309,7 @@ export function presentUnattributed(row: UnattributedEvent) {
     receivedAt: row.receivedAt,
     likelyCause: row.likelyCause,
     explanation: CAUSE_EXPLANATIONS[row.likelyCause],
+    ...(row.attributableKey === null ? {} : { attributableKey: row.attributableKey }),
   };
 }
 

@@ -22,6 +22,7 @@ import {
 import { policyInputs } from '../policy-fields.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
+import { attributableKey } from './attributable-key.ts';
 import { commission } from './commissions.ts';
 
 const paymentRef = textField('in_1SZ', "The store's reference of the payment.");
@@ -195,6 +196,7 @@ const attribute = step(
     .object({
       users: z.array(explainedUser).describe('The users whom the events of the payment name.'),
       codes: z.array(explainedCode).describe('The codes that the payment came with. Absent without any.'),
+      attributableKey,
       paymentRef,
       paidAt: epochMs('When the customer paid.'),
       attributionWindowDays: count("The app's current setting. Days from the click to the first open."),
