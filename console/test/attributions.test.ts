@@ -6,6 +6,7 @@ import type { AccountId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
+import { bodyOf, stripeInvoicePaid } from '../../test/support/provider-fixtures.ts';
 import { button, checkPage, row, title, WINDOWS } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
@@ -109,6 +110,59 @@ describeInBrowser('manual attributions in a browser', ({ service, signedIn }) =>
       .first()
       .waitFor();
     expect(problems(/409/)).toEqual([]);
+  });
+
+  test('a founder gives a subscription without a user to a creator from its payment on', async () => {
+    const at = Date.now() - 2 * DAY_MS;
+    const invoice = { userId: null, subscriptionId: 'sub_waits', customerId: 'cus_1', amount: 1_000 };
+    for (const [invoiceId, occurredAt] of [
+      ['in_1', at],
+      ['in_2', at + DAY_MS],
+    ] as const)
+      await founder.stripe(bodyOf(stripeInvoicePaid({ ...invoice, invoiceId, occurredAt })));
+    const { page, problems } = await openApp('unattributed');
+    await row(page, /2 days ago .*none \(subscription\)/)
+      .getByRole('button', { name: /Attribute sub_waits/ })
+      .click();
+    await dialog(page).getByRole('heading', { name: 'Attribute this subscription' }).waitFor();
+    await dialog(page).getByText('No user is known. Instead, this subscription belongs').waitFor();
+    await choose(page, 'Test creator');
+    await dialog(page).getByText('So far, 2 payments earn $4.00 for Test creator.').waitFor();
+    await dialog(page).getByLabel('Reason').fill('Told us in the chat');
+    await dialog(page).getByRole('button', { name: 'Continue' }).click();
+    await allowToPay(page);
+    await button(page, 'Attribute and book $4.00').click();
+    await page
+      .getByText(/of this subscription belong to Test creator\. 2 payments earned \$4\.00\./)
+      .waitFor();
+    await dialog(page).getByRole('link', { name: 'All manual attributions' }).click();
+    await row(page, /sub_waits Test creator .*\$4\.00/).waitFor();
+    expect(await commissions()).toEqual([
+      ['Test creator', 200, 'manual'],
+      ['Test creator', 200, 'manual'],
+    ]);
+    expect(problems()).toEqual([]);
+  });
+
+  test('an anonymous customer is given to a creator on the page of its event, from now on', async () => {
+    const anonymous = `$RCAnonymousID:${randomUUID().replaceAll('-', '')}`;
+    await founder.purchase(anonymous, 10, { occurredAt: Date.now() - DAY_MS });
+    const { page, problems } = await openApp('events');
+    await row(page, /Purchase/)
+      .getByRole('link', { name: 'Purchase' })
+      .click();
+    await button(page, 'Attribute to a creator').click();
+    await dialog(page).getByRole('heading', { name: 'Attribute this anonymous customer' }).waitFor();
+    await choose(page, 'Test creator');
+    await dialog(page).getByLabel('Only payments from now on').check();
+    await dialog(page).getByLabel('Reason').fill('Podcast');
+    await dialog(page).getByRole('button', { name: 'Attribute' }).click();
+    await page.getByText('Payments from now on of this anonymous customer belong to Test creator.').waitFor();
+    await button(page, 'Done').click();
+    // Earlier payments of what belongs to somebody stay as they are, so nothing is offered.
+    await button(page, 'Attribute to a creator').waitFor({ state: 'detached' });
+    expect(await attributions()).toMatchObject([{ customerUserId: anonymous, payments: 0 }]);
+    expect(problems()).toEqual([]);
   });
 
   test('a founder gives a user away from now on, without a key that may pay, and the payment stays unattributed', async () => {

@@ -8,7 +8,7 @@ import type { UnattributedPayment } from './queries.ts';
 
 type Step = Schemas['Explanation']['steps'][number];
 
-/** Returns the payment of an event whose user can be given to a creator. Null for other events. */
+/** Returns the payment of an event that can be given to a creator. Null for other events. */
 function paymentOf(steps: readonly Step[]): UnattributedPayment | null {
   const normalize = steps.find((step) => step.step === 'normalize');
   const attribute = steps.find((step) => step.step === 'attribute');
@@ -23,6 +23,7 @@ function paymentOf(steps: readonly Step[]): UnattributedPayment | null {
           cause,
           // Another event of the payment may name the user.
           customerUserId: customerUserId ?? attribute.facts.users?.[0]?.customerUserId,
+          attributableKey: attribute.facts.attributableKey,
           occurredAt: attribute.facts.paidAt ?? occurredAt,
         }),
       )
@@ -30,7 +31,7 @@ function paymentOf(steps: readonly Step[]): UnattributedPayment | null {
   );
 }
 
-/** The button on the page of an event that gives its user to a creator. Nothing for an event that needs none. */
+/** The button on the page of an event that gives its user, or what stands for one, to a creator. Nothing for an event that needs none. */
 export function AttributeEvent({
   appId,
   steps,

@@ -8,16 +8,19 @@ import { AskToPay } from '../payouts/raise-form.tsx';
 import { AttributeForm } from './attribute-form.tsx';
 import type { Draft } from './attribute-form.tsx';
 import { ConfirmEarlier } from './confirm-earlier.tsx';
+import { PAYERS } from './queries.ts';
 import type { ManualAttribution, UnattributedPayment } from './queries.ts';
 
 /** Says what was written. */
 function Written({
   appId,
   attribution,
+  payer,
   onClose,
 }: {
   readonly appId: string;
   readonly attribution: ManualAttribution;
+  readonly payer: UnattributedPayment['payer'];
   readonly onClose: () => void;
 }) {
   const { customerUserId, affiliateId, affiliateName, effectiveFrom, payments, earnedCents } = attribution;
@@ -26,7 +29,7 @@ function Written({
     <Stack>
       <Text size="sm" role="status">
         {isFromNow ? 'Payments from now on of ' : `Payments since ${formatInstant(effectiveFrom)} of `}
-        <b>{customerUserId}</b> belong to{' '}
+        {payer === 'user' ? <b>{customerUserId}</b> : `this ${PAYERS[payer]}`} belong to{' '}
         <Link to={`/apps/${appId}/creators/${affiliateId}`}>{affiliateName}</Link>.{' '}
         {isFromNow
           ? 'Earlier ones stay as they are.'
@@ -57,7 +60,8 @@ function Steps({
   const [draft, setDraft] = useState<Draft>({ creator: null, reason: '', since: 'payment' });
   const [isConfirming, setIsConfirming] = useState(false);
   const [written, setWritten] = useState<ManualAttribution | null>(null);
-  if (written !== null) return <Written appId={appId} attribution={written} onClose={onClose} />;
+  if (written !== null)
+    return <Written appId={appId} attribution={written} payer={payment.payer} onClose={onClose} />;
   if (isConfirming && draft.creator !== null) {
     const { creator, reason } = draft;
     return (
@@ -89,7 +93,10 @@ function Steps({
   );
 }
 
-/** Gives the user of `payment` to a creator. Closed without one. */
+const titleOf = ({ payer, customerUserId }: UnattributedPayment): string =>
+  `Attribute ${payer === 'user' ? customerUserId : `this ${PAYERS[payer]}`}`;
+
+/** Gives the user of `payment`, or what stands for one, to a creator. Closed without one. */
 export function AttributeDialog({
   appId,
   payment,
@@ -106,7 +113,7 @@ export function AttributeDialog({
       isOpen={payment !== null}
       isHeld={isBooking}
       onClose={onClose}
-      title={payment === null ? '' : `Attribute ${payment.customerUserId}`}
+      title={payment === null ? '' : titleOf(payment)}
     >
       {payment !== null && <Steps appId={appId} payment={payment} onClose={onClose} />}
     </Dialog>

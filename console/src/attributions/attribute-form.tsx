@@ -4,7 +4,7 @@ import { ErrorBox } from '../parts.tsx';
 import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
 import { ReasonField } from './fields.tsx';
-import { useAttribute, usePreview } from './queries.ts';
+import { PAYERS, useAttribute, usePreview } from './queries.ts';
 import type { ManualAttribution, Preview, UnattributedPayment } from './queries.ts';
 
 export interface Draft {
@@ -32,17 +32,20 @@ export const earnsText = ({ payments, earnedCents }: Preview): string =>
     ? 'no payment earns anything'
     : `${formatCountOf(payments, 'payment')} ${payments === 1 ? 'earns' : 'earn'} ${formatMoney(earnedCents)}`;
 
-/** Says what can still be done for a user who belongs to somebody. */
-export function OwnedNote({ affiliateName }: { readonly affiliateName: string | null }) {
+/** Says what can still be done for a payer who belongs to somebody. */
+export function OwnedNote({
+  payer,
+  affiliateName,
+}: Pick<UnattributedPayment, 'payer'> & { readonly affiliateName: string | null }) {
   return (
     <Text size="sm" role="status">
       {affiliateName === null ? (
         <>
-          This user <b>belongs to a creator already</b>, or did before.
+          This {PAYERS[payer]} <b>belongs to a creator already</b>, or did before.
         </>
       ) : (
         <>
-          This user belongs to <b>{affiliateName}</b>.
+          This {PAYERS[payer]} belongs to <b>{affiliateName}</b>.
         </>
       )}{' '}
       Only payments from now on can be given to another creator. What was earned stays, and earlier payments
@@ -98,10 +101,10 @@ function SinceField({
   );
 }
 
-/** Asks to whom a user belongs, from when on, and why. */
+/** Asks to whom the payer belongs, from when on, and why. */
 export function AttributeForm({
   appId,
-  payment: { customerUserId, occurredAt },
+  payment: { customerUserId, payer, occurredAt },
   draft: { creator, reason, since },
   onDraft,
   onEarlier,
@@ -138,6 +141,12 @@ export function AttributeForm({
       }}
     >
       <Stack>
+        {payer !== 'user' && (
+          <Text size="sm">
+            No user is known. Instead, this {PAYERS[payer]} belongs to the creator, with all its payments,
+            also once its user signs in: <span className="code-text">{customerUserId}</span>
+          </Text>
+        )}
         <CreatorSelect appId={appId} value={creator} onChange={(chosen) => onDraft({ creator: chosen })} />
         {owner === null ? (
           <SinceField
@@ -148,7 +157,7 @@ export function AttributeForm({
             onChange={(chosen) => onDraft({ since: chosen })}
           />
         ) : (
-          <OwnedNote affiliateName={owner.affiliateName} />
+          <OwnedNote payer={payer} affiliateName={owner.affiliateName} />
         )}
         <ReasonField value={reason} onChange={(text) => onDraft({ reason: text })} />
         {preview.error !== null && change.error === null && (

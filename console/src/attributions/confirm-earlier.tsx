@@ -11,10 +11,10 @@ import type { ManualAttribution, Preview, UnattributedPayment } from './queries.
 
 const isChanged = (error: Error | null) => error instanceof Problem && error.code === 'total_changed';
 
-/** Shows what a user's earlier payments earn, and books exactly that. Asks again if it has changed meanwhile. */
+/** Shows what a payer's earlier payments earn, and books exactly that. Asks again if it has changed meanwhile. */
 export function ConfirmEarlier({
   appId,
-  payment: { customerUserId, occurredAt: from },
+  payment: { customerUserId, payer, occurredAt: from },
   creator,
   reason,
   onNotRaised,
@@ -53,7 +53,7 @@ export function ConfirmEarlier({
   if (data.owner !== null)
     return (
       <Stack>
-        <OwnedNote affiliateName={data.owner.affiliateName} />
+        <OwnedNote payer={payer} affiliateName={data.owner.affiliateName} />
         <Group justify="flex-end">{back}</Group>
       </Stack>
     );
@@ -79,7 +79,7 @@ export function ConfirmEarlier({
         </Alert>
       )}
       <dl className="facts">
-        <dt>User</dt>
+        <dt>{payer === 'user' ? 'User' : 'Customer without a user'}</dt>
         <dd>{customerUserId}</dd>
         <dt>Creator</dt>
         <dd>{creator.name}</dd>

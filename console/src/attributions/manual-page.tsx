@@ -149,7 +149,7 @@ function Attributions({ appId }: { readonly appId: string }) {
             <table className="rows">
               <thead>
                 <tr>
-                  <th scope="col">User</th>
+                  <th scope="col">Customer</th>
                   <th scope="col">Belongs to</th>
                   <th scope="col" className="number">
                     Earlier payments
@@ -193,8 +193,9 @@ export default function ManualPage() {
           </Button>
         }
       >
-        Users whom your team gave to a creator, or took away, the latest first. A row never changes: a later
-        one replaces it for payments from then on.
+        Customers whom your team gave to a creator, or took away, the latest first: users, and subscriptions
+        or anonymous customers without a user. A row never changes: a later one replaces it for payments from
+        then on.
       </PageHead>
       {canRead ? (
         <Attributions key={appId} appId={appId} />

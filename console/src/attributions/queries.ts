@@ -7,12 +7,23 @@ import { EVENT_KINDS } from '../words.ts';
 
 export type ManualAttribution = Schemas['ManualAttribution'];
 
-/** A payment that earned nothing, and the user who paid. */
+/** A payment that earned nothing, and who paid: a user, or what stands for one. */
 export interface UnattributedPayment {
+  /** The user, or the id of the subscription or of the anonymous customer. */
   readonly customerUserId: string;
+  readonly payer: Payer;
   /** When the customer paid, epoch ms. */
   readonly occurredAt: number;
 }
+
+type Payer = 'user' | Schemas['AttributableKey']['standsFor'];
+
+/** Who paid, in words. */
+export const PAYERS: Readonly<Record<Payer, string>> = {
+  user: 'user',
+  subscription: 'subscription',
+  anonymous_customer: 'anonymous customer',
+};
 
 /** The queries whose answers an attribution makes stale. */
 const staleAfterAttribution = (appId: string) =>
@@ -26,8 +37,10 @@ const staleAfterAttribution = (appId: string) =>
     ['creator', appId],
   ] as const;
 
-/** The causes of payments whose user can be given to a creator. For the others, the creator is known or the user is not. */
+/** The causes of payments that can be given to a creator. For the others, the creator is known, or the payment waits. */
 const CAUSES_TO_ATTRIBUTE: ReadonlySet<string> = new Set<Schemas['UnattributedEvent']['likelyCause']>([
+  'missing_user_id',
+  'anonymous_user_id',
   'user_never_identified',
   'user_id_mismatch',
   'user_not_attributed',
@@ -45,20 +58,25 @@ const PAID_KINDS: ReadonlySet<string> = new Set<keyof typeof EVENT_KINDS>([
   'product_change',
 ]);
 
-/** Returns the payment whose user can be given to a creator. Null for other events. */
+/** Returns the payment whose user, or what stands for one, can be given to a creator. Null for other events. */
 export function paymentToAttribute({
   kind,
   cause,
   customerUserId,
+  attributableKey,
   occurredAt,
 }: {
   readonly kind: string | undefined;
   readonly cause: string;
   readonly customerUserId: string | null | undefined;
+  readonly attributableKey?: Schemas['AttributableKey'] | undefined;
   readonly occurredAt: number | undefined;
 }): UnattributedPayment | null {
   if (kind === undefined || !PAID_KINDS.has(kind) || !CAUSES_TO_ATTRIBUTE.has(cause)) return null;
-  return customerUserId == null || occurredAt === undefined ? null : { customerUserId, occurredAt };
+  const id = customerUserId ?? attributableKey?.customerUserId;
+  if (id === undefined || occurredAt === undefined) return null;
+  const payer = customerUserId == null ? (attributableKey?.standsFor ?? 'user') : 'user';
+  return { customerUserId: id, payer, occurredAt };
 }
 
 /** What the payments of a user since an instant would earn. */

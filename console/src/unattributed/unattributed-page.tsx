@@ -5,7 +5,7 @@ import { Link, useParams } from 'react-router';
 import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { AttributeDialog } from '../attributions/attribute-dialog.tsx';
-import { paymentToAttribute } from '../attributions/queries.ts';
+import { PAYERS, paymentToAttribute } from '../attributions/queries.ts';
 import type { UnattributedPayment } from '../attributions/queries.ts';
 import { atLeast, formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
@@ -173,7 +173,13 @@ function PaymentRow({
           {EVENT_KINDS[row.kind]}
         </Anchor>
       </td>
-      <td>{row.customerUserId ?? <span className="quiet">none</span>}</td>
+      <td>
+        {row.customerUserId ?? (
+          <span className="quiet">
+            {row.attributableKey === undefined ? 'none' : `none (${PAYERS[row.attributableKey.standsFor]})`}
+          </span>
+        )}
+      </td>
       <td className="number" data-name="Amount">
         {row.amountCents === null ? <span className="quiet">unknown</span> : formatMoney(row.amountCents)}
       </td>
@@ -184,7 +190,7 @@ function PaymentRow({
             variant="default"
             size="compact-sm"
             disabled={!canWrite}
-            aria-label={`Attribute ${payment.customerUserId}, who paid ${formatInstant(row.occurredAt)}`}
+            aria-label={`Attribute ${payment.customerUserId}, paid ${formatInstant(row.occurredAt)}`}
             onClick={() => onAttribute(payment)}
           >
             Attribute …
