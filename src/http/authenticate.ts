@@ -149,7 +149,7 @@ export async function authenticateOperator(ctx: HttpContext, deps: HttpDeps): Pr
 
 /**
  * Returns the caller as it acts with a permission. Throws 403 if it lacks the permission. A session pays only after a key
- * with `payout` was entered, and then acts with that key.
+ * with `payout` was entered, and then acts with that key. A handler calls `withPermission`: audit rows then name that key, too.
  */
 export function requirePermission(caller: Caller, permission: Permission): Caller {
   if (permission === 'payout' && caller.session !== null) {

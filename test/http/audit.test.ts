@@ -361,6 +361,45 @@ describe('what an audit row says', () => {
     expect(await rowsOf(paid)).toMatchObject([{ ...expected, objectId: payoutId }]);
   });
 
+  // @promise audit-payout-by-body
+  test('a change whose body needs the permission to pay names the key that pays, any other one that of the session', async () => {
+    const app = await newApp(api, mine);
+    const payer = await createAccountKey(api.sql, app.accountId, PERMISSIONS);
+    const writer = await createAccountKey(api.sql, app.accountId, ['read', 'write']);
+    const headers = await signIn(api, writer.key);
+    await api.call('POST', '/session/raise', { body: { key: payer.key }, headers });
+    const affiliateId = await newAffiliate(api, app);
+    const keysOf = async (method: 'POST' | 'PUT', path: string, body: object) => {
+      const sent = await api.call<{ id: string }>(method, `/apps/${app.appId}/${path}`, { headers, body });
+      expect([sent.status, sent.text]).toEqual([method === 'POST' ? 201 : 200, sent.text]);
+      return { id: sent.body.id, keys: new Set((await rowsOf(sent)).map((row) => row.keyId)) };
+    };
+    const above = { base: 'gross', rules: [{ flatCents: 500, aboveBase: true }] };
+    const [policy, group] = [
+      await keysOf('POST', 'policies', { name: 'Above' }),
+      await keysOf('POST', 'groups', { name: 'VIPs' }),
+    ];
+    const [terms, given] = [{ policyId: policy.id }, { affiliateId, reason: 'Told us' }];
+    const calls = [
+      ['POST', `policies/${policy.id}/versions`, { base: 'gross', rules: [{ percentBps: 500 }] }, writer],
+      ['PUT', `groups/${group.id}/policy-assignment`, terms, writer],
+      ['POST', `policies/${policy.id}/versions`, above, payer],
+      ['PUT', 'policy-assignment', terms, payer],
+      ['PUT', `groups/${group.id}/policy-assignment`, terms, payer],
+      ['PUT', `affiliates/${affiliateId}/policy-assignment`, terms, payer],
+      ['PUT', `affiliates/${affiliateId}/group`, { groupId: group.id }, payer],
+      ['POST', 'manual-attributions', { ...given, customerUserId: 'user-1' }, writer],
+      [
+        'POST',
+        'manual-attributions',
+        { ...given, customerUserId: 'user-2', from: api.clock.now - DAY_MS, expectedCents: 0 },
+        payer,
+      ],
+    ] as const;
+    for (const [method, path, body, key] of calls)
+      expect([path, (await keysOf(method, path, body)).keys]).toEqual([path, new Set([key.id])]);
+  });
+
   test('a sign-in names its own session, and a link that creates the account names who opens it', async () => {
     const headers = { ...OWN_PAGE };
     const signedIn = await api.call<{ id: string }>('POST', '/session', { body: { key: mine.key }, headers });

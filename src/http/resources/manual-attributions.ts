@@ -8,7 +8,6 @@ import { isId } from '../../domain/ids.ts';
 import type { AffiliateId } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/time.ts';
 import { isPlaceholder } from '../../domain/user-ids.ts';
-import { requirePermission } from '../authenticate.ts';
 import type { Caller } from '../authenticate.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError, invalidField, notFound } from '../errors.ts';
@@ -31,7 +30,7 @@ import type { IdGenerator } from '../id-generator.ts';
 import { instantInBody } from '../instants.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
-import { accountApp } from '../routing/callers.ts';
+import { accountApp, withPermission } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import { heldKey } from './sessions.ts';
 
@@ -267,16 +266,17 @@ export const manualAttributionRoutes = [
     errors: [...ERRORS, 'total_changed', 'session_not_raised', 'unavailable'],
     handler: async (call) => {
       const { from, expectedCents, reason } = call.body;
-      const caller = from === undefined ? call.caller : requirePermission(call.caller, 'payout');
+      const acting = from === undefined ? call : withPermission(call, 'payout');
       if ((from === undefined) !== (expectedCents === undefined))
         throw invalidField(
           'expectedCents',
           'Must be there with `from`, and only with it: what the preview returned.',
         );
-      const result = await attribute(
-        { ...call, caller },
-        { isPreview: false, reason, expectedCents: expectedCents ?? null },
-      );
+      const result = await attribute(acting, {
+        isPreview: false,
+        reason,
+        expectedCents: expectedCents ?? null,
+      });
       if (result.kind !== 'attributed') throw new Error(`an attribution was ${result.kind}`);
       return present(result.attribution);
     },

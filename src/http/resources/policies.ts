@@ -16,14 +16,13 @@ import { share } from '../../domain/money.ts';
 import { earnByPolicy } from '../../domain/policy.ts';
 import type { PolicySale } from '../../domain/policy.ts';
 import { policySentences } from '../../domain/policy-sentences.ts';
-import { requirePermission } from '../authenticate.ts';
 import { foundOrThrow, invalidField } from '../errors.ts';
 import { cents, epochMs, idOf, label, orNull, rateBps, textField, wholeNumber } from '../fields.ts';
 import { instantInBody } from '../instants.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { policyTerms, presentedTerms, presentTerms, sentences, store, termsBytes } from '../policy-fields.ts';
-import { accountApp } from '../routing/callers.ts';
+import { accountApp, withPermission } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
 const terms = z.strictObject(policyTerms);
@@ -292,14 +291,16 @@ export const policyRoutes = [
     body: newVersion,
     response: { status: 201, schema: version },
     errors: ['session_not_raised'],
-    handler: async ({ deps, caller, app, ids, idGenerator, body }) => {
-      const { effectiveFrom = null, ...published } = body;
+    handler: async (call) => {
+      const { app, ids, idGenerator } = call;
+      const { effectiveFrom = null, ...published } = call.body;
       if (termsBytes(published) > MOST_TERMS_BYTES)
         throw invalidField(
           'rules',
           `Must be shorter: all rules together have at most ${MOST_TERMS_BYTES} bytes of JSON.`,
         );
-      if (published.rules.some(({ aboveBase }) => aboveBase === true)) requirePermission(caller, 'payout');
+      const paysAboveBase = published.rules.some(({ aboveBase }) => aboveBase === true);
+      const { deps } = paysAboveBase ? withPermission(call, 'payout') : call;
       return presentVersion(
         tookEffect(
           await publishVersion(deps.sql, {

@@ -13,9 +13,7 @@ import type { PolicyAssignment, PolicyScope } from '../../db/policy-assignments.
 import type { App } from '../../db/apps.ts';
 import { isId } from '../../domain/ids.ts';
 import type { GroupId, PolicyId } from '../../domain/ids.ts';
-import { requirePermission } from '../authenticate.ts';
 import type { Caller } from '../authenticate.ts';
-import type { HttpDeps } from '../deps.ts';
 import { notFound } from '../errors.ts';
 import {
   epochMs,
@@ -30,7 +28,8 @@ import {
 } from '../fields.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, EMPTY_PAGE, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
-import { accountApp } from '../routing/callers.ts';
+import { accountApp, withPermission } from '../routing/callers.ts';
+import type { Call } from '../routing/read-call.ts';
 import { route } from '../routing/route.ts';
 import { effectiveFromInBody, tookEffect } from './policies.ts';
 
@@ -126,23 +125,17 @@ function idInBody<K extends 'policy' | 'group'>(kind: K, text: string | null) {
   return text;
 }
 
-async function assign(
-  {
-    deps,
-    caller,
-    app,
-    body,
-  }: {
-    readonly deps: HttpDeps;
+async function assign<
+  C extends Call & {
     readonly caller: Caller;
     readonly app: App;
     readonly body: z.output<typeof newAssignment>;
   },
-  scope: PolicyScope,
-) {
+>(call: C, scope: PolicyScope) {
+  const { app, body } = call;
   const policyId: PolicyId | null = idInBody('policy', body.policyId);
-  if (policyId !== null && (await hasRuleAboveBase(deps.sql, app.id, policyId)))
-    requirePermission(caller, 'payout');
+  const paysAboveBase = policyId !== null && (await hasRuleAboveBase(call.deps.sql, app.id, policyId));
+  const { deps } = paysAboveBase ? withPermission(call, 'payout') : call;
   const { effectiveFrom = null } = body;
   const made = tookEffect(await assignPolicy(deps.sql, app.id, scope, { policyId, effectiveFrom }));
   const ownRates = scope.kind === 'affiliate' ? [] : await listOwnRates(deps.sql, app.id, OWN_RATES);
@@ -238,10 +231,11 @@ export const policyAssignmentRoutes = [
     body: newMembership,
     response: { status: 200, schema: membership },
     errors: ['session_not_raised'],
-    handler: async ({ deps, caller, app, ids, body }) => {
+    handler: async (call) => {
+      const { app, ids, body } = call;
       const groupId: GroupId | null = idInBody('group', body.groupId);
-      if (groupId !== null && (await groupHasRuleAboveBase(deps.sql, app.id, groupId)))
-        requirePermission(caller, 'payout');
+      const paysAboveBase = groupId !== null && (await groupHasRuleAboveBase(call.deps.sql, app.id, groupId));
+      const { deps } = paysAboveBase ? withPermission(call, 'payout') : call;
       const { effectiveFrom = null } = body;
       const { groupName, ...moved } = tookEffect(
         await moveToGroup(deps.sql, app.id, ids.affiliateId, { groupId, effectiveFrom }),

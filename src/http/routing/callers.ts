@@ -98,6 +98,16 @@ interface AccountExtra {
   readonly caller: Caller;
 }
 
+/**
+ * Returns a call as it acts with a permission that its body needs besides that of the route: audit rows, too, name the key that pays.
+ * Throws 403 if the caller lacks the permission.
+ */
+export function withPermission<C extends Call & AccountExtra>(call: C, permission: Permission): C {
+  const caller = requirePermission(call.caller, permission);
+  const { ctx, deps, params } = call;
+  return { ...call, caller, deps: actingDeps({ ctx, deps, params, method: ctx.method }, actorOf(caller)) };
+}
+
 /** An account key or a session with the permission, for what does not belong to one app. A POST honours `Idempotency-Key`. */
 export function account(permission: Permission): CallerRule<AccountExtra> {
   return {
