@@ -86,6 +86,29 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     expect(problems()).toEqual([]);
   });
 
+  test('a new version of a policy is worded as on its page, beside the version before it', async () => {
+    const own = await setUpApp(founder, { name: 'Versions' });
+    const at = `/apps/${own.app.id}/policies`;
+    const { id } = await own.ok<{ id: string }>('POST', at, { name: 'Standard' });
+    for (const percentBps of [2_000, 3_000])
+      await own.ok('POST', `${at}/${id}/versions`, {
+        base: 'proceeds',
+        assumed: { taxBps: 0, feeBps: { app_store: 1_500 } },
+        rules: [{ when: { monthsSinceFirst: { below: 12 } }, percentBps }, { percentBps: 1_000 }],
+      });
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(`${service.url}/console/audit?app=${own.app.id}&kind=policy_version`);
+    const second = row(page, /Version 2/);
+    await second.locator('del', { hasText: '20 % of the proceeds' }).waitFor();
+    await second.locator('ins', { hasText: '30 % of the proceeds' }).waitFor();
+    await second.locator('ins', { hasText: 'App Store 15 %' }).waitFor();
+    await row(page, /Version 1/)
+      .locator('ins', { hasText: 'Otherwise 10 % of the proceeds.' })
+      .waitFor();
+    expect(await page.getByText('{"').count()).toBe(0);
+    expect(problems()).toEqual([]);
+  });
+
   test('a setting that the service refuses is explained, and nothing is lost or saved', async () => {
     const own = await setUpApp(founder, { name: 'Refused' });
     const { page, problems } = await signedIn(founder.key);

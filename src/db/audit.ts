@@ -1,3 +1,4 @@
+import type { PolicyTerms } from '../domain/policy.ts';
 import type { ActorKind, AuditAction, AuditedObject } from '../domain/audit.ts';
 import { isId } from '../domain/ids.ts';
 import type { AccountId, AffiliateId, AppId, Id, KeyId, SessionId } from '../domain/ids.ts';
@@ -35,7 +36,15 @@ export interface AuditRow {
   readonly after: Readonly<Record<string, unknown>>;
   /** The present names of what the row has only the id of, by the ids. */
   readonly names: Readonly<Record<string, string>>;
+  /** What a new version of a policy says, and the one before it. Null for other rows. */
+  readonly terms: ChangedTerms | null;
   readonly requestId: string | null;
+}
+
+interface ChangedTerms {
+  /** Null for the first version. */
+  readonly before: PolicyTerms | null;
+  readonly after: PolicyTerms;
 }
 
 /** The filters of the list. Null selects all rows. The change was made in `from ≤ t < to`. */
@@ -66,7 +75,7 @@ function conditions(sql: Sql, filter: AuditFilter) {
   } satisfies Record<keyof AuditFilter, unknown>;
 }
 
-type StoredRow = Omit<AuditRow, 'names'>;
+type StoredRow = Omit<AuditRow, 'names' | 'terms'>;
 
 /** The kinds of ids whose names a reader of an audit row needs. */
 const NAMED = ['affiliate', 'payout', 'key'] as const;
@@ -106,17 +115,32 @@ async function findNames(
   return found.map(({ id, name }) => [id, name] as const);
 }
 
-/** Adds to rows the names of what they have only the id of. */
-async function withNames<T extends StoredRow>(
+/** Returns what versions of policies say, and those before them, by the ids of the versions. */
+async function findTerms(sql: Sql, rows: readonly StoredRow[]): Promise<ReadonlyMap<string, ChangedTerms>> {
+  const ids = rows
+    .filter(({ objectKind }) => objectKind === 'policy_version')
+    .map(({ objectId }) => objectId);
+  if (ids.length === 0) return new Map();
+  const found = await sql<ChangedTerms & { readonly id: string }>`
+    select v.id, v.terms as after,
+           (select p.terms from policy_versions p where p.policy_id = v.policy_id and p.version = v.version - 1) as before
+      from policy_versions v where v.id = any(${ids}::text[])`;
+  return new Map(found.map(({ id, before, after }) => [id, { before, after }]));
+}
+
+/** Adds to rows the names of what they have only the id of, and the terms of policies. */
+async function withDetails<T extends StoredRow>(
   sql: Sql,
   accountId: AccountId,
   rows: readonly T[],
-): Promise<(T & Pick<AuditRow, 'names'>)[]> {
+): Promise<(T & Pick<AuditRow, 'names' | 'terms'>)[]> {
+  const terms = await findTerms(sql, rows);
   const idsOfRows = rows.map(idsWithoutName);
   const found = await findNames(sql, accountId, idsOfRows.flat());
   return rows.map((row, index) => ({
     ...row,
     names: Object.fromEntries(found.filter(([id]) => idsOfRows[index]?.includes(id))),
+    terms: terms.get(row.objectId) ?? null,
   }));
 }
 
@@ -162,5 +186,5 @@ export async function listAudit(
      order by examined`;
   const page: Page<StoredRow, number> =
     others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
-  return { ...page, rows: await withNames(sql, accountId, page.rows) };
+  return { ...page, rows: await withDetails(sql, accountId, page.rows) };
 }

@@ -515,6 +515,7 @@ interface Listed {
     readonly before: Record<string, unknown> | null;
     readonly after: Record<string, unknown>;
     readonly names: Record<string, string>;
+    readonly terms?: object;
   }[];
   readonly nextCursor: string | null;
 }
@@ -591,6 +592,32 @@ describe('GET /accounts/:accountId/audit', () => {
     const link = await latest('objectKind=link');
     expect(link?.after).toMatchObject({ affiliateId: creator, campaign: affiliateId });
     expect(link?.names).toEqual({ [creator]: 'After' });
+  });
+
+  // @promise audit-terms
+  test('a new version of a policy has what it says in sentences, and the version before it', async () => {
+    const app = await newApp(api, mine);
+    const at = `/apps/${app.appId}/policies`;
+    const policy = await api.call<{ id: string }>('POST', at, { key: mine.key, body: { name: 'Standard' } });
+    for (const percentBps of [2_000, 3_000])
+      await api.call('POST', `${at}/${policy.body.id}/versions`, {
+        key: mine.key,
+        body: { base: 'gross', rules: [{ percentBps }] },
+      });
+    const session = await signIn(api, mine.key);
+    const path = `/accounts/${mine.accountId}/audit?appId=${app.appId}`;
+    const { items } = (await api.call<Listed>('GET', path, { headers: session })).body;
+    const [first, second] = ['20 %', '30 %'].map((rate) => ({
+      terms: { base: 'gross', rules: [{ percentBps: Number.parseInt(rate, 10) * 100 }] },
+      sentences: [`${rate} of the price for each payment.`],
+    }));
+    const versions = items.filter(({ object }) => object.kind === 'policy_version');
+    expect(versions.map(({ terms }) => terms)).toMatchObject([
+      { before: first, after: second },
+      { before: null, after: first },
+    ]);
+    for (const row of items.filter(({ object }) => object.kind !== 'policy_version'))
+      expect(row).not.toHaveProperty('terms');
   });
 
   test.each<[string, () => Record<string, string>, number]>([

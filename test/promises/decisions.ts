@@ -914,6 +914,7 @@ const CONSOLE: readonly PromiseSection[] = [
       'audit-once': 'a call or a statement that is repeated writes its audit rows once',
       'audit-append-only': 'the database refuses to change and to delete audit rows',
       'audit-payout-requester': 'a payout names the session and the key that asked for it',
+      'audit-terms': 'a new version of a policy has what it says in sentences, and the version before it',
       'audit-payout-by-body': 'a change whose body needs the permission `payout` names the key that pays',
       'audit-erasure-names-nobody': 'the audit row of an erasure does not have the user id',
     },

@@ -7833,6 +7833,84 @@ export interface components {
             names: {
                 [key: string]: string;
             };
+            /** @description What a new version of a policy says, and the one before it. Absent for other rows. */
+            terms?: {
+                /** @description Null for the first version. */
+                before: {
+                    /** @description What payments earn. */
+                    terms: {
+                        /**
+                         * @description What a rate applies to. `gross`: what the customer paid. `net_of_tax`: without tax. `proceeds`: without tax and what the store keeps.
+                         * @enum {string}
+                         */
+                        base: "gross" | "net_of_tax" | "proceeds";
+                        /** @description What counts where no provider says anything about tax or store fee of a payment. */
+                        assumed?: {
+                            /**
+                             * @description The tax, as a part of what was paid. Default: 0. Basis points: 2000 is 20 %.
+                             * @example 2000
+                             */
+                            taxBps?: number;
+                            /**
+                             * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                             * @example {
+                             *       "app_store": 1500
+                             *     }
+                             */
+                            feeBps?: {
+                                [key: string]: number;
+                            };
+                        };
+                        /** @description The first rule that applies counts. Without one, nothing is earned. */
+                        rules: components["schemas"]["PolicyRuleOutput"][];
+                    };
+                    /**
+                     * @description Each rule as a sentence for people, in order.
+                     * @example [
+                     *       "50 % of the proceeds in the first 12 months of a customer.",
+                     *       "Otherwise 20 % of the proceeds."
+                     *     ]
+                     */
+                    sentences: string[];
+                } | null;
+                after: {
+                    /** @description What payments earn. */
+                    terms: {
+                        /**
+                         * @description What a rate applies to. `gross`: what the customer paid. `net_of_tax`: without tax. `proceeds`: without tax and what the store keeps.
+                         * @enum {string}
+                         */
+                        base: "gross" | "net_of_tax" | "proceeds";
+                        /** @description What counts where no provider says anything about tax or store fee of a payment. */
+                        assumed?: {
+                            /**
+                             * @description The tax, as a part of what was paid. Default: 0. Basis points: 2000 is 20 %.
+                             * @example 2000
+                             */
+                            taxBps?: number;
+                            /**
+                             * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                             * @example {
+                             *       "app_store": 1500
+                             *     }
+                             */
+                            feeBps?: {
+                                [key: string]: number;
+                            };
+                        };
+                        /** @description The first rule that applies counts. Without one, nothing is earned. */
+                        rules: components["schemas"]["PolicyRuleOutput"][];
+                    };
+                    /**
+                     * @description Each rule as a sentence for people, in order.
+                     * @example [
+                     *       "50 % of the proceeds in the first 12 months of a customer.",
+                     *       "Otherwise 20 % of the proceeds."
+                     *     ]
+                     */
+                    sentences: string[];
+                };
+            };
             /** @description The `X-Request-Id` of the call. Null if it was none. */
             requestId: string | null;
         };

@@ -17,6 +17,7 @@ import {
 } from '../parts/filters.tsx';
 import type { Filters } from '../parts/filters.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { TermsInWords } from '../policies/sentences.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { ACTIONS, ACTORS, fieldName, fieldValue, NONE, OBJECTS, pathOf, pathOfId } from './words.ts';
 
@@ -46,6 +47,24 @@ function Value({
   );
 }
 
+/** What a new version of a policy says, beside what the one before it said. */
+function ChangedTerms({ terms: { before, after } }: { readonly terms: NonNullable<Row['terms']> }) {
+  return (
+    <div className="changed-terms">
+      {before !== null && (
+        <del>
+          <span className="spoken">from</span>
+          <TermsInWords {...before} />
+        </del>
+      )}
+      <ins>
+        {before !== null && <span className="spoken">to</span>}
+        <TermsInWords {...after} />
+      </ins>
+    </div>
+  );
+}
+
 /** The fields of a change: those of a new object, or of a changed one before and after. */
 function Change({ row }: { readonly row: Row }) {
   const { before, after } = row;
@@ -56,23 +75,29 @@ function Change({ row }: { readonly row: Row }) {
   if (fields.length === 0) return null;
   return (
     <ul className="changes">
-      {fields.map((field) => (
-        <li key={field}>
-          <span className="quiet">{fieldName(field, row.object.kind)}</span>{' '}
-          {before !== null && (
-            <>
-              <span className="spoken">from</span>
-              <del>
-                <Value row={row} field={field} value={before[field]} />
-              </del>{' '}
-              <span aria-hidden="true">→</span> <span className="spoken">to</span>
-            </>
-          )}
-          <ins>
-            <Value row={row} field={field} value={after[field]} />
-          </ins>
-        </li>
-      ))}
+      {fields.map((field) =>
+        field === 'terms' && row.terms !== undefined ? (
+          <li key={field}>
+            <ChangedTerms terms={row.terms} />
+          </li>
+        ) : (
+          <li key={field}>
+            <span className="quiet">{fieldName(field, row.object.kind)}</span>{' '}
+            {before !== null && (
+              <>
+                <span className="spoken">from</span>
+                <del>
+                  <Value row={row} field={field} value={before[field]} />
+                </del>{' '}
+                <span aria-hidden="true">→</span> <span className="spoken">to</span>
+              </>
+            )}
+            <ins>
+              <Value row={row} field={field} value={after[field]} />
+            </ins>
+          </li>
+        ),
+      )}
     </ul>
   );
 }

@@ -11,14 +11,12 @@ import { NameDialog } from '../parts/name-dialog.tsx';
 import { usePermission } from '../session.ts';
 import { AssignDialog } from './assign-dialog.tsx';
 import { Assignments } from './assignments.tsx';
-import { draftOf } from './draft.ts';
 import { isAhead, sinceOrFrom } from './effective.tsx';
 import { OwnRates } from './own-rates.tsx';
 import type { OwnRate } from './own-rates.tsx';
 import { staleAfterTerms, useAssignments, usePolicy, useRefreshAt } from './queries.ts';
 import type { Policy, Version } from './queries.ts';
-import { Sentences } from './sentences.tsx';
-import { assumptionWords, BASES } from './words.ts';
+import { Sentences, TermsInWords } from './sentences.tsx';
 
 function VersionState({ version, policy }: { readonly version: Version; readonly policy: Policy }) {
   if (version.id === policy.current?.id) return <Tag tone="good">In effect</Tag>;
@@ -94,12 +92,7 @@ function VersionCard({ title, version }: { readonly title: string; readonly vers
           · version {version.version}, {sinceOrFrom(version.effectiveFrom)}
         </Text>
       </Text>
-      <Sentences sentences={version.sentences} />
-      {version.terms.base !== 'gross' && (
-        <Text size="xs" className="quiet" mt="xs">
-          {BASES[version.terms.base].meaning} {assumptionWords(draftOf(version.terms))}
-        </Text>
-      )}
+      <TermsInWords {...version} />
     </section>
   );
 }

@@ -14,6 +14,7 @@ import {
   presentPage,
   timeKey,
 } from '../pagination.ts';
+import { presentedTerms, presentTerms, sentences } from '../policy-fields.ts';
 import { consoleSession } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
@@ -30,6 +31,8 @@ const action = z
 const objectKind = z.enum(AUDITED_OBJECTS).describe('What the change concerns.');
 const OBJECT_ID =
   'The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.';
+
+const wordedTerms = z.object({ terms: presentedTerms, sentences });
 
 const fields = z.record(z.string(), z.unknown());
 
@@ -75,6 +78,13 @@ const auditRow = z
         'The present names of creators and account keys that the row has only the id of, by their ids. Of a payout, who was paid.',
       examples: [{ [exampleId('affiliate')]: 'First creator' }],
     }),
+    terms: z
+      .object({
+        before: orNull(wordedTerms, 'Null for the first version.'),
+        after: wordedTerms,
+      })
+      .describe('What a new version of a policy says, and the one before it. Absent for other rows.')
+      .optional(),
     requestId: orNull(
       textField('0b6f9c5e-7d0e-4c7c-9c39-0f8b8f1f6f3a', 'The `X-Request-Id` of the call.'),
       'Null if it was none.',
@@ -102,6 +112,12 @@ function presentRow(row: AuditRow) {
     before: row.before,
     after: row.after,
     names: row.names,
+    ...(row.terms && {
+      terms: {
+        before: row.terms.before && presentTerms(row.terms.before),
+        after: presentTerms(row.terms.after),
+      },
+    }),
     requestId: row.requestId,
   };
 }
