@@ -46,7 +46,7 @@ export const CAUSES: Readonly<Record<Schemas['UnattributedEvent']['likelyCause']
   affiliate_removed: 'The creator was removed',
   rate_zero: 'The commission was zero',
   no_policy_rule: 'No rule of the policy applied',
-  ambiguous_code: 'Codes of several creators',
+  ambiguous_code: 'Purchase codes of several creators',
   missing_exchange_rate: 'No exchange rate for the day',
   price_unknown: 'The provider reported no amount',
   processing: 'Still being processed',
@@ -56,9 +56,9 @@ export const CAUSES: Readonly<Record<Schemas['UnattributedEvent']['likelyCause']
 /** By what a user came to a creator. */
 export const MATCH_METHODS: Readonly<Record<NonNullable<Schemas['Commission']['matchMethod']>, string>> = {
   claim_token: 'a click',
-  code: 'a code',
+  code: 'a link code',
   deferred: 'a click from the same address',
-  purchase_code: 'a code of the purchase',
+  purchase_code: 'a purchase code',
   manual: 'a manual attribution',
 };
 

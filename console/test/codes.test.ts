@@ -20,7 +20,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
 
   const app = () => `/apps/${founder.app.id}`;
   const dialog = (page: Page) => page.getByRole('dialog');
-  const codesOf = (page: Page) => page.getByRole('region', { name: 'Codes' });
+  const codesOf = (page: Page) => page.getByRole('region', { name: 'Purchase codes' });
 
   /** Opens a page of the app, signed in. */
   const openApp = async (path: string, options = {}): Promise<GuardedPage> => {
@@ -61,8 +61,8 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
 
   test('a founder adds codes of a creator, turns purchase codes on, and deactivates a code', async () => {
     const { page, problems } = await openApp(`creators/${founder.affiliateId}`);
-    await codesOf(page).getByText('No codes yet').waitFor();
-    await button(page, 'Add a code').click();
+    await codesOf(page).getByText('No purchase codes yet').waitFor();
+    await button(page, 'Add a purchase code').click();
     await dialog(page).getByText('tributary_code before the purchase').waitFor();
     await dialog(page).getByLabel('Code', { exact: true }).fill('ann@example.com');
     await dialog(page).getByText('without @').waitFor();
@@ -72,7 +72,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await row(page, /SPRING20 RevenueCat, set by your app Off added/).waitFor();
 
     // Stripe and Paddle state an id.
-    await button(page, 'Add a code').click();
+    await button(page, 'Add a purchase code').click();
     await dialog(page).getByLabel('Where the code is from').selectOption('stripe');
     await dialog(page).getByLabel('Promotion code', { exact: true }).fill('SPRING20');
     expect(await button(page, 'Add the code').isDisabled()).toBe(true);
@@ -101,7 +101,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     const { affiliateId } = await founder.newAffiliate('Grace Hopper');
     const { id } = await addCode(affiliateId, { namespace: 'attribute', value: 'Spring20' });
     const { page, problems } = await openApp(`creators/${founder.affiliateId}`);
-    await button(page, 'Add a code').click();
+    await button(page, 'Add a purchase code').click();
     await dialog(page).getByLabel('Code', { exact: true }).fill('SPRING20');
     await button(page, 'Add the code').click();
     await dialog(page).getByText('The code Spring20 belongs to Grace Hopper.').waitFor();
@@ -111,7 +111,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await founder.ok('POST', `${app()}/codes/${id}/deactivate`);
     await button(page, 'Add the code').click();
     await row(page, /SPRING20/).waitFor();
-    await button(page, 'Add a code').click();
+    await button(page, 'Add a purchase code').click();
     await dialog(page).getByLabel('Code', { exact: true }).fill('spring20');
     await button(page, 'Add the code').click();
     await dialog(page).getByText('Test creator has this code already: SPRING20.').waitFor();
@@ -145,12 +145,12 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     const user = `user-${randomUUID()}`;
     await buy(user, 'SPRING20');
     const { page, problems } = await openApp('commissions');
-    await row(page, /Test creator Earning .* by a code of the purchase/)
+    await row(page, /Test creator Earning .* by a purchase code/)
       .getByRole('link')
       .first()
       .click();
     await title(page, 'Event');
-    await page.getByText('by a code of the purchase for payments since').waitFor();
+    await page.getByText('by a purchase code for payments since').waitFor();
     expect(await page.getByText('First opened').count()).toBe(0);
     await page.goto(`${service.url}/console/audit?kind=code`);
     await row(page, /Created: Test creator.*Code SPRING20.*Where it is from App Store/).waitFor();
@@ -161,7 +161,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await title(page, 'Test creator');
     await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${founder.affiliateId}/`);
     await page.getByRole('navigation').getByRole('link', { name: 'Commissions' }).click();
-    await row(page, /A purchase of a user who bought with your code\./).waitFor();
+    await row(page, /A purchase of a user who bought with your purchase code\./).waitFor();
     expect(problems()).toEqual([]);
   });
 
@@ -177,7 +177,10 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     const user = `user-${randomUUID()}`;
     await buy(user, 'SPRING20', 'GRACE');
     const { page, problems } = await openApp('unattributed');
-    await row(page, /Codes of several creators .*Attribute in the console.*Can still earn/).waitFor();
+    await row(
+      page,
+      /Purchase codes of several creators .*Attribute in the console.*Can still earn/,
+    ).waitFor();
     await button(page, new RegExp(`Attribute ${user}`)).click();
     await dialog(page).getByRole('combobox', { name: 'Creator' }).fill('Grace');
     await page.getByRole('option', { name: 'Grace Hopper' }).click();
@@ -206,7 +209,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['read']);
     const { page, problems } = await signedIn(key);
     await page.goto(`${service.url}/console${app()}/creators/${founder.affiliateId}`);
-    for (const name of ['Add a code', 'Turn on purchase codes', 'Deactivate the code SPRING20']) {
+    for (const name of ['Add a purchase code', 'Turn on purchase codes', 'Deactivate the code SPRING20']) {
       await button(page, name).waitFor();
       expect([name, await button(page, name).isDisabled()]).toEqual([name, true]);
     }
@@ -222,7 +225,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
         viewport: { width, height: 800 },
       });
       const check = async (state: string) => await checkPage(page, `${state}-${colorScheme}-${width}`);
-      await codesOf(page).getByText('No codes yet').waitFor();
+      await codesOf(page).getByText('No purchase codes yet').waitFor();
       await codesOf(page).getByText('Purchase codes are off.').waitFor();
       await check('codes-empty');
       const { id } = await addCode(affiliateId, {
@@ -241,7 +244,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
       await page.reload();
       await row(page, /GRACE .*Works/).waitFor();
       await check('codes');
-      await button(page, 'Add a code').click();
+      await button(page, 'Add a purchase code').click();
       await dialog(page).getByLabel('Where the code is from').selectOption('stripe');
       await check('codes-add');
       await dialog(page).getByLabel('Promotion code', { exact: true }).fill('SPRING20');

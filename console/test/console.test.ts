@@ -87,7 +87,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await page.getByText('For a trial, https://example.com is enough.').waitFor();
     await page.getByLabel('Name of the creator').fill('Ada');
     await page.getByLabel('Where the link leads').fill('https://example.com');
-    await page.getByLabel('Code', { exact: true }).fill('ada');
+    await page.getByLabel('Link code', { exact: true }).fill('ada');
     await button(page, 'Create the creator and the link').click();
     const link = await page.locator('code', { hasText: '/l/' }).innerText();
     await page.getByText('Open the link in this browser').waitFor();
@@ -325,11 +325,11 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await button(page, /^Add your first creator/).click();
     await page.getByLabel('Name of the creator').fill('Adda');
     await page.getByLabel('Where the link leads').fill('https://example.com/get');
-    await page.getByLabel('Code', { exact: true }).fill('not a code');
+    await page.getByLabel('Link code', { exact: true }).fill('not a code');
     await button(page, 'Create the creator and the link').click();
     await page.getByRole('alert').waitFor();
     await page.getByLabel('Name of the creator').fill('Ada');
-    await page.getByLabel('Code', { exact: true }).fill('ada-lovelace');
+    await page.getByLabel('Link code', { exact: true }).fill('ada-lovelace');
     await button(page, 'Create the creator and the link').click();
     await page.getByText('The link of Ada leads to').waitFor();
     const creators = await service.sql`select name from affiliates where app_id = ${appId}`;

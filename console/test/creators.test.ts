@@ -64,7 +64,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByText('own commission of 25.5 %').waitFor();
     await button(page, 'New link').click();
     await page.getByLabel('Where the link leads').fill('https://example.com/get');
-    await page.getByLabel('Code', { exact: true }).fill('ada-7');
+    await page.getByLabel('Link code', { exact: true }).fill('ada-7');
     await button(page, 'Create the link').click();
     await page.getByRole('row', { name: /ada-7.*Active 0 0 \$0\.00/ }).waitFor();
     for (const [press, meaning, action, state] of [

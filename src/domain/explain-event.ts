@@ -271,7 +271,7 @@ function codeSentence({ value, state, affiliateName }: ExplainedCode, hasCreator
 
 const MATCH_DESCRIPTIONS: Readonly<Record<MatchMethod, string>> = {
   claim_token: 'the claim token of a click',
-  code: 'a code',
+  code: 'a link code',
   deferred: 'a deferred match with a click from the same address',
 };
 

@@ -348,7 +348,7 @@ describe('the step dedupe', () => {
 describe('the step attribute', () => {
   test.each([
     ['claim_token', 'the claim token of a click'],
-    ['code', 'by a code'],
+    ['code', 'by a link code'],
     ['deferred', 'a deferred match with a click from the same address'],
   ] as const)(
     'the step attribute names the user, the creator and the %s that decided',

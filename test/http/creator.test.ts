@@ -392,7 +392,7 @@ describe('what a creator sees', () => {
         id: held,
         amountCents: 1000,
         status: 'pending',
-        reason: 'A purchase of a user who entered your code.',
+        reason: 'A purchase of a user who entered your link code.',
       },
     ]);
     for (const item of items)

@@ -6641,7 +6641,7 @@ export interface components {
             decision: "verified" | "reconciled" | "rejected";
             /**
              * @description A sentence for people.
-             * @example The user user-4711 is attributed to First creator by a code.
+             * @example The user user-4711 is attributed to First creator by a link code.
              */
             explanation: string;
             /** @description The input of the decision. A field is absent if it had no part in it. */
@@ -6682,7 +6682,7 @@ export interface components {
             decision: "stored";
             /**
              * @description A sentence for people.
-             * @example The user user-4711 is attributed to First creator by a code.
+             * @example The user user-4711 is attributed to First creator by a link code.
              */
             explanation: string;
             /** @description The input of the decision. A field is absent if it had no part in it. */
@@ -6715,7 +6715,7 @@ export interface components {
             decision: "purchase" | "renewal" | "trial_started" | "trial_converted" | "product_change" | "cancellation" | "expiration" | "refund" | "refund_reversed" | "chargeback" | "chargeback_reversed" | "transfer" | "test" | "other" | "read" | "failed" | "ignored" | "processing";
             /**
              * @description A sentence for people.
-             * @example The user user-4711 is attributed to First creator by a code.
+             * @example The user user-4711 is attributed to First creator by a link code.
              */
             explanation: string;
             /** @description The input of the decision. A field is absent if it had no part in it. */
@@ -6785,7 +6785,7 @@ export interface components {
             decision: "first" | "same_payment" | "duplicate";
             /**
              * @description A sentence for people.
-             * @example The user user-4711 is attributed to First creator by a code.
+             * @example The user user-4711 is attributed to First creator by a link code.
              */
             explanation: string;
             /** @description The input of the decision. A field is absent if it had no part in it. */
@@ -6818,7 +6818,7 @@ export interface components {
             decision: "attributed" | "not_needed" | "waiting_for_payment" | "counted_elsewhere" | "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "ambiguous_code" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
             /**
              * @description A sentence for people.
-             * @example The user user-4711 is attributed to First creator by a code.
+             * @example The user user-4711 is attributed to First creator by a link code.
              */
             explanation: string;
             /** @description The input of the decision. A field is absent if it had no part in it. */
@@ -6996,7 +6996,7 @@ export interface components {
             decision: "earned" | "reversed" | "corrected" | "none" | "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "ambiguous_code" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
             /**
              * @description A sentence for people.
-             * @example The user user-4711 is attributed to First creator by a code.
+             * @example The user user-4711 is attributed to First creator by a link code.
              */
             explanation: string;
             /** @description The input of the decision. A field is absent if it had no part in it. */

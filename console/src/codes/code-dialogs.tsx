@@ -183,7 +183,7 @@ export function AddCodeDialog({
   readonly onClose: () => void;
 }) {
   return (
-    <Dialog isOpen={isOpen} onClose={onClose} title={`Add a code of ${creator.name}`}>
+    <Dialog isOpen={isOpen} onClose={onClose} title={`Add a purchase code of ${creator.name}`}>
       {isOpen && <AddForm appId={appId} creator={creator} onClose={onClose} />}
     </Dialog>
   );

@@ -124,18 +124,18 @@ export function Codes({ appId, creator }: { readonly appId: string; readonly cre
   return (
     <Section
       id="codes"
-      title="Codes"
-      hint={`Codes that ${creator.name} tells customers. A customer who belongs to nobody and buys with one belongs to ${creator.name}, also with later purchases.`}
+      title="Purchase codes"
+      hint={`Codes that ${creator.name} tells customers, for when they pay. A customer who belongs to nobody and buys with one belongs to ${creator.name}, also with later purchases.`}
       aside={
         <Button variant="default" size="xs" disabled={!canWrite} onClick={() => setIsAdding(true)}>
-          Add a code
+          Add a purchase code
         </Button>
       }
     >
       {isOff && <CodesAreOff appId={appId} />}
       <ListView
         list={list}
-        what="codes"
+        what="purchase codes"
         isFiltered={false}
         onClearFilters={() => {}}
         nothingYet="Add a code that customers enter when they buy, such as a promotion code. It needs no link, so it suits podcasts and videos."

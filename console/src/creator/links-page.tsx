@@ -24,7 +24,7 @@ function LinkRow({ link, appName }: { readonly link: Schemas['CreatorLink']; rea
         <CopyLine text={url} what={`the link ${slug}`} />
         <Group gap="xs">
           <Text size="sm">
-            Code <b className="code-text">{slug}</b>
+            Link code <b className="code-text">{slug}</b>
           </Text>
           <Text size="sm" className="quiet">
             {formatCount(link.clicks)} {link.clicks === 1 ? 'click' : 'clicks'}
@@ -32,7 +32,7 @@ function LinkRow({ link, appName }: { readonly link: Schemas['CreatorLink']; rea
           </Text>
         </Group>
         <Text size="sm" className="quiet">
-          Leads to {link.destinationUrl}. Users can also enter the code in the app.
+          Leads to {link.destinationUrl}. Users can also enter the link code in the app.
         </Text>
         <Group gap="xs">
           {canShare && (
@@ -62,7 +62,8 @@ function LinkRow({ link, appName }: { readonly link: Schemas['CreatorLink']; rea
           <summary>For people who have the app already</summary>
           <Stack gap={6} mt={6}>
             <Text size="sm" className="quiet">
-              This form of the link can open the app directly. The click is then not counted, but the code is.
+              This form of the link can open the app directly. The click is then not counted, but the link
+              code is.
             </Text>
             <CopyLine text={directUrl} what={`the direct link ${slug}`} />
           </Stack>
@@ -76,11 +77,11 @@ function Codes({ codes }: { readonly codes: NonNullable<Creator['codes']> }) {
   return (
     <section
       className="surface part"
-      aria-label="Codes for buyers"
+      aria-label="Purchase codes"
       style={{ marginBottom: 'var(--mantine-spacing-lg)' }}
     >
       <Text size="sm" fw={600} mb={4}>
-        Codes for buyers
+        Purchase codes
       </Text>
       <Text size="sm" className="quiet" mb="xs">
         A purchase with one of them counts for you, also without your link.
@@ -117,7 +118,7 @@ export function LinksPage({ creator }: { readonly creator: Creator }) {
   return (
     <>
       <PageHead title="Links and codes">
-        Share a link, show its QR code, or say the code. All three count for you.
+        Share a link, show its QR code, or say its link code. All three count for you.
       </PageHead>
       {creator.codes !== undefined && <Codes codes={creator.codes} />}
       <ListView

@@ -193,7 +193,7 @@ function factsOf(step: Step, appId: string): ReactNode {
           <Facts
             rows={[
               ...(step.facts.codes ?? []).map(({ namespace, value, state, affiliateName }): Fact => [
-                `Code (${NAMESPACES[namespace].name})`,
+                `Purchase code (${NAMESPACES[namespace].name})`,
                 [value, affiliateName, CODE_STATES[state]].filter((part) => part !== null).join(', '),
               ]),
               ['Paid', step.facts.paidAt === undefined ? null : formatInstant(step.facts.paidAt)],

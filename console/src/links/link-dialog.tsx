@@ -128,9 +128,9 @@ function Details({ appId, link }: { readonly appId: string; readonly link: Liste
           </Text>
           <CopyLine text={link.directUrl} what="the direct link" />
           <Text size="sm" fw={600}>
-            Code to say aloud
+            Link code to say aloud
           </Text>
-          <CopyLine text={link.slug} what="the code" />
+          <CopyLine text={link.slug} what="the link code" />
           <Text size="sm" className="quiet">
             Spelled: {spell(link.slug)}. Capital letters do not matter.
           </Text>

@@ -117,7 +117,7 @@ export function LinkTable({
         )}
       </ListView>
       {text !== undefined && list.rows.length >= MOST_FOUND && (
-        <ListEnd>The first {MOST_FOUND}: enter more of the code</ListEnd>
+        <ListEnd>The first {MOST_FOUND}: enter more of the link code</ListEnd>
       )}
       <LinkDialog appId={appId} link={open} onClose={() => setOpenId(null)} />
     </>

@@ -40,7 +40,7 @@ function Links({ appId }: { readonly appId: string }) {
           )
         }
       >
-        <TextFilter filters={filters} name="q" label="Search" placeholder="beginning of the code" />
+        <TextFilter filters={filters} name="q" label="Search" placeholder="beginning of link code" />
         {text === undefined && (
           <>
             <SelectFilter filters={filters} name="state" label="State" options={STATES} />
@@ -68,7 +68,7 @@ export default function LinksPage() {
           </Button>
         }
       >
-        Each link belongs to a creator. Its code also works without a click: users enter it in the app.{' '}
+        Each link belongs to a creator. Its link code also works without a click: users enter it in the app.{' '}
         {!canWrite && 'Creating links needs the permission “write”, which your key lacks.'}
       </PageHead>
       {canRead ? <Links key={appId} appId={appId} /> : <NoPermission permission="read" what="links" />}

@@ -61,7 +61,7 @@ function Form({
           onChange={(event) => setDestinationUrl(event.currentTarget.value)}
         />
         <TextInput
-          label="Code"
+          label="Link code"
           placeholder="ada"
           description="The end of the link, and what the creator can say aloud. It never changes. A random code if you leave it empty."
           maxLength={64}

@@ -10,7 +10,7 @@ export const TYPING_MS = 250;
 
 type Kind = 'creator' | 'link';
 const LABELS = { creator: 'Creator', link: 'Link' } as const;
-const PLACEHOLDERS = { creator: 'name or e-mail', link: 'beginning of the code' } as const;
+const PLACEHOLDERS = { creator: 'name or e-mail', link: 'beginning of its code' } as const;
 
 /** Reads the creators or links that a text finds. An id finds its own. */
 export function useFound(appId: string, kind: Kind, text: string) {

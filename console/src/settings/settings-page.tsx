@@ -127,7 +127,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
           />
           <NumberInput
             label="Deferred match"
-            description="From now on: minutes in which an install without a code is matched to a click by its address. 0 turns it off."
+            description="From now on: minutes in which an install without a link code is matched to a click by its address. 0 turns it off."
             max={1440}
             allowDecimal={false}
             suffix=" minutes"
@@ -142,7 +142,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
           />
           <Switch
             label="Purchase codes"
-            description="From now on: a customer who belongs to no creator and buys with a creator's code, such as a promotion code, belongs to that creator, also with later purchases. A customer who belongs to a creator stays there. You register codes on the page of a creator."
+            description="From now on: a customer who belongs to no creator and buys with a creator's purchase code, such as a promotion code, belongs to that creator, also with later purchases. A customer who belongs to a creator stays there. You add purchase codes on the page of a creator."
             checked={draft.purchaseCodes === 'when_unattributed'}
             disabled={!canWrite}
             onChange={(event) =>

@@ -76,7 +76,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
           onChange={(event) => setDestinationUrl(event.currentTarget.value)}
         />
         <TextInput
-          label="Code"
+          label="Link code"
           placeholder="ada"
           description="The end of the link, and what the creator can say aloud. A random code if you leave it empty."
           maxLength={64}
@@ -119,8 +119,8 @@ export function CreatorStep({ appId }: { readonly appId: string }) {
         </Text>
         <CopyLine text={link.url} what="the link" />
         <Text size="sm">
-          The code <b>{link.slug}</b> works too: a user enters it in the app, and the app passes it to the
-          SDK.
+          The link code <b>{link.slug}</b> works too: a user enters it in the app, and the app passes it to
+          the SDK.
         </Text>
         <Text size="sm" className="quiet">
           {isLoopback(link.url)

@@ -68,7 +68,7 @@ await identify(userId);`,
 curl ${url}/sdk/install -H 'Authorization: Bearer ${key}' \\
   -H 'Content-Type: application/json' \\
   -d '{ "deviceId": "DEVICE", "firstOpenAt": '$(date +%s)000', "claimToken": "TOKEN" }'
-# If the user entered a code instead of opening a link, replace "claimToken" by "affiliateCode": "CODE"
+# If the user entered a link code instead of opening a link, replace "claimToken" by "affiliateCode": "CODE"
 
 # After sign-in, with the id that the billing provider reports
 curl ${url}/sdk/identify -H 'Authorization: Bearer ${key}' \\

@@ -162,9 +162,9 @@ function reasonOfEntry({ category, reason, undoesEntryId }: CommissionEntry): st
 /** How a user came to the creator. */
 const HOW: Readonly<Record<AttributionMethod, string>> = {
   claim_token: 'came by your link',
-  code: 'entered your code',
+  code: 'entered your link code',
   deferred: 'came by your link',
-  purchase_code: 'bought with your code',
+  purchase_code: 'bought with your purchase code',
   manual: 'was attributed to you',
 };
 

@@ -39,7 +39,7 @@ function step<const N extends string, D extends z.ZodType, F extends z.ZodType>(
       step: z.literal(name).describe('The name of the step.'),
       decision: decision.describe('What the step decided. Stable.'),
       explanation: textField(
-        'The user user-4711 is attributed to First creator by a code.',
+        'The user user-4711 is attributed to First creator by a link code.',
         'A sentence for people.',
       ),
       facts: facts.describe('The input of the decision. A field is absent if it had no part in it.'),
