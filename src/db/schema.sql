@@ -328,6 +328,7 @@ CREATE INDEX codes_by_affiliate ON codes USING btree (app_id, affiliate_id, crea
 CREATE INDEX codes_by_created ON codes USING btree (app_id, created_at DESC, id DESC);
 CREATE INDEX codes_by_external_id ON codes USING btree (app_id, namespace, external_id, created_at) WHERE (external_id IS NOT NULL);
 CREATE INDEX codes_by_value ON codes USING btree (app_id, namespace, lower(value) COLLATE "C", created_at);
+CREATE INDEX codes_that_work ON codes USING btree (app_id, namespace, created_at DESC, id DESC) WHERE (deactivated_at IS NULL);
 CREATE UNIQUE INDEX one_active_code_per_external_id ON codes USING btree (app_id, namespace, external_id) WHERE ((deactivated_at IS NULL) AND (external_id IS NOT NULL));
 CREATE UNIQUE INDEX one_active_code_per_value ON codes USING btree (app_id, namespace, lower(value) COLLATE "C") WHERE (deactivated_at IS NULL);
 CREATE TRIGGER codes_audit AFTER INSERT OR UPDATE ON codes FOR EACH ROW EXECUTE FUNCTION write_audit_row('code', 'id', 'affiliate_id namespace value external_id deactivated_at');
@@ -944,7 +945,8 @@ create table payment_codes (
   constraint payment_codes_namespace_check CHECK ((namespace = ANY (ARRAY['app_store'::text, 'play_store'::text, 'stripe'::text, 'paddle'::text, 'attribute'::text, 'campaign'::text]))),
   constraint payment_codes_value_check CHECK ((((char_length(value) >= 1) AND (char_length(value) <= 64)) AND (POSITION(('@'::text) IN (value)) = 0)))
 );
-CREATE INDEX payment_codes_by_created ON payment_codes USING btree (app_id, created_at DESC);
+CREATE INDEX payment_codes_arrived ON payment_codes USING btree (app_id, created_at DESC) WHERE (NOT starts_with(payment_ref, 'tributary_self_test_'::text));
+CREATE INDEX payment_codes_arrived_by_value ON payment_codes USING btree (app_id, namespace, lower(value) COLLATE "C", created_at DESC) WHERE (NOT starts_with(payment_ref, 'tributary_self_test_'::text));
 CREATE TRIGGER payment_codes_mark_for_recheck AFTER INSERT ON payment_codes REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_payments_with_codes();
 
 create table payment_numbers (

@@ -1,5 +1,4 @@
 import type { Environment, EventKind } from '../domain/events.ts';
-import type { CodeNamespace } from '../domain/purchase-codes.ts';
 import type { AppId, EventId } from '../domain/ids.ts';
 import type { ProcessingStatus } from '../domain/delivery.ts';
 import { instant } from './sql.ts';
@@ -196,31 +195,4 @@ export async function findCurrenciesInUse(sql: Sql, appId: AppId): Promise<Curre
                      order by id desc limit ${CURRENCY_LIMIT}) latest
              where currency <> 'USD' and (amount_cents is null or fx_source is not null)) c
      order by c.currency`;
-}
-
-/** The latest code that came with a purchase, also in a sandbox. */
-export interface LatestCode {
-  readonly namespace: CodeNamespace;
-  readonly value: string;
-  readonly arrivedAt: number;
-  /** Whose it is. Null: nobody's. */
-  readonly affiliateName: string | null;
-}
-
-/** Returns the latest code that came with a purchase of an app whose setting lets codes attribute. Undefined for another app. */
-export async function findLatestCode(
-  sql: Sql,
-  appId: AppId,
-): Promise<{ latest: LatestCode | null } | undefined> {
-  return await sql.maybe<{ latest: LatestCode | null }>`
-    select (select jsonb_build_object(
-                     'namespace', p.namespace, 'value', p.value, 'arrivedAt', epoch_ms(p.created_at),
-                     'affiliateName', (
-                       select f.name from codes c join affiliates f on f.id = c.affiliate_id
-                        where c.app_id = ${appId} and c.namespace = p.namespace and c.deactivated_at is null
-                          and (c.external_id = p.value collate "C"
-                               or c.external_id is null and lower(c.value) collate "C" = lower(p.value) collate "C")
-                        limit 1))
-              from (select * from payment_codes where app_id = ${appId} order by created_at desc limit 1) p) as latest
-      from apps where id = ${appId} and purchase_codes is not null`;
 }

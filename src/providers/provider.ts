@@ -1,4 +1,5 @@
 import type { NormalizedEvent } from '../domain/events.ts';
+import type { CodeNamespace } from '../domain/purchase-codes.ts';
 import type { ProviderExports } from './shared/export.ts';
 import type { MinorUnits } from './shared/minor-units.ts';
 import type { ProviderSample } from './shared/sample.ts';
@@ -50,6 +51,8 @@ export interface Provider {
   readonly proofHeaders: readonly string[];
   /** Where in the provider's dashboard the founder enters the URL and the secret, and where the app sets its user id. */
   readonly setupHint: string;
+  /** Of which namespaces the provider's purchases state codes, and what the founder does so that one arrives. */
+  readonly codes: Readonly<Partial<Record<CodeNamespace, string>>>;
   /** A signature that the provider makes beside its static token, where the founder sets a signing secret. Absent: it makes none. */
   readonly bodySignature?: BodySignature;
   /** Returns what is wrong with the form or the strength of a secret, or null. */

@@ -1,14 +1,15 @@
+import type { CodeInUse } from '../db/code-arrivals.ts';
 import { readIdentityOverlap } from '../db/sdk-diagnostics.ts';
-import { findCurrenciesInUse, findLatestCode, readAppActivity } from '../db/self-tests.ts';
+import { findCurrenciesInUse, readAppActivity } from '../db/self-tests.ts';
 import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
 import { DAY_MS } from '../domain/time.ts';
 import { PROVIDER_NAMES } from '../providers/index.ts';
+import type { ProviderName } from '../providers/index.ts';
 import { isLocal } from './check-address.ts';
+import { checkPurchaseCodes } from './check-code.ts';
 import type { SelfTestSession } from './session.ts';
 import { advice, failed, passed } from './steps.ts';
-import type { APP_STEPS, Step } from './steps.ts';
-
-type AppStep = Step<(typeof APP_STEPS)[number]>;
+import type { AppStep } from './steps.ts';
 
 /** The window in which clicks, installs and users count as recent. */
 const RECENT_DAYS = 30;
@@ -16,13 +17,17 @@ const RECENT_DAYS = 30;
 const SAMPLES = 3;
 
 /** Checks the app as a whole. All but a missing provider is advice, since an app may be new. */
-export async function checkApp(session: SelfTestSession, configuredProviders: number): Promise<AppStep[]> {
+export async function checkApp(
+  session: SelfTestSession,
+  connected: readonly ProviderName[],
+  codes: readonly CodeInUse[],
+): Promise<AppStep[]> {
   return [
-    checkProviders(session, configuredProviders),
+    checkProviders(session, connected.length),
     checkPublicUrl(session),
     ...(await checkActivity(session)),
     await checkUserIds(session),
-    ...(await checkPurchaseCodes(session)),
+    ...(await checkPurchaseCodes(session, connected, codes)),
     await checkExchangeRates(session),
   ];
 }
@@ -114,34 +119,6 @@ async function checkUserIds({ deps, appId }: SelfTestSession): Promise<AppStep> 
         'No user of a billing event is a user whom the app has identified.',
         `Compare the ids, in the console (Set-up) or with GET /apps/${appId}/diagnostics/identity. The app must call POST /sdk/identify with exactly the user id that the provider reports.`,
       );
-}
-
-/** Nothing is checked for an app whose purchases attribute by links alone. */
-async function checkPurchaseCodes({ deps, appId }: SelfTestSession): Promise<AppStep[]> {
-  const step = 'purchase_codes';
-  const found = await findLatestCode(deps.sql, appId);
-  if (found === undefined) return [];
-  const { latest } = found;
-  if (latest === null) {
-    return [
-      advice(
-        step,
-        'No purchase has come with a code yet.',
-        'Buy something in a sandbox with a code of a creator, then run the self-test again.',
-      ),
-    ];
-  }
-  const { value, namespace, arrivedAt, affiliateName } = latest;
-  const came = `The latest code of a purchase came at ${new Date(arrivedAt).toISOString()}: ${value} (${namespace})`;
-  return [
-    affiliateName === null
-      ? advice(
-          step,
-          `${came}. It belongs to no creator.`,
-          `Add it to its creator, in the console (Creators) or with POST /apps/${appId}/affiliates/ID/codes.`,
-        )
-      : passed(step, `${came}, of ${affiliateName}.`, 'advice'),
-  ];
 }
 
 async function checkExchangeRates({ deps, appId }: SelfTestSession): Promise<AppStep> {

@@ -29,7 +29,7 @@ export async function checkAccepted(
   secret: string,
 ): Promise<AcceptedPurchase | null> {
   const step = 'accepted';
-  const purchase = test.newPurchase();
+  const purchase = test.newPurchase(test.code);
   const sent = await test.postPurchase(baseUrl, purchase, secret);
   if (sent.accepted !== null && sent.result.kind === 'response') {
     test.add(passed(step, `A signed purchase was accepted with 200 after ${sent.result.durationMs} ms.`));
@@ -41,7 +41,7 @@ export async function checkAccepted(
     test.add(failed(step, detail, fixFor(test, sent)));
     return null;
   }
-  const second = test.newPurchase();
+  const second = test.newPurchase(test.code);
   const sentDirectly = await test.postPurchase(ownUrl, second, secret);
   if (sentDirectly.accepted === null) {
     test.add(failed(step, detail, fixFor(test, sentDirectly)));

@@ -1,8 +1,10 @@
+import type { CodeInUse } from '../db/code-arrivals.ts';
 import { findActiveWebhookSecrets } from '../db/webhook-secrets.ts';
 import { providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { checkPublicAddress, findOwnAddress } from './check-address.ts';
 import { checkAccepted, checkTamperedRefused } from './check-delivery.ts';
+import { checkCodeRead } from './check-code.ts';
 import { checkProcessed } from './check-processing.ts';
 import { checkRealDeliveries } from './check-real-deliveries.ts';
 import { checkCountedOnce, checkNoMoney, checkRead, checkRepeatIsDuplicate } from './check-records.ts';
@@ -25,10 +27,11 @@ export interface ProviderReport {
 export async function checkProvider(
   session: SelfTestSession,
   provider: ProviderName,
+  codes: readonly CodeInUse[],
 ): Promise<ProviderReport> {
   const { sql, now } = session.deps;
   const secrets = (await findActiveWebhookSecrets(sql, session.appId, provider, now())) ?? [];
-  const test = new ProviderTest(session, provider);
+  const test = new ProviderTest(session, provider, codes);
   if (secrets.length === 0) {
     const fix = `If you use ${providers[provider].title}, set its secret ${test.secretSetting}. The response tells you where to enter the URL and the secret.`;
     const steps = [advice('secret', 'Not configured: no webhook secret is set.', fix)];
@@ -60,6 +63,7 @@ async function checkPipeline(test: ProviderTest, secret: string): Promise<void> 
   await checkTamperedRefused(test, accepted?.baseUrl ?? baseUrl, secret);
   if (accepted !== null && (await checkProcessed(test, accepted.sent))) {
     await checkRead(test, accepted.purchase);
+    await checkCodeRead(test, accepted.purchase);
     await checkRepeatIsDuplicate(test, accepted, secret);
     await checkCountedOnce(test, accepted.purchase);
   }

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
+import type { CodeInUse } from '../db/code-arrivals.ts';
 import { announceSelfTest, findSelfTestEvents, wasRefusedHere } from '../db/self-tests.ts';
 import type { Announcement, SelfTestEvent } from '../db/self-tests.ts';
 import type { EventId } from '../domain/ids.ts';
 import { webhookUrl } from '../domain/webhook-url.ts';
+import { codeHintOf } from '../providers/code-hints.ts';
 import { providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import type { SendResult } from './send-request.ts';
@@ -52,10 +54,16 @@ export class ProviderTest {
   readonly steps: ProviderStep[] = [];
   /** The event ids of all purchases so far. */
   readonly sourceEventIds: string[] = [];
+  /** The latest code of a creator that the provider's purchases can state. Null: none, or codes attribute nothing. */
+  readonly code: CodeInUse | null;
 
-  constructor(session: SelfTestSession, provider: ProviderName) {
+  constructor(session: SelfTestSession, provider: ProviderName, codes: readonly CodeInUse[]) {
     this.session = session;
     this.provider = provider;
+    this.code =
+      codes
+        .filter(({ namespace }) => codeHintOf(provider, namespace) !== null)
+        .toSorted((a, b) => b.createdAt - a.createdAt)[0] ?? null;
   }
 
   /** The provider's name for people. */
@@ -75,8 +83,10 @@ export class ProviderTest {
     return step.ok;
   }
 
-  newPurchase(): Purchase {
-    const purchase = newPurchase(this.provider, this.session.deps.now());
+  /** Returns a new purchase, with a code of a creator where it is given. */
+  newPurchase(code: CodeInUse | null = null): Purchase {
+    const stated = code && { namespace: code.namespace, value: code.externalId ?? code.value };
+    const purchase = newPurchase(this.provider, this.session.deps.now(), stated);
     this.sourceEventIds.push(purchase.sourceEventId);
     return purchase;
   }

@@ -1,3 +1,4 @@
+import { listCodesInUse } from '../db/code-arrivals.ts';
 import type { AppId } from '../domain/ids.ts';
 import { PROVIDER_NAMES } from '../providers/index.ts';
 import { checkApp } from './app-checks.ts';
@@ -27,7 +28,9 @@ export async function runSelfTest(deps: SelfTestDeps, appId: AppId): Promise<Sel
   const checkedAt = deps.now();
   const session = new SelfTestSession(deps, appId);
   const providers: ProviderReport[] = [];
-  for (const provider of PROVIDER_NAMES) providers.push(await checkProvider(session, provider));
-  const app = await checkApp(session, providers.filter(({ configured }) => configured).length);
+  const codes = await listCodesInUse(deps.sql, appId);
+  for (const provider of PROVIDER_NAMES) providers.push(await checkProvider(session, provider, codes));
+  const connected = providers.filter(({ configured }) => configured).map(({ provider }) => provider);
+  const app = await checkApp(session, connected, codes);
   return { ok: providers.every(({ ok }) => ok) && allPass(app), checkedAt, providers, app };
 }

@@ -6,6 +6,7 @@ export const PROVIDER_STEPS = [
   'processed',
   'tampered_refused',
   'read',
+  'code_read',
   'repeat_is_duplicate',
   'counted_once',
   'no_money',
@@ -39,6 +40,9 @@ export interface Step<N extends StepName = StepName> {
   /** What to change and where; null when nothing has to change. */
   readonly fix: string | null;
 }
+
+/** A step that concerns the whole app. */
+export type AppStep = Step<(typeof APP_STEPS)[number]>;
 
 /** Returns a step that passed. */
 export function passed<N extends StepName>(step: N, detail: string, level: StepLevel = 'error'): Step<N> {

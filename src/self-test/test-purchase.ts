@@ -1,4 +1,5 @@
 import { createHash, randomBytes, randomInt } from 'node:crypto';
+import type { PurchaseCode } from '../domain/purchase-codes.ts';
 import { providers } from '../providers/index.ts';
 import { joinSignedToken, splitSignedToken } from '../providers/shared/signed-token.ts';
 import type { ProviderName } from '../providers/index.ts';
@@ -18,8 +19,8 @@ export interface Purchase {
 /** Prices vary up to this, so that an amount is never read correctly by accident. */
 const MAX_PRICE_CENTS = 10_000;
 
-/** Returns a new purchase in the provider's sandbox at `at`, epoch ms. Its ids are random, so its body is unique. */
-export function newPurchase(provider: ProviderName, at: number): Purchase {
+/** Returns a new purchase in the provider's sandbox at `at`, epoch ms, with a code. Its ids are random, so its body is unique. */
+export function newPurchase(provider: ProviderName, at: number, code: PurchaseCode | null = null): Purchase {
   const nonce = randomBytes(16).toString('hex');
   const userId = `${SELF_TEST_PREFIX}user_${nonce}`;
   const cents = randomInt(100, MAX_PRICE_CENTS);
@@ -28,6 +29,7 @@ export function newPurchase(provider: ProviderName, at: number): Purchase {
     userId,
     occurredAt: at,
     cents,
+    code,
   });
   return { sourceEventId, userId, amountCents: cents, body: bodyOf(payload) };
 }

@@ -116,7 +116,10 @@ const failedOf = (report: Report, name: ProviderName) =>
 
 const appStep = (report: Report, name: string) => report.app.find(({ step }) => step === name);
 
-const ALL_STEPS_EXCEPT_TIME = PROVIDER_STEPS.filter((step) => step !== 'in_time').toSorted();
+/** The steps of an app whose purchases have no codes. */
+const ALL_STEPS_EXCEPT_TIME = PROVIDER_STEPS.filter(
+  (step) => step !== 'in_time' && step !== 'code_read',
+).toSorted();
 
 /** Returns a production purchase of 10.00 USD in the provider's format. */
 function saleOf(name: ProviderName, userId: string, occurredAt: number): Payload {
@@ -180,6 +183,66 @@ describe('a correctly configured app', () => {
     const path = `/apps/${founder.app.id}/affiliates/${founder.affiliateId}/codes`;
     await founder.call('POST', path, { body: { namespace: 'app_store', value: 'Spring20' } });
     expect(await codes()).toMatchObject({ ok: true, detail: expect.stringContaining('SPRING20') });
+  });
+
+  // @promise self-test-code
+  test('the test purchase of each provider has the latest code of a creator, which is read as that of the creator and binds nobody', async () => {
+    const { founder } = await founderOf(PROVIDER_NAMES);
+    const appId = founder.app.id;
+    const register = async (body: object, affiliateId = founder.affiliateId) =>
+      await founder.ok<{ id: string }>('POST', `/apps/${appId}/affiliates/${affiliateId}/codes`, body);
+    await register({ namespace: 'play_store', value: 'Spring 20' });
+    await register({ namespace: 'attribute', value: 'ADA' });
+    await register({ namespace: 'stripe', value: 'SPRING20', externalId: 'promo_1' });
+    expect(stepsOf(await selfTest(founder), 'stripe')).not.toHaveProperty('code_read');
+    await founder.ok('PATCH', `/apps/${appId}/settings`, { purchaseCodes: 'when_unattributed' });
+    const report = await selfTest(founder);
+    const details = PROVIDER_NAMES.map((name) => [name, stepsOf(report, name)['code_read']?.detail ?? null]);
+    const read = (code: string) =>
+      `Its code ${code} was read as that of Test creator. In a sandbox it binds nobody.`;
+    expect(Object.fromEntries(details)).toEqual({
+      revenuecat: read('ADA (attribute)'),
+      adapty: read('Spring 20 (play_store)'),
+      superwall: read('Spring 20 (play_store)'),
+      stripe: read('SPRING20 (stripe, promo_1)'),
+      paddle: null,
+    });
+    expect(report.ok).toBe(true);
+    // The codes of the self-test have not arrived: no purchase came with them.
+    expect(appStep(report, 'purchase_codes')).toMatchObject({
+      ok: false,
+      level: 'advice',
+      detail: 'No purchase has come with a code of these yet: play_store, stripe, attribute.',
+      fix: expect.stringContaining('tributary_code'),
+    });
+    const left = await service.sql.one`
+      select (select count(*)::int from commissions where app_id = ${appId}) as commissions,
+             (select count(*)::int from bindings where app_id = ${appId}) as bindings,
+             (select count(*)::int from payments where app_id = ${appId} and environment <> 'sandbox') as payments`;
+    expect(left).toEqual({ commissions: 0, bindings: 0, payments: 0 });
+  });
+
+  // @promise self-test-code
+  test.each([
+    ['paused', 'who is paused'],
+    ['removed', 'who was removed'],
+  ])('the self-test advises on the code of a creator who is %s', async (status, detail) => {
+    const { founder } = await founderOf(['paddle']);
+    const path = `/apps/${founder.app.id}/affiliates/${founder.affiliateId}`;
+    await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, { purchaseCodes: 'when_unattributed' });
+    await founder.ok('POST', `${path}/codes`, {
+      namespace: 'paddle',
+      value: 'SPRING20',
+      externalId: 'dsc_1',
+    });
+    await founder.ok('PATCH', path, { status });
+    const report = await selfTest(founder);
+    expect(stepsOf(report, 'paddle')['code_read']).toMatchObject({
+      ok: false,
+      level: 'advice',
+      detail: expect.stringContaining(detail),
+    });
+    expect(report.ok).toBe(true);
   });
 
   // @promise self-test-limits

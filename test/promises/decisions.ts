@@ -582,6 +582,8 @@ const OPERATION: readonly PromiseSection[] = [
       'self-test-no-money': 'the self-test leaves no money, whatever its body and the secret are',
       'self-test-marked':
         'deliveries of the self-test are marked, and count neither as last delivery, user nor attack',
+      'self-test-code':
+        'the self-test sends a code of a creator, and says whether it was read and whose it is',
       'self-test-proxy':
         'the self-test finds a proxy that changes requests or responses, and sends no secret where the URL does not lead to this service',
       'self-test-wrong-secret':

@@ -1,9 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
+import type { CodeNamespace, PurchaseCode } from '../../src/domain/purchase-codes.ts';
 import { isProviderName, PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
 import { checkProof, proofOf } from '../../src/providers/proof.ts';
 import type { Provider } from '../../src/providers/provider.ts';
+import { SAMPLE_TIME } from '../../src/providers/shared/sample.ts';
 import { withTotalParse } from '../../src/providers/total-parse.ts';
 import { anyText } from '../support/any-text.ts';
 import { anyBody, nestedFixtures, parsesSafely } from '../support/garbage.ts';
@@ -76,6 +78,24 @@ test('every setup hint names the URL, the secret and the user id', () => {
 });
 
 describe.each(ALL.map((provider) => [provider.name, provider] as const))('%s', (_, provider) => {
+  // @promise code-providers
+  test('its test purchase states a code of each namespace of which its purchases have codes, and none without one', () => {
+    const codesOf = (code: PurchaseCode | null) => {
+      const purchase = { id: 'test', userId: 'user-1', occurredAt: SAMPLE_TIME, cents: 1_000, code };
+      const { payload } = provider.sample.sandboxPurchase(purchase);
+      return eventOf(provider.parse(bodyOf(payload))).codes.map(({ namespace, value }) => ({
+        namespace,
+        value,
+      }));
+    };
+    const namespaces = Object.keys(provider.codes) as CodeNamespace[];
+    expect(namespaces).not.toEqual([]);
+    for (const namespace of namespaces) {
+      expect(codesOf({ namespace, value: 'SPRING20' })).toEqual([{ namespace, value: 'SPRING20' }]);
+    }
+    expect(codesOf(null)).toEqual([]);
+  });
+
   test('no body makes the parser throw or return unsafe money', () => {
     fc.assert(
       fc.property(anyBody(provider), (body) => parsesSafely(provider, body)),

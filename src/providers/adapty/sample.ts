@@ -84,7 +84,7 @@ export function adaptyEvent(overrides: AdaptyOverrides = {}): Payload {
 }
 
 export const adaptySample: ProviderSample = {
-  sandboxPurchase: ({ id, userId, occurredAt, cents }) => ({
+  sandboxPurchase: ({ id, userId, occurredAt, cents, code }) => ({
     sourceEventId: id,
     payload: adaptyEvent({
       eventId: id,
@@ -93,6 +93,7 @@ export const adaptySample: ProviderSample = {
       occurredAt,
       usd: cents / 100,
       environment: 'Sandbox',
+      ...(code && { store: code.namespace, extra: { promotional_offer_id: code.value } }),
     }),
   }),
   sign: tokenHeaders,

@@ -167,7 +167,7 @@ export function signPaddle(body: Uint8Array | string, secret: string, atSeconds:
 
 export const paddleSample: ProviderSample = {
   // Only events of Paddle's simulator are marked as sandbox events, by their id.
-  sandboxPurchase({ id, userId, occurredAt, cents: amount }) {
+  sandboxPurchase({ id, userId, occurredAt, cents: amount, code }) {
     const sourceEventId = `${SIMULATED_EVENT_PREFIX}${id}`;
     const payload = paddleTransaction({
       eventId: sourceEventId,
@@ -175,6 +175,7 @@ export const paddleSample: ProviderSample = {
       userId,
       occurredAt,
       amount,
+      ...(code && { extra: { discount_id: code.value } }),
     });
     return { sourceEventId, payload };
   },

@@ -17,6 +17,16 @@ export const revenuecat: Provider = {
   proofHeaders: [TOKEN_HEADER],
   setupHint:
     'In RevenueCat, open Integrations > Webhooks and add a webhook with this URL. Enter the secret, exactly as shown, as the Authorization header value. Have the app pass its own user id to logIn() before the first purchase; it arrives as app_user_id.',
+  codes: {
+    attribute:
+      'Have the app ask for the code and set it as the subscriber attribute tributary_code, with setAttributes() of the RevenueCat SDK, before the purchase.',
+    app_store:
+      'Buy with an offer code of the App Store. Its code here has to be the reference name of the offer, not what customers type.',
+    play_store:
+      'Buy with the offer of Google Play. Its code here has to be the name that RevenueCat states as offer_code.',
+    campaign:
+      'Have the measurement tool set the subscriber attribute $campaign to the code before the purchase.',
+  },
   secretProblem: weakTokenProblem,
   bodySignature: {
     headers: SIGNATURES.map(({ header }) => header),

@@ -1,4 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto';
+import type { PurchaseCode } from '../../domain/purchase-codes.ts';
 import { DAY_MS } from '../../domain/time.ts';
 import { approximateLocalPrice, SAMPLE_TIME, storeTransactionId, toSeconds } from '../shared/sample.ts';
 import type { Payload, ProviderSample } from '../shared/sample.ts';
@@ -78,8 +79,16 @@ export function revenuecatEvent(overrides: RevenuecatOverrides = {}): Payload {
   };
 }
 
+/** Where an event states a code: an attribute of the subscriber, or the offer of a store. */
+function fieldsOf({ namespace, value }: PurchaseCode): Payload {
+  const attribute = namespace === 'attribute' ? 'tributary_code' : '$campaign';
+  return namespace === 'attribute' || namespace === 'campaign'
+    ? { subscriber_attributes: { [attribute]: { value } } }
+    : { store: namespace === 'play_store' ? 'PLAY_STORE' : 'APP_STORE', offer_code: value };
+}
+
 export const revenuecatSample: ProviderSample = {
-  sandboxPurchase: ({ id, userId, occurredAt, cents }) => ({
+  sandboxPurchase: ({ id, userId, occurredAt, cents, code }) => ({
     sourceEventId: id,
     payload: revenuecatEvent({
       eventId: id,
@@ -88,6 +97,7 @@ export const revenuecatSample: ProviderSample = {
       occurredAt,
       usd: cents / 100,
       environment: 'SANDBOX',
+      ...(code && { extra: fieldsOf(code) }),
     }),
   }),
   sign: (body, secret, at) => {

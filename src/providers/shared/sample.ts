@@ -4,6 +4,7 @@
  * not give is new, so that two bodies never share one by accident.
  */
 import { randomUUID } from 'node:crypto';
+import type { PurchaseCode } from '../../domain/purchase-codes.ts';
 
 /** A JSON object to send. */
 export type Payload = Readonly<Record<string, unknown>>;
@@ -17,6 +18,8 @@ export interface TestPurchase {
   readonly occurredAt: number;
   /** US cents. */
   readonly cents: number;
+  /** The code that the customer entered, in a namespace whose codes the provider states. Null: none. */
+  readonly code: PurchaseCode | null;
 }
 
 /** A provider's test purchase for the self-test. */

@@ -155,7 +155,7 @@ export function signStripe(body: Uint8Array | string, secret: string, atSeconds:
 }
 
 export const stripeSample: ProviderSample = {
-  sandboxPurchase: ({ id, userId, occurredAt, cents: amount }) => ({
+  sandboxPurchase: ({ id, userId, occurredAt, cents: amount, code }) => ({
     sourceEventId: id,
     payload: stripeInvoicePaid({
       eventId: id,
@@ -164,6 +164,7 @@ export const stripeSample: ProviderSample = {
       occurredAt,
       amount,
       environment: 'sandbox',
+      ...(code && { extra: { discounts: [{ id: newProviderId('di'), promotion_code: code.value }] } }),
     }),
   }),
   sign: (body, secret, at) => ({ 'stripe-signature': signStripe(body, secret, toSeconds(at)) }),

@@ -94,7 +94,7 @@ export function signSvix(
 }
 
 export const superwallSample: ProviderSample = {
-  sandboxPurchase: ({ id, userId, occurredAt, cents }) => ({
+  sandboxPurchase: ({ id, userId, occurredAt, cents, code }) => ({
     sourceEventId: id,
     payload: superwallEvent({
       eventId: id,
@@ -103,6 +103,7 @@ export const superwallSample: ProviderSample = {
       occurredAt,
       usd: cents / 100,
       environment: 'SANDBOX',
+      ...(code && { store: code.namespace.toUpperCase(), extra: { offerCode: code.value } }),
     }),
   }),
   sign: (body, secret, at) => signSvix(body, secret, toSeconds(at)),
