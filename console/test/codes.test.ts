@@ -118,6 +118,32 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     expect(problems(/409/)).toEqual([]);
   });
 
+  test('the set-up shows which codes have come with a purchase, what to do for the others, and codes of nobody', async () => {
+    const { page, problems } = await openApp('setup');
+    const step = page.getByRole('button', { name: 'Check that codes arrive' });
+    await title(page, 'Set-up');
+    await addOldCode(founder.affiliateId, 'SPRING20');
+    await page.getByText('of 6 done').waitFor();
+    await turnOn();
+    await addCode(founder.affiliateId, { namespace: 'attribute', value: 'ADA' });
+    await page.reload();
+    await page.getByText('of 7 done').waitFor();
+    await step.click();
+    await row(page, /SPRING20 App Store Test creator None yet/).waitFor();
+    await page.getByText('set it as the subscriber attribute tributary_code').waitFor();
+    // Both rows follow without a reload.
+    await buy('user-1', 'Spring25', 'ada');
+    await row(page, /ADA RevenueCat, set by your app Test creator \w+ \d+/).waitFor();
+    await page.getByText('Spring25 (App Store) came with a purchase on').waitFor();
+    await buy('user-2', 'spring20');
+    await row(page, /SPRING20 App Store Test creator \w+ \d+/).waitFor();
+    expect(await page.getByText('no purchase has come with such a code').count()).toBe(0);
+    await checkPage(page, 'setup-codes-light-1280');
+    await page.setViewportSize({ width: 360, height: 800 });
+    await checkPage(page, 'setup-codes-light-360');
+    expect(problems()).toEqual([]);
+  });
+
   test('the settings turn purchase codes on and off, and say so', async () => {
     const { page, problems } = await openApp('settings');
     const codes = page.getByLabel('Purchase codes');

@@ -847,3 +847,68 @@ test('the set-up has the state of each provider, link and sale, and no key or se
   for (const secret of [owner.sdkKey, owner.key, String(put.body['secret'])])
     expect(text).not.toContain(secret);
 });
+
+// @promise get-setup-codes
+test('the set-up states which codes have come with a purchase, what to do for the others, and which codes nobody has', async () => {
+  const owner = await newApp(api);
+  const { key, appId } = owner;
+  const setup = async () => (await api.call('GET', `/apps/${appId}/setup`, { key })).body;
+  const affiliateId = await newAffiliate(api, owner);
+  const register = async (body: object) =>
+    (await api.call('POST', `/apps/${appId}/affiliates/${affiliateId}/codes`, { key, body })).body['id'];
+  const arrive = async (
+    namespace: string,
+    value: string,
+    { at, ref = randomUUID() }: { at: number; ref?: string },
+  ) =>
+    await api.sql`
+      insert into payment_codes (app_id, environment, store, payment_ref, namespace, value, created_at)
+      values (${appId}, 'sandbox', 'app_store', ${ref}, ${namespace}, ${value}, ${new Date(at)})`;
+  const ada = await register({ namespace: 'attribute', value: 'ADA' });
+  const spring = await register({ namespace: 'stripe', value: 'SPRING20', externalId: 'promo_1' });
+  expect(await setup()).not.toHaveProperty('purchaseCodes');
+  await api.call('PATCH', `/apps/${appId}/settings`, { key, body: { purchaseCodes: 'when_unattributed' } });
+  await api.call('PUT', `/apps/${appId}/webhooks/revenuecat/secret`, { key, body: {} });
+
+  const before = (await setup())['purchaseCodes'];
+  const code = { affiliateId, affiliateName: expect.any(String), externalId: null, lastArrival: null };
+  expect(before).toEqual({
+    namespaces: [
+      {
+        namespace: 'stripe',
+        codes: [{ ...code, id: spring, value: 'SPRING20', externalId: 'promo_1' }],
+        fix: 'No connected provider states such codes. Connect Stripe.',
+      },
+      {
+        namespace: 'attribute',
+        codes: [{ ...code, id: ada, value: 'ADA' }],
+        fix: expect.stringContaining('tributary_code'),
+      },
+    ],
+    unregistered: [],
+  });
+
+  const at = api.clock.now;
+  await arrive('attribute', 'ada', { at: at - DAY_MS });
+  await arrive('attribute', 'ada', { at });
+  await arrive('attribute', 'ada', { at: at + 1, ref: 'tributary_self_test_1' });
+  // Ids are compared exactly.
+  await arrive('stripe', 'PROMO_1', { at });
+  await arrive('app_store', 'SPRING25', { at: at - 2 });
+  await arrive('app_store', 'Spring25', { at: at - 1 });
+  await arrive('campaign', 'meta-1', { at });
+  const deactivated = await register({ namespace: 'play_store', value: 'OLD' });
+  await api.call('POST', `/apps/${appId}/codes/${String(deactivated)}/deactivate`, { key });
+  await arrive('play_store', 'OLD', { at });
+  const sandbox = (time: number) => ({ at: time, environment: 'sandbox' });
+  expect((await setup())['purchaseCodes']).toMatchObject({
+    namespaces: [
+      { namespace: 'stripe', codes: [{ lastArrival: null }], fix: expect.any(String) },
+      { namespace: 'attribute', codes: [{ lastArrival: sandbox(at) }], fix: null },
+    ],
+    unregistered: [
+      { namespace: 'stripe', value: 'PROMO_1', lastArrival: sandbox(at) },
+      { namespace: 'app_store', value: 'Spring25', lastArrival: sandbox(at - 1) },
+    ],
+  });
+});

@@ -500,7 +500,10 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'GET /apps/:appId/setup',
     caller: 'account setup',
-    promises: { 'get-setup': 'returns how far the set-up has come, never a key or a secret' },
+    promises: {
+      'get-setup': 'returns how far the set-up has come, never a key or a secret',
+      'get-setup-codes': 'states which codes have come with a purchase, and which of them nobody has',
+    },
   },
   {
     route: 'GET /session',

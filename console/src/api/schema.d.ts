@@ -5949,6 +5949,83 @@ export interface components {
             identified: number;
             /** @description When the first payment occurred that earned a commission. Epoch milliseconds. Null before it. */
             firstSaleAt: number | null;
+            /** @description Whether codes arrive. Absent while `purchaseCodes` of the app is off, and without a code that works. */
+            purchaseCodes?: {
+                /** @description The namespaces of which the app has codes. */
+                namespaces: {
+                    /**
+                     * @description Where purchases have it from: an offer code of `app_store` or `play_store`, a promotion code of `stripe`, a discount of `paddle`, the attribute `tributary_code` that the app sets at RevenueCat (`attribute`), or `$campaign` there (`campaign`).
+                     * @enum {string}
+                     */
+                    namespace: "app_store" | "play_store" | "stripe" | "paddle" | "attribute" | "campaign";
+                    /** @description The ten latest that work, the latest first. */
+                    codes: {
+                        /**
+                         * @description The id of the code.
+                         * @example cod_01kbf2z4x8e0rvq1n3m5t7w9yc
+                         */
+                        id: string;
+                        /**
+                         * @description The id of the affiliate.
+                         * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+                         */
+                        affiliateId: string;
+                        /**
+                         * @description The current name of the affiliate.
+                         * @example First creator
+                         */
+                        affiliateName: string;
+                        /**
+                         * @description What customers enter.
+                         * @example SPRING20
+                         */
+                        value: string;
+                        /** @description The id at the provider. Null if there is none. */
+                        externalId: string | null;
+                        /** @description The latest purchase with it, also in a sandbox. Those of self-tests do not count. Null if there is none. */
+                        lastArrival: {
+                            /**
+                             * @description When the service learned of the purchase. Epoch milliseconds.
+                             * @example 1781524800000
+                             */
+                            at: number;
+                            /**
+                             * @description The provider's environment. Nothing from `sandbox` earns a commission.
+                             * @enum {string}
+                             */
+                            environment: "production" | "sandbox";
+                        } | null;
+                    }[];
+                    /** @description What to do so that a purchase comes with one of them. Null once one came. */
+                    fix: string | null;
+                }[];
+                /** @description At most ten codes that came with one of the latest 500 purchases with codes, and that no affiliate has or had. A `campaign` only where affiliates have such codes. */
+                unregistered: {
+                    /**
+                     * @description Where purchases have it from: an offer code of `app_store` or `play_store`, a promotion code of `stripe`, a discount of `paddle`, the attribute `tributary_code` that the app sets at RevenueCat (`attribute`), or `$campaign` there (`campaign`).
+                     * @enum {string}
+                     */
+                    namespace: "app_store" | "play_store" | "stripe" | "paddle" | "attribute" | "campaign";
+                    /**
+                     * @description What the purchase stated.
+                     * @example SPRING25
+                     */
+                    value: string;
+                    /** @description The latest purchase with it. */
+                    lastArrival: {
+                        /**
+                         * @description When the service learned of the purchase. Epoch milliseconds.
+                         * @example 1781524800000
+                         */
+                        at: number;
+                        /**
+                         * @description The provider's environment. Nothing from `sandbox` earns a commission.
+                         * @enum {string}
+                         */
+                        environment: "production" | "sandbox";
+                    };
+                }[];
+            };
         };
         /** @description The endpoints of the app, oldest first. */
         WebhookEndpointList: {
@@ -7195,7 +7272,7 @@ export interface components {
                      * @description The name of the step. Stable.
                      * @enum {string}
                      */
-                    step: "secret" | "public_address" | "accepted" | "processed" | "tampered_refused" | "read" | "repeat_is_duplicate" | "counted_once" | "no_money" | "real_deliveries" | "in_time";
+                    step: "secret" | "public_address" | "accepted" | "processed" | "tampered_refused" | "read" | "code_read" | "repeat_is_duplicate" | "counted_once" | "no_money" | "real_deliveries" | "in_time";
                     /**
                      * @description `error`: no sale counts until it is fixed. `advice`: worth checking.
                      * @enum {string}

@@ -15,6 +15,7 @@ const STEPS: Readonly<Record<Row['step'], string>> = {
   processed: 'Purchase processed',
   tampered_refused: 'Changed purchase refused',
   read: 'Purchase read correctly',
+  code_read: 'Code read correctly',
   repeat_is_duplicate: 'Repeat recognized',
   counted_once: 'Purchase counted once',
   no_money: 'No money from a test',

@@ -9,6 +9,7 @@ import { KEYS, LIVE_MS } from '../api/queries.ts';
 import { formatAgo, formatCountOf, formatInstant } from '../format.ts';
 import { CodeBlock, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { usePermission } from '../session.ts';
+import { allArrive, CodesStep } from './codes-step.tsx';
 import { CreatorStep } from './creator-step.tsx';
 import { IdentityStep, useIdentity, waitsForPurchase } from './identity-step.tsx';
 import { ProviderStep } from './provider-step.tsx';
@@ -115,6 +116,7 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
   const connected = setup.providers.filter(({ configured }) => configured);
   const accepted = lastAccepted(setup);
   const isMatching = identity.data?.verdict === 'ok';
+  const codes = setup.purchaseCodes;
   const steps: readonly StepSpec[] = [
     {
       id: 'provider',
@@ -151,6 +153,17 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
       isDone: isMatching,
       body: <IdentityStep identity={identity} />,
     },
+    ...(codes === undefined
+      ? []
+      : [
+          {
+            id: 'codes',
+            title: 'Check that codes arrive',
+            summary: allArrive(codes) ? 'They arrive' : '',
+            isDone: allArrive(codes),
+            body: <CodesStep appId={appId} state={codes} />,
+          },
+        ]),
     {
       id: 'delivery',
       title: 'Receive the first purchase',
@@ -215,7 +228,10 @@ export default function SetupPage() {
     queryFn: async () => await read(api.GET('/apps/{appId}/setup', { params: { path: { appId } } })),
     enabled: isAllowed,
     // Paused while the page is hidden.
-    refetchInterval: ({ state }) => (state.data?.firstSaleAt == null ? LIVE_MS : false),
+    refetchInterval: ({ state: { data } }) =>
+      data?.firstSaleAt == null || (data.purchaseCodes !== undefined && !allArrive(data.purchaseCodes))
+        ? LIVE_MS
+        : false,
   });
   const content = () => {
     if (!isAllowed) return <NoPermission permission="setup" what="the set-up" />;

@@ -1,16 +1,80 @@
 import * as z from 'zod';
+import { hasArrived, listCodesInUse, listUnregisteredCodes } from '../../db/code-arrivals.ts';
 import { readAppActivity } from '../../db/self-tests.ts';
 import { readSetupState } from '../../db/setup.ts';
+import type { Sql } from '../../db/sql.ts';
 import { listWebhookStates } from '../../db/webhook-secrets.ts';
+import type { AppId } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/time.ts';
+import { codesArriveBy } from '../../providers/code-hints.ts';
 import { PROVIDER_NAMES, providers } from '../../providers/index.ts';
-import { count, epochMs, orNull, textField } from '../fields.ts';
+import type { ProviderName } from '../../providers/index.ts';
+import * as enums from '../enum-fields.ts';
+import { count, epochMs, idOf, nameOfAffiliate, orNull, textField } from '../fields.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import { presentState, webhookState } from './webhook-settings.ts';
 
 /** The counts are those of this time, days. */
 const RECENT_DAYS = 30;
+
+const arrival = z.object({
+  at: epochMs('When the service learned of the purchase.'),
+  environment: enums.environment,
+});
+
+const purchaseCodes = z
+  .object({
+    namespaces: z
+      .array(
+        z.object({
+          namespace: enums.codeNamespace,
+          codes: z
+            .array(
+              z.object({
+                id: idOf('code'),
+                affiliateId: idOf('affiliate'),
+                affiliateName: nameOfAffiliate,
+                value: textField('SPRING20', 'What customers enter.'),
+                externalId: orNull(
+                  textField('promo_1SZ', 'The id at the provider.'),
+                  'Null if there is none.',
+                ),
+                lastArrival: orNull(
+                  arrival.describe(
+                    'The latest purchase with it, also in a sandbox. Those of self-tests do not count.',
+                  ),
+                  'Null if there is none.',
+                ),
+              }),
+            )
+            .describe('The ten latest that work, the latest first.'),
+          fix: orNull(
+            textField(
+              'Have the customer enter the discount in the checkout.',
+              'What to do so that a purchase comes with one of them.',
+            ),
+            'Null once one came.',
+          ),
+        }),
+      )
+      .describe('The namespaces of which the app has codes.'),
+    unregistered: z
+      .array(
+        z.object({
+          namespace: enums.codeNamespace,
+          value: textField('SPRING25', 'What the purchase stated.'),
+          lastArrival: arrival.describe('The latest purchase with it.'),
+        }),
+      )
+      .describe(
+        'At most ten codes that came with one of the latest 500 purchases with codes, and that no affiliate has or had. A `campaign` only where ' +
+          'affiliates have such codes.',
+      ),
+  })
+  .describe(
+    'Whether codes arrive. Absent while `purchaseCodes` of the app is off, and without a code that works.',
+  );
 
 const setup = z
   .object({
@@ -40,8 +104,37 @@ const setup = z
       epochMs('When the first payment occurred that earned a commission.'),
       'Null before it.',
     ),
+    purchaseCodes: purchaseCodes.optional(),
   })
   .meta({ id: 'Setup', description: 'How far the set-up of an app has come.' });
+
+/** The state of the codes of an app that uses them. */
+async function readCodes(sql: Sql, appId: AppId, connected: readonly ProviderName[]) {
+  const codes = await listCodesInUse(sql, appId);
+  const unregistered = codes.length === 0 ? [] : await listUnregisteredCodes(sql, appId);
+  const namespaces = [...new Set(codes.map(({ namespace }) => namespace))];
+  return {
+    namespaces: namespaces.map((namespace) => ({
+      namespace,
+      codes: codes
+        .filter((code) => code.namespace === namespace)
+        .map(({ codeId, affiliateId, affiliateName, value, externalId, lastArrival }) => ({
+          id: codeId,
+          affiliateId,
+          affiliateName,
+          value,
+          externalId,
+          lastArrival,
+        })),
+      fix: hasArrived(namespace, codes) ? null : codesArriveBy(namespace, connected),
+    })),
+    unregistered: unregistered.map(({ namespace, value, lastArrival }) => ({
+      namespace,
+      value,
+      lastArrival,
+    })),
+  };
+}
 
 export const setupRoutes = [
   route({
@@ -57,6 +150,10 @@ export const setupRoutes = [
       const states = await listWebhookStates(deps.sql, app.id, PROVIDER_NAMES);
       const activity = await readAppActivity(deps.sql, app.id, now - RECENT_DAYS * DAY_MS);
       const state = await readSetupState(deps.sql, app.id);
+      const connected = PROVIDER_NAMES.filter((name) =>
+        states.some(({ provider, environment }) => provider === name && environment !== null),
+      );
+      const codes = await readCodes(deps.sql, app.id, connected);
       return {
         sdkKey: state.sdkKey,
         providers: PROVIDER_NAMES.map((name) => {
@@ -74,6 +171,7 @@ export const setupRoutes = [
         installs: activity.installs,
         identified: activity.identified,
         firstSaleAt: state.firstSaleAt,
+        ...(codes.namespaces.length > 0 && { purchaseCodes: codes }),
       };
     },
   }),
