@@ -435,10 +435,18 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     for (const [name, value] of [
       ['Earned', '$21.50'],
       ['Held', '$6.00'],
+      // Whatever is due now.
+      ['Held', 'next due in 12 days'],
       ['Due', '$5.50'],
       ['Paid', '$10.00'],
     ] as const)
-      expect(await page.locator('.figures > div', { hasText: name }).first().innerText()).toContain(value);
+      expect(
+        await page
+          .locator('.figures > div')
+          .filter({ has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) })
+          .first()
+          .innerText(),
+      ).toContain(value);
     await page
       .getByRole('row', { name: /\$10\.00/ })
       .last()

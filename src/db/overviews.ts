@@ -49,7 +49,7 @@ export async function readAppTotals(sql: Sql, appId: AppId): Promise<AppTotals> 
 }
 
 export interface AffiliateTotals extends Funnel, EarningTotals {
-  /** The earliest due date of an unpaid earning. Null when there is none. */
+  /** The earliest due date of an unpaid earning or bonus, also of one that is due. Null when there is none. */
   readonly nextPayoutAt: number | null;
   /** The net of an export at `asOf` if it is negative, otherwise 0. It reduces the next payout. */
   readonly carriedBalanceCents: number;
@@ -81,8 +81,9 @@ export async function readAffiliateTotals(
 
 /** When the commissions of an affiliate that are held become due. Null if none is held. */
 export interface HeldDates {
-  /** The earliest and the latest due date. */
+  /** The earliest due date at which the net of them is positive: a refunded earning and its reversal are due together. Null also without one. */
   readonly nextDueAt: number | null;
+  /** The latest due date. */
   readonly heldUntil: number | null;
 }
 
@@ -97,6 +98,6 @@ export async function readHeldDates(
     from commissions c
    where c.app_id = ${appId} and c.affiliate_id = ${affiliateId} and c.status = 'pending' and c.due_at > ${instant(asOf)}`;
   return await sql.one<HeldDates>`
-    select (select c.due_at ${held} order by c.due_at limit 1) as next_due_at,
+    select (select c.due_at ${held} group by c.due_at having sum(c.amount_cents) > 0 order by c.due_at limit 1) as next_due_at,
            (select c.due_at ${held} order by c.due_at desc limit 1) as held_until`;
 }

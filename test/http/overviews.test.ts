@@ -6,6 +6,7 @@ import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
+import { signInCreator } from '../support/sessions.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -40,6 +41,7 @@ interface AffiliateOverview {
   readonly funnel: Record<string, number>;
   readonly earnings: Totals;
   readonly links: readonly Row[];
+  readonly nextDueAt: number | null;
   readonly nextPayoutAt: number | null;
   readonly carriedBalanceCents: number;
 }
@@ -204,6 +206,7 @@ describe('the overview of an affiliate', () => {
       funnel: { clicks: 1, installs: 3, identified: 2, paid: 0 },
       earnings: { pending: 300, matured: 0, paid: 0, lifetime: 300 },
       links: [items[1], items[0]],
+      nextDueAt: dueAt,
       nextPayoutAt: dueAt,
       carriedBalanceCents: 0,
     });
@@ -218,6 +221,7 @@ describe('the overview of an affiliate', () => {
       funnel: { clicks: 0, installs: 0, identified: 0, paid: 0 },
       earnings: NOTHING,
       links: [],
+      nextDueAt: null,
       nextPayoutAt: null,
       carriedBalanceCents: 0,
     });
@@ -265,6 +269,40 @@ describe('the overview of an affiliate', () => {
     expect(await ofAffiliate(own, affiliateId)).toMatchObject({ carriedBalanceCents: 0 });
     await earn(1, past);
     expect(await ofAffiliate(own, affiliateId)).toMatchObject({ carriedBalanceCents: 0 });
+  });
+
+  // @promise next-due-at
+  test('what is held becomes due next at the same time for founder and creator, whatever bonus is due now', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own);
+    api.clock.now = Date.now();
+    const creator = await signInCreator(api, own, affiliateId);
+    const occurredAt = api.clock.now - DAY_MS;
+    const nextDue = async () => {
+      const response = await api.call('GET', '/creator/overview', { headers: creator });
+      const { nextDueAt } = await ofAffiliate(own, affiliateId);
+      expect(response.body['nextDueAt']).toEqual(nextDueAt);
+      return nextDueAt;
+    };
+    const begin = api.clock.now;
+    const day = (days: number) => begin + days * DAY_MS;
+    const earn = (amountCents: number, dueAt: number) =>
+      insertEarning(api, own, { affiliateId, amountCents, occurredAt, dueAt });
+    const refunded = await earn(500, day(1));
+    await earn(500, day(3));
+    expect(await nextDue()).toBe(day(1));
+    const added = await api.call('POST', `/apps/${own.appId}/affiliates/${affiliateId}/entries`, {
+      key: own.key,
+      body: { amountCents: 2_500, category: 'bonus', reason: 'Spring', externalId: 'bonus-1' },
+    });
+    expect(added.status).toBe(201);
+    // The database's clock says when the bonus is due.
+    api.clock.now = Date.now() + 60_000;
+    expect(await nextDue()).toBe(day(1));
+    expect((await ofAffiliate(own, affiliateId)).nextPayoutAt).toBeLessThanOrEqual(Date.now());
+    // A refunded earning and its reversal are due together, so nothing becomes due then.
+    await insertReversal(api, refunded, { amountCents: 500, occurredAt });
+    expect(await nextDue()).toBe(day(3));
   });
 
   // @promise affiliate-overview-scope, malformed-id-not-found

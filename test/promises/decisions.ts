@@ -534,6 +534,7 @@ const OPERATION: readonly PromiseSection[] = [
       'revenue-production-only': 'revenue is production only',
       'lifetime-sum': '`lifetime` is the sum of the other three',
       'affiliate-overview-parts': "the affiliate's overview has its documented parts",
+      'next-due-at': '`nextDueAt` is when the next part of what is held becomes due, whatever is due now',
       'next-payout-at': '`nextPayoutAt` is the earliest unpaid `dueAt`',
       'timeseries-zero-filled': 'a timeseries is zero-filled and echoes its query',
       'timeseries-intervals': 'a timeseries is by hour, day, week or month',

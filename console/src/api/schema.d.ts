@@ -5655,7 +5655,9 @@ export interface components {
             earnings: components["schemas"]["Earnings"];
             /** @description The fifty links with the most clicks. */
             links: components["schemas"]["ListedLink"][];
-            /** @description The earliest `dueAt` of an unpaid earning. Epoch milliseconds. Null if there is none. */
+            /** @description When the next part of the held commissions becomes due. What a refund has taken back is no part. Epoch milliseconds. Null if nothing is held, or only deductions are. */
+            nextDueAt: number | null;
+            /** @description The earliest `dueAt` of an unpaid earning or bonus: in the past while one is due. Epoch milliseconds. Null if there is none. */
             nextPayoutAt: number | null;
             /**
              * @description The negative balance that the next payout deducts: zero or less. US cents.
@@ -8138,7 +8140,7 @@ export interface components {
         CreatorOverview: {
             funnel: components["schemas"]["Funnel"];
             earnings: components["schemas"]["Earnings"];
-            /** @description When the first of the held commissions becomes due. Epoch milliseconds. Null if none is held. */
+            /** @description When the next part of the held commissions becomes due. What a refund has taken back is no part. Epoch milliseconds. Null if nothing is held, or only deductions are. */
             nextDueAt: number | null;
             /** @description When the last of the held commissions becomes due. Epoch milliseconds. Null if none is held. */
             heldUntil: number | null;

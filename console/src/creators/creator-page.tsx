@@ -200,7 +200,7 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
   if (overview.error !== null)
     return <ErrorBox error={overview.error} retry={() => void overview.refetch()} />;
   if (overview.data === undefined) return <Waiting what="the sums" />;
-  const { earnings, funnel, nextPayoutAt, carriedBalanceCents } = overview.data;
+  const { earnings, funnel, nextDueAt, carriedBalanceCents } = overview.data;
   return (
     <Stack gap="sm">
       <Figures
@@ -209,7 +209,7 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
           {
             name: 'Held',
             value: formatMoney(earnings.pending),
-            hint: isAhead(nextPayoutAt) ? `next due ${formatAgo(nextPayoutAt)}` : undefined,
+            hint: isAhead(nextDueAt) ? `next due ${formatAgo(nextDueAt)}` : undefined,
           },
           {
             name: 'Due',

@@ -42,7 +42,7 @@ import { totals as rangeTotals } from './commissions.ts';
 import { workingCodes } from './codes.ts';
 import { creatorPolicy, presentCreatorPolicy } from './creator-policy.ts';
 import { linkPresenter, linkRow } from './links.ts';
-import { earnings, funnel, presentEarnings, presentFunnel } from './overviews.ts';
+import { earnings, funnel, nextDueAt, presentEarnings, presentFunnel } from './overviews.ts';
 import { CSV_HEADERS, presentCsv } from './payout-views.ts';
 import { presentSeriesPoint, readSeries, seriesOf, seriesPoint, seriesQuery } from './timeseries.ts';
 
@@ -78,10 +78,7 @@ const overview = z
   .object({
     funnel,
     earnings,
-    nextDueAt: orNull(
-      epochMs('When the first of the held commissions becomes due.'),
-      'Null if none is held.',
-    ),
+    nextDueAt,
     heldUntil: orNull(epochMs('When the last of the held commissions becomes due.'), 'Null if none is held.'),
     carriedBalanceCents: cents('The negative balance that the next payout deducts: zero or less.'),
   })

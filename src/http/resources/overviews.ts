@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { listTopEarners } from '../../db/affiliates.ts';
 import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
 import { listTopLinks } from '../../db/links.ts';
-import { readAffiliateTotals, readAppTotals } from '../../db/overviews.ts';
+import { readAffiliateTotals, readAppTotals, readHeldDates } from '../../db/overviews.ts';
 import type { EarningTotals, Funnel } from '../../db/overviews.ts';
 import { readDueTotals } from '../../db/payout-lists.ts';
 import { foundOrThrow } from '../errors.ts';
@@ -23,6 +23,11 @@ export const funnel = z
     paid: count('Users with at least one attributed payment.'),
   })
   .meta({ id: 'Funnel', description: 'Counts from click to payment, of all time.' });
+
+export const nextDueAt = orNull(
+  epochMs('When the next part of the held commissions becomes due. What a refund has taken back is no part.'),
+  'Null if nothing is held, or only deductions are.',
+);
 
 export const earnings = z
   .object({
@@ -61,7 +66,11 @@ const affiliateOverview = z
     funnel,
     earnings,
     links: z.array(linkRow).describe('The fifty links with the most clicks.'),
-    nextPayoutAt: orNull(epochMs('The earliest `dueAt` of an unpaid earning.'), 'Null if there is none.'),
+    nextDueAt,
+    nextPayoutAt: orNull(
+      epochMs('The earliest `dueAt` of an unpaid earning or bonus: in the past while one is due.'),
+      'Null if there is none.',
+    ),
     carriedBalanceCents: cents('The negative balance that the next payout deducts: zero or less.'),
   })
   .meta({ id: 'AffiliateOverview', description: "An affiliate's totals, links and next payout." });
@@ -111,8 +120,9 @@ export const overviewRoutes = [
     ids: { affiliateId: 'affiliate' },
     response: { status: 200, schema: affiliateOverview },
     handler: async ({ deps, app, ids, now }) => {
-      const [found, links] = await Promise.all([
+      const [found, held, links] = await Promise.all([
         readAffiliateTotals(deps.sql, app.id, ids.affiliateId, now),
+        readHeldDates(deps.sql, app.id, ids.affiliateId, now),
         listTopLinks(deps.sql, app.id, ids.affiliateId, TOP_LINKS_OF_AFFILIATE),
       ]);
       const totals = foundOrThrow(found);
@@ -120,6 +130,7 @@ export const overviewRoutes = [
         funnel: presentFunnel(totals),
         earnings: presentEarnings(totals),
         links: links.map(linkPresenter(deps, app).row),
+        nextDueAt: held.nextDueAt,
         nextPayoutAt: totals.nextPayoutAt,
         carriedBalanceCents: totals.carriedBalanceCents,
       };
