@@ -67,8 +67,10 @@ describeInBrowser('what policies show on other pages, in a browser', ({ service,
     await page.getByText('$1.50 (at most the price) for each payment.').waitFor();
     await page.getByText('By “Fixed”').waitFor();
     await page.getByRole('navigation').getByRole('link', { name: 'Commissions' }).click();
-    await row(page, /\$1\.50/).waitFor();
+    await row(page, /Fixed amount of \$1\.50 .*\$1\.50/).waitFor();
     expect(await page.getByRole('main').innerText()).not.toContain('%');
+    await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${founder.affiliateId}/commissions`);
+    await row(page, /50 % of \$8\.49 proceeds \(estimated\) .*\$4\.25/).waitFor();
     expect(problems()).toEqual([]);
   });
 

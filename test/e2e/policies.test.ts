@@ -115,6 +115,43 @@ describe('a policy by months', () => {
   });
 });
 
+describe('what a creator sees of a policy', () => {
+  // @promise creator-computed-from
+  test('each commission says what a policy computed it from, and one of another rate does not', async () => {
+    const user = await founder.customer();
+    const monthsAgo = (months: number) => Date.now() - months * 31 * DAY_MS;
+    await pay(user, monthsAgo(3));
+    await earnByPolicy(
+      founder,
+      service.sql,
+      {
+        base: 'proceeds',
+        rules: [{ when: { productIds: ['lifetime'] }, flatCents: 1_500 }, { percentBps: 5_000 }],
+      },
+      { from: monthsAgo(2) },
+    );
+    const transactionId = randomUUID();
+    await pay(user, monthsAgo(1), { transactionId });
+    await pay(user, Date.now() - DAY_MS, { usd: 100, extra: { product_id: 'lifetime' } });
+    const refund = { userId: user, usd: 9.99, transactionId, occurredAt: Date.now() - DAY_MS / 2 };
+    await founder.revenuecat(bodyOf(revenuecatRefund(refund)));
+    const path = `/apps/${founder.app.id}/affiliates/${founder.affiliateId}/creator/commissions`;
+    const { items } = await founder.ok<{ items: (Row & { computedFrom?: object })[] }>('GET', path);
+    const base = { base: 'proceeds', baseEstimated: true };
+    expect(items.map(({ amountCents, computedFrom }) => [amountCents, computedFrom])).toEqual([
+      [-330, { ...base, baseCents: -659 }],
+      [1_500, { flatCents: 1_500 }],
+      [330, { ...base, baseCents: 659 }],
+      [expect.any(Number), undefined],
+    ]);
+    const text = JSON.stringify(items);
+    for (const hidden of [user, 'customerUserId', 'eventId', 'policyId', 'paymentNumber', 'lifetime'])
+      expect(text).not.toContain(hidden);
+    const csv = await founder.call('GET', path, { headers: { accept: 'text/csv' } });
+    expect(csv.text).not.toContain('computedFrom');
+  });
+});
+
 describe('versions, assignments and groups', () => {
   // @promise policy-of-its-day
   test('a version of noon does not touch a payment of 11:59 that is delivered at 12:05', async () => {

@@ -400,6 +400,8 @@ const MONEY: readonly PromiseSection[] = [
   {
     title: 'Beyond the specification: commission policies',
     promises: {
+      'creator-computed-from':
+        'a creator sees what a policy computed a commission from, and no user, event or rule',
       'policy-by-months':
         'a rule by months counts calendar months from the first payment of a customer, and a charge up to two days early counts after the border',
       'policy-of-its-day': 'a payment earns by what is in effect at its own time, whenever it is reported',

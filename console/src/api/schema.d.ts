@@ -8294,6 +8294,26 @@ export interface components {
              * @example 2000
              */
             rateBps: number;
+            /** @description What a policy computed the earning from: `flatCents` of a fixed amount, else `rateBps` of the base. Absent for another rate. */
+            computedFrom?: {
+                /**
+                 * @description What a rate applies to. `gross`: what the customer paid. `net_of_tax`: without tax. `proceeds`: without tax and what the store keeps.
+                 * @enum {string}
+                 */
+                base?: "gross" | "net_of_tax" | "proceeds";
+                /** @description Whether tax or store fee in the base were estimated by a provider or assumed by the policy. */
+                baseEstimated?: boolean;
+                /**
+                 * @description The part of the payment, refund or dispute that the rate applies to. US cents.
+                 * @example 1999
+                 */
+                baseCents?: number;
+                /**
+                 * @description The fixed amount of the rule, US cents. Absent for a percentage.
+                 * @example 1500
+                 */
+                flatCents?: number;
+            };
             /**
              * @description The commission. Negative if it takes back or deducts. US cents.
              * @example 1999

@@ -1,5 +1,6 @@
 import { Badge, Text } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
+import { earnedWords } from '../commissions/earned.tsx';
 import { formatDate, formatMoney } from '../format.ts';
 
 type Commission = Schemas['CreatorCommission'];
@@ -14,6 +15,14 @@ const STATUSES: Readonly<Record<Commission['status'], string>> = {
 function dateOf({ status, dueAt, paidAt }: Commission): string {
   if (status === 'paid') return paidAt === null ? '' : `on ${formatDate(paidAt)}`;
   return status === 'pending' ? `until ${formatDate(dueAt)}` : `since ${formatDate(dueAt)}`;
+}
+
+/** Returns what an earning was computed from. */
+function shareOf({ rateBps, computedFrom }: Commission): string {
+  if (computedFrom === undefined) return `Your share was ${rateBps / 100} %`;
+  const { base = 'gross', baseEstimated = false, baseCents = 0, flatCents } = computedFrom;
+  const policy = { base, baseEstimated, ...(flatCents === undefined ? {} : { flatCents }) };
+  return earnedWords({ rateBps, baseCents, policy });
 }
 
 export function CommissionTable({ rows }: { readonly rows: readonly Commission[] }) {
@@ -35,10 +44,9 @@ export function CommissionTable({ rows }: { readonly rows: readonly Commission[]
             <td style={{ whiteSpace: 'nowrap' }}>{formatDate(row.occurredAt)}</td>
             <td>
               {row.reason}
-              {/* Without a percentage, it is a fixed amount. */}
-              {row.kind === 'earning' && row.rateBps > 0 && (
+              {row.kind === 'earning' && (
                 <Text size="xs" className="quiet">
-                  Your share was {row.rateBps / 100} %
+                  {shareOf(row)}
                 </Text>
               )}
             </td>

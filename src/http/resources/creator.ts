@@ -37,6 +37,7 @@ import {
   timeKey,
 } from '../pagination.ts';
 import { CSV_LIST } from '../list-csv.ts';
+import { shownPolicy } from '../policy-fields.ts';
 import { creatorPageRoutes } from '../routing/creator-page.ts';
 import { totals as rangeTotals } from './commissions.ts';
 import { workingCodes } from './codes.ts';
@@ -94,6 +95,19 @@ const link = linkRow
   .extend({ clicks: linkRow.shape.clicks, createdAt: linkRow.shape.createdAt })
   .meta({ id: 'CreatorLink', description: 'A link of the creator.' });
 
+const { base, baseEstimated, flatCents } = shownPolicy.shape;
+
+const computedFrom = z
+  .object({
+    base: base.optional(),
+    baseEstimated: baseEstimated.optional(),
+    baseCents: cents('The part of the payment, refund or dispute that the rate applies to.').optional(),
+    flatCents,
+  })
+  .describe(
+    'What a policy computed the earning from: `flatCents` of a fixed amount, else `rateBps` of the base. Absent for another rate.',
+  );
+
 const commission = z
   .object({
     id: idOf('commission'),
@@ -106,6 +120,7 @@ const commission = z
     ),
     status: enums.commissionStatus,
     rateBps: rateBps('The rate of the earning, fixed when it was written. 0 for a bonus or deduction.'),
+    computedFrom: computedFrom.optional(),
     amountCents: cents('The commission. Negative if it takes back or deducts.'),
     currency,
     occurredAt: epochMs('When the customer paid, or the time of the refund, dispute, bonus or deduction.'),
@@ -182,6 +197,16 @@ function reasonOf({ kind, matchMethod, amountCents, entry }: CommissionListRow):
   }
 }
 
+/** The base of a fixed amount is left out: it would state the price, which the amount does not depend on. */
+function presentComputedFrom({ policy, baseCents }: CommissionListRow) {
+  if (policy === null) return {};
+  const { base: kind, baseEstimated: isEstimated, flatCents: flat } = policy;
+  return {
+    computedFrom:
+      flat === undefined ? { base: kind, baseEstimated: isEstimated, baseCents } : { flatCents: flat },
+  };
+}
+
 function presentCommission(row: CommissionListRow) {
   return {
     id: row.id,
@@ -191,6 +216,7 @@ function presentCommission(row: CommissionListRow) {
     reversesCommissionId: row.reversesCommissionId,
     status: row.status,
     rateBps: row.rateBps,
+    ...presentComputedFrom(row),
     amountCents: row.amountCents,
     currency: 'USD' as const,
     occurredAt: row.occurredAt,
