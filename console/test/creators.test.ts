@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
-import { button, checkPage, title, WINDOWS } from './browser.ts';
+import { button, checkPage, shoot, title, WINDOWS } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 import type { NewFounder } from './suite.ts';
@@ -532,6 +532,39 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByText('Fixed fee: Retainer for May').waitFor();
     await page.getByText('Fixed fee, undone: A mistake').waitFor();
     expect(problems(/ERR_CONNECTION_RESET|status of 40[039]/)).toEqual([]);
+  });
+
+  test('payouts are blocked with a reason, which the creator does not see, and are paid once the block is lifted', async () => {
+    const founder = await newFounder();
+    const ada = await withMoney(founder, 'Ada');
+    const { page, problems } = await openApp(founder, `creators/${ada}`);
+    const dialog = page.getByRole('dialog');
+    await button(page, 'Block payouts').click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await page.getByLabel('Reason').fill('Refunds of May');
+    await dialog.getByRole('button', { name: 'Block payouts' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByText(/^Since .*: Refunds of May/).waitFor();
+    await shoot(page, 'payouts-blocked');
+
+    await page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
+    await page.getByText('You have blocked the payouts: $5.50 are due.').waitFor();
+    expect(await button(page, /^Pay/).count()).toBe(0);
+
+    await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada}/`);
+    await page.getByText('Your payouts are under review').waitFor();
+    expect(await page.getByText('Refunds of May').count()).toBe(0);
+
+    await page.goto(`${service.url}/console/apps/${founder.appId}/creators/${ada}`);
+    await button(page, 'Lift the block …').click();
+    await page.getByLabel('Reason').fill('All sales are real');
+    await dialog.getByRole('button', { name: 'Lift the block' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await button(page, 'Block payouts').waitFor();
+    await page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
+    await button(page, /^Pay/).first().waitFor();
+    expect(problems()).toEqual([]);
   });
 
   test('figures stay on the page when they cannot be read again, and a search that fails says so', async () => {

@@ -5,6 +5,7 @@ import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
+import { signInCreator } from '../support/sessions.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -57,7 +58,17 @@ describe('blocked payouts of a creator', () => {
     expect(await get(`/affiliates/${creator}`)).toMatchObject({
       payoutBlock: { since: expect.any(Number), reason: 'Refunds of May' },
     });
+    const headers = await signInCreator(
+      { call: async (method, to, options) => await founder.call(method, to, options) },
+      { appId: founder.app.id, key: founder.key },
+      creator,
+    );
+    const asCreator = async () =>
+      (await founder.call<object>('GET', '/creator', { headers, key: null })).body;
+    expect(await asCreator()).toMatchObject({ name: 'Test creator', payoutsUnderReview: true });
+    expect(JSON.stringify(await asCreator())).not.toContain('Refunds of May');
     expect((await state('lifted')).status).toBe(201);
+    expect(await asCreator()).not.toHaveProperty('payoutsUnderReview');
     expect(await get(`/affiliates/${creator}`)).not.toHaveProperty('payoutBlock');
     expect((await founder.exportCsv()).status).toBe(200);
     expect(await paid()).toEqual({ cents: 300, payouts: 1 });

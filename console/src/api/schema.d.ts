@@ -8135,6 +8135,11 @@ export interface components {
                  */
                 value: string;
             }[];
+            /**
+             * @description No payout is made at present. Absent otherwise.
+             * @constant
+             */
+            payoutsUnderReview?: true;
         };
         /** @description The creator's totals of all time. */
         CreatorOverview: {

@@ -28,6 +28,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   entry: 'Bonus or deduction',
   payout: 'Payout',
   payout_transfer: 'Money of a payout',
+  payout_block: 'Block of payouts',
   webhook_endpoint: 'Webhook endpoint',
   erasure: 'Erasure of a person',
   reprocess_run: 'Reprocessing',
@@ -164,6 +165,7 @@ export function pathOf({ object, appId, after }: Row): string | null {
     case 'code':
     case 'creator_session':
     case 'entry':
+    case 'payout_block':
       return pathOfId(appId, after['affiliateId']);
     case 'payout_transfer':
       return pathOfId(appId, after['payoutId']);

@@ -98,6 +98,12 @@ export function EarningsPage({ creator }: { readonly creator: Creator }) {
     <>
       <PageHead title="Your earnings">What your links and codes earned with {creator.appName}.</PageHead>
       <Stack gap="xl">
+        {creator.payoutsUnderReview === true && (
+          <p role="status">
+            Your payouts are under review. You go on to earn, and what is due is kept. Ask {creator.appName}{' '}
+            if you have questions.
+          </p>
+        )}
         <div>
           {overview.error !== null && (
             <ErrorBox error={overview.error} retry={() => void overview.refetch()} />

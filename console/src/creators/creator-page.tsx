@@ -19,6 +19,7 @@ import { PayoutHistory } from '../payouts/payouts-page.tsx';
 import { usePermission } from '../session.ts';
 import { CreatorForm } from './creator-form.tsx';
 import { CreatorTerms } from './creator-terms.tsx';
+import { PayoutBlockDialog, PayoutBlockNotice } from './payout-block.tsx';
 import { Entries } from './entries.tsx';
 import { CREATOR_STATUSES, CREATOR_TONES } from './creators-page.tsx';
 
@@ -234,7 +235,9 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
 function CreatorView({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
   const canWrite = usePermission('write');
   const canInvite = usePermission('setup');
-  const [open, setOpen] = useState<'edit' | 'invite' | 'revoke' | 'link' | Status | null>(null);
+  const [open, setOpen] = useState<
+    'edit' | 'invite' | 'revoke' | 'link' | 'blocked' | 'lifted' | Status | null
+  >(null);
   const close = () => setOpen(null);
   const query = { affiliateId: creator.id };
   const commissions = useCommissions(appId, query);
@@ -270,6 +273,11 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
             Remove
           </Button>
         )}
+        {creator.payoutBlock === undefined && (
+          <Button variant="default" onClick={() => setOpen('blocked')}>
+            Block payouts
+          </Button>
+        )}
         <Button variant="default" component="a" href={`creator/as/${appId}/${creator.id}/`}>
           See as creator
         </Button>
@@ -290,6 +298,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
           </Text>
         )}
       </Group>
+      <PayoutBlockNotice creator={creator} onLift={() => setOpen('lifted')} />
       <Money appId={appId} affiliateId={creator.id} />
       <CreatorTerms appId={appId} creator={creator} />
       <Section
@@ -317,6 +326,12 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
       <InviteDialog appId={appId} creator={creator} isOpen={open === 'invite'} onClose={close} />
       <RevokeDialog appId={appId} creator={creator} isOpen={open === 'revoke'} onClose={close} />
       <NewLinkDialog appId={appId} creator={creator} isOpen={open === 'link'} onClose={close} />
+      <PayoutBlockDialog
+        appId={appId}
+        creator={creator}
+        state={open === 'blocked' || open === 'lifted' ? open : null}
+        onClose={close}
+      />
       <StatusDialog
         appId={appId}
         creator={creator}

@@ -60,6 +60,11 @@ function CreatorTable({ appId, rows }: { readonly appId: string; readonly rows: 
             </td>
             <td>
               <Tag tone={CREATOR_TONES[row.status]}>{CREATOR_STATUSES[row.status]}</Tag>
+              {row.payoutBlock !== undefined && (
+                <Text size="xs" className="quiet">
+                  payouts blocked
+                </Text>
+              )}
             </td>
             <td className="number" data-name="Clicks">
               {formatCount(row.clicks)}

@@ -26,7 +26,13 @@ export type Outcome =
   | { readonly kind: 'unknown'; readonly error: Problem };
 
 /** Codes of answers that close the request permanently: it has not paid and never will. */
-const NOT_PAID = new Set(['total_changed', 'payout_not_settled', 'payouts_stopped', 'not_found']);
+const NOT_PAID = new Set([
+  'total_changed',
+  'payout_not_settled',
+  'payouts_stopped',
+  'payouts_blocked',
+  'not_found',
+]);
 
 /** Codes and statuses of answers that every payment would get at present. */
 const REFUSED_CODES = new Set(['payout_not_settled', 'payouts_stopped']);

@@ -154,6 +154,10 @@ function whyNot({ reason, balanceCents, nextDueAt }: NotPayableRow): string {
         : `Not due yet: the next commission is due ${formatAgo(nextDueAt)}.`;
     case 'reversed':
       return 'Refunds and deductions take back exactly what is due.';
+    case 'payouts_blocked':
+      return balanceCents > 0
+        ? `You have blocked the payouts: ${formatMoney(balanceCents)} are due.`
+        : 'You have blocked the payouts.';
     case 'negative_balance':
       return `Refunds and deductions took back ${formatMoney(-balanceCents)} more than is due. Later commissions have to outweigh that.`;
   }

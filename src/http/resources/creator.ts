@@ -1,16 +1,14 @@
 import * as z from 'zod';
 import { readCommissionTotal } from '../../db/commission-totals.ts';
 import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
-import type { CommissionEntry, CommissionListRow } from '../../db/commissions.ts';
 import { findCreatorPayout, readStatementCsv, readStatementSums } from '../../db/creator-statements.ts';
 import type { CreatorPayout } from '../../db/creator-statements.ts';
 import { listLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readHeldDates } from '../../db/overviews.ts';
+import { arePayoutsBlocked } from '../../db/payout-blocks.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
 import { listWorkingCodes } from '../../db/codes.ts';
 import { readCreatorTerms } from '../../db/terms.ts';
-import type { AttributionMethod } from '../../domain/attribution.ts';
-import type { EntryCategory } from '../../domain/entry.ts';
 import * as enums from '../enum-fields.ts';
 import { foundOrThrow } from '../errors.ts';
 import {
@@ -37,10 +35,10 @@ import {
   timeKey,
 } from '../pagination.ts';
 import { CSV_LIST } from '../list-csv.ts';
-import { shownPolicy } from '../policy-fields.ts';
 import { creatorPageRoutes } from '../routing/creator-page.ts';
 import { totals as rangeTotals } from './commissions.ts';
 import { workingCodes } from './codes.ts';
+import { creatorCommission, presentCreatorCommission } from './creator-commissions.ts';
 import { creatorPolicy, presentCreatorPolicy } from './creator-policy.ts';
 import { linkPresenter, linkRow } from './links.ts';
 import { earnings, funnel, nextDueAt, presentEarnings, presentFunnel } from './overviews.ts';
@@ -72,6 +70,10 @@ const creator = z
       })
       .describe('The rules by which the creator earns.'),
     codes: workingCodes.optional(),
+    payoutsUnderReview: z
+      .literal(true)
+      .describe('No payout is made at present. Absent otherwise.')
+      .optional(),
   })
   .meta({ id: 'Creator', description: 'The creator, and the rules.' });
 
@@ -94,43 +96,6 @@ const link = linkRow
   .pick({ id: true, slug: true, url: true, directUrl: true, destinationUrl: true, active: true })
   .extend({ clicks: linkRow.shape.clicks, createdAt: linkRow.shape.createdAt })
   .meta({ id: 'CreatorLink', description: 'A link of the creator.' });
-
-const { base, baseEstimated, flatCents } = shownPolicy.shape;
-
-const computedFrom = z
-  .object({
-    base: base.optional(),
-    baseEstimated: baseEstimated.optional(),
-    baseCents: cents('The part of the payment, refund or dispute that the rate applies to.').optional(),
-    flatCents,
-  })
-  .describe(
-    'What a policy computed the earning from: `flatCents` of a fixed amount, else `rateBps` of the base. Absent for another rate.',
-  );
-
-const commission = z
-  .object({
-    id: idOf('commission'),
-    linkId: orNull(idOf('link'), 'Null if the user entered another code.'),
-    kind: enums.commissionKind,
-    reason: textField('A purchase of a user who came by your link.', 'Why, a sentence for people.'),
-    reversesCommissionId: orNull(
-      idOf('commission', 'The id of the earning that a reversal or correction takes back.'),
-      'Null for an earning.',
-    ),
-    status: enums.commissionStatus,
-    rateBps: rateBps('The rate of the earning, fixed when it was written. 0 for a bonus or deduction.'),
-    computedFrom: computedFrom.optional(),
-    amountCents: cents('The commission. Negative if it takes back or deducts.'),
-    currency,
-    occurredAt: epochMs('When the customer paid, or the time of the refund, dispute, bonus or deduction.'),
-    dueAt: epochMs(
-      'When it can be paid: the time of the payment plus the hold period, or that of the bonus or deduction.',
-    ),
-    paidAt: orNull(epochMs('When a payout paid it.'), 'Null until then.'),
-    payoutId: orNull(idOf('payout'), 'Null until a payout contains it.'),
-  })
-  .meta({ id: 'CreatorCommission', description: 'A commission of the creator.' });
 
 const payout = z
   .object({
@@ -156,75 +121,6 @@ const statement = payout
     to: epochMs('The time of the last one.'),
   })
   .meta({ id: 'CreatorStatement', description: 'The statement of a payout.' });
-
-/** What an entry is for, for the creator. */
-const ENTRY_TITLES: Readonly<Record<EntryCategory, string>> = {
-  bonus: 'Bonus',
-  fixed_fee: 'Fixed fee',
-  unreported_refund: 'Refund that was not reported',
-  opening_balance: 'Opening balance',
-  write_off: 'Write-off',
-  other: 'Other',
-};
-
-function reasonOfEntry({ category, reason, undoesEntryId }: CommissionEntry): string {
-  return `${ENTRY_TITLES[category]}${undoesEntryId === null ? '' : ', undone'}: ${reason}`;
-}
-
-/** How a user came to the creator. */
-const HOW: Readonly<Record<AttributionMethod, string>> = {
-  claim_token: 'came by your link',
-  code: 'entered your link code',
-  deferred: 'came by your link',
-  purchase_code: 'bought with your purchase code',
-  manual: 'was attributed to you',
-};
-
-/** Returns why a commission was written, for people. */
-function reasonOf({ kind, matchMethod, amountCents, entry }: CommissionListRow): string {
-  switch (kind) {
-    case 'earning':
-      return `A purchase of a user who ${HOW[matchMethod ?? 'claim_token']}.`;
-    case 'reversal':
-      return amountCents < 0
-        ? 'The purchase was refunded or disputed.'
-        : 'The refund was undone, or the dispute was won.';
-    case 'correction':
-      return 'The purchase had earned twice, under two references of the store.';
-    case 'bonus':
-    case 'deduction':
-      return entry === null ? '' : reasonOfEntry(entry);
-  }
-}
-
-/** The base of a fixed amount is left out: it would state the price, which the amount does not depend on. */
-function presentComputedFrom({ policy, baseCents }: CommissionListRow) {
-  if (policy === null) return {};
-  const { base: kind, baseEstimated: isEstimated, flatCents: flat } = policy;
-  return {
-    computedFrom:
-      flat === undefined ? { base: kind, baseEstimated: isEstimated, baseCents } : { flatCents: flat },
-  };
-}
-
-function presentCommission(row: CommissionListRow) {
-  return {
-    id: row.id,
-    linkId: row.linkId,
-    kind: row.kind,
-    reason: reasonOf(row),
-    reversesCommissionId: row.reversesCommissionId,
-    status: row.status,
-    rateBps: row.rateBps,
-    ...presentComputedFrom(row),
-    amountCents: row.amountCents,
-    currency: 'USD' as const,
-    occurredAt: row.occurredAt,
-    dueAt: row.dueAt,
-    paidAt: row.paidAt,
-    payoutId: row.payoutId,
-  };
-}
 
 function presentPayout({ id, itemCount, totalCents, createdAt }: CreatorPayout) {
   return { id, itemCount, totalCents, currency: 'USD' as const, createdAt };
@@ -254,6 +150,7 @@ export const creatorRoutes = [
           refunds: REFUNDS,
         },
         ...(codes.length === 0 ? {} : { codes }),
+        ...((await arePayoutsBlocked(deps.sql, affiliateId)) && { payoutsUnderReview: true as const }),
       };
     },
   }),
@@ -329,7 +226,7 @@ export const creatorRoutes = [
       payoutId: inputId('payout').optional(),
       ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
     }),
-    response: { status: 200, schema: pageSchema(commission), asCsv: true },
+    response: { status: 200, schema: pageSchema(creatorCommission), asCsv: true },
     handler: async ({ deps, creator: { appId, affiliateId }, query }) => {
       const filter = { status: query.status ?? null, from: query.from ?? null, to: query.to ?? null };
       const filters = { ...filter, affiliateId, payoutId: query.payoutId ?? null };
@@ -344,7 +241,7 @@ export const creatorRoutes = [
       if (!isOwn || payoutId === 'none') return EMPTY_PAGE;
       const selected = { ...ALL_COMMISSIONS, ...filter, affiliateId, payoutId };
       const page = await listCommissions(deps.sql, appId, selected, after, query.limit);
-      return presentPage(key, page, presentCommission);
+      return presentPage(key, page, presentCreatorCommission);
     },
   }),
 

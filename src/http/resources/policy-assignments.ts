@@ -125,13 +125,14 @@ function idInBody<K extends 'policy' | 'group'>(kind: K, text: string | null) {
   return text;
 }
 
-async function assign<
-  C extends Call & {
+async function assign(
+  call: Call & {
     readonly caller: Caller;
     readonly app: App;
     readonly body: z.output<typeof newAssignment>;
   },
->(call: C, scope: PolicyScope) {
+  scope: PolicyScope,
+) {
   const { app, body } = call;
   const policyId: PolicyId | null = idInBody('policy', body.policyId);
   const paysAboveBase = policyId !== null && (await hasRuleAboveBase(call.deps.sql, app.id, policyId));
