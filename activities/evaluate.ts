@@ -63,8 +63,15 @@ export async function evaluateAndApply(
   throw new Error(`payment ${payment.paymentId} changed during ${MAX_ATTEMPTS} evaluations in a row`);
 }
 
-/** What refuses a payment that was read before the app's first policy came into effect, or before its user was given to another creator. */
-const READ_TOO_EARLY = ['attributed_payments_have_a_number', 'manual_attributions_are_followed'];
+/**
+ * What refuses a payment that was read before the app's first policy came into effect, before its user was given to another creator, or
+ * before one of its keys was bound.
+ */
+const READ_TOO_EARLY = [
+  'attributed_payments_have_a_number',
+  'manual_attributions_are_followed',
+  'bindings_app_id_customer_user_id_key',
+];
 
 /** Returns null, so that the payment is read again, if it was read too early. Throws any other error. */
 function noneIfReadTooEarly(error: unknown): null {
@@ -96,11 +103,9 @@ async function withNewRates(
   };
 }
 
-/** Returns the binding that the code of a purchase has made, if any. */
-export function newBindings({ evaluation: { boundBy } }: EvaluatedPayment): readonly BindingId[] {
-  if (boundBy === null) return [];
-  const others = boundBy.isKey ? (boundBy.key?.others ?? []) : [];
-  return [boundBy.binding.bindingId, ...others.map(({ bindingId }) => bindingId)];
+/** Returns the bindings that the code of a purchase has made, if any. */
+export function newBindings({ evaluation: { boundBy, furtherKeys } }: EvaluatedPayment): readonly BindingId[] {
+  return [...(boundBy === null ? [] : [boundBy.binding]), ...furtherKeys].map(({ bindingId }) => bindingId);
 }
 
 export interface EvaluateEachDeps extends Pick<WorkEvents, 'onCommissions' | 'onBindings'> {

@@ -59,6 +59,7 @@ const FACTS = [
   'userKeys',
   'userLinks',
   'aliases',
+  'codes',
   'transfers',
 ] as const satisfies readonly (keyof AppendedFacts)[];
 

@@ -24,10 +24,10 @@ export function attributableKeyOf(sql: Statements, cause: Fragment): Fragment {
     case when ${cause} = any(${[...CAUSES_WITHOUT_USER]}::text[]) then (
       select jsonb_build_object(
                'customerUserId', bound.key->>'userKey', 'keySource', bound.key->>'source',
-               -- Stripe and Paddle name subscriptions alike. Any other key is an id that the SDK of a provider made.
-               'standsFor', case when bound.key->>'userKey' ~ '^sub_' then 'subscription' else 'anonymous_customer' end)
+               -- Stripe and Paddle name subscriptions alike; those of a store begin with its name. Any other key is an id that the SDK of a provider made.
+               'standsFor', case when bound.key->>'userKey' ~ '^(sub_|[a-z_]+:)' then 'subscription' else 'anonymous_customer' end)
         from (select array(select x.id::text from same_payment(p.app_id, p.environment, p.store, array[p.ref]) x) as ids offset 0) same
-       cross join lateral (select key_to_bind(p, same.ids, ${CUSTOMER_KEY}) as key offset 0) bound
+       cross join lateral (select keys_to_bind(p, same.ids, ${CUSTOMER_KEY})->0 as key offset 0) bound
        -- A payment without a key has its reference, which nobody can attribute.
        where ${sourceOfKey(sql, sql.fragment`p.app_id`, sql.fragment`(bound.key->>'userKey')`)} is not null) end`;
 }

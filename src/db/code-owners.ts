@@ -13,25 +13,27 @@ export function codeOwnersOf(
 ): Fragment {
   return sql.fragment`
     case when app.purchase_codes is not null and p.binding_id is null and p.environment = 'production'
-         then code_owners(p, ${rowIds}, ${refs}, ${CUSTOMER_KEY}) else '[]' end`;
+         then code_owners(p, ${rowIds}, ${refs}) else '[]' end`;
+}
+
+/** The `KeyToBind`s of a payment `p`, as `codeOwnersOf`. */
+export function keysToBindOf(sql: Statements, { rowIds }: { readonly rowIds: Fragment }): Fragment {
+  return sql.fragment`
+    case when app.purchase_codes is not null and p.binding_id is null and p.environment = 'production'
+         then keys_to_bind(p, ${rowIds}, ${CUSTOMER_KEY}) else '[]' end`;
 }
 
 /** Gives the bindings that codes would make their ids. */
 export function withNewIds(payment: StoredPayment): StoredPayment {
-  if (payment.codeOwners.length === 0) return payment;
+  const { codeOwners, keysToBind } = payment;
+  if (codeOwners.length === 0 && keysToBind.length === 0) return payment;
   return {
     ...payment,
-    codeOwners: payment.codeOwners.map(({ codeId, key, binding }) => {
+    codeOwners: codeOwners.map(({ codeId, binding }) => {
       const bindingId = newId('binding');
       const policy = binding.policy && { ...binding.policy, subjectId: bindingId };
-      return {
-        codeId,
-        key: key && {
-          ...key,
-          others: key.others.map((other) => ({ ...other, bindingId: newId('binding') })),
-        },
-        binding: { ...binding, bindingId, attributionId: newId('attribution'), policy },
-      };
+      return { codeId, binding: { ...binding, bindingId, attributionId: newId('attribution'), policy } };
     }),
+    keysToBind: keysToBind.map((key) => ({ ...key, bindingId: newId('binding') })),
   };
 }

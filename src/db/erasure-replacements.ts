@@ -204,19 +204,43 @@ async function replacePaymentKeys(tx: Statements, { appId, keys }: Replacements)
   return superfluous + replaced;
 }
 
-/** Replaces the keys of subscriptions that began with a code. Of the same code under the pseudonym one row stays. */
-async function replaceSubscriptionCodes(tx: Statements, { appId, keys }: Replacements): Promise<number> {
-  const superfluous = await count(tx`
-    delete from subscription_codes c using ${keysOf(tx, keys)} k, subscription_codes x
-     where c.app_id = ${appId} and c.user_key = k.user_key and c.source = k.source
-       and x.app_id = ${appId} and x.user_key = k.replacement and x.source = k.source and x.environment = c.environment
-       and x.namespace = c.namespace and x.value = c.value and x.used_at = c.used_at
-    returning 1`);
-  const replaced = await count(tx`
-    update subscription_codes c set user_key = k.replacement from ${keysOf(tx, keys)} k
-     where c.app_id = ${appId} and c.user_key = k.user_key and c.source = k.source
-    returning 1`);
-  return superfluous + replaced;
+interface SubscriptionCode {
+  readonly environment: string;
+  readonly source: string;
+  readonly userKey: string;
+  readonly namespace: string;
+  readonly value: string;
+  readonly usedAt: number;
+  readonly customerUserId: string | null;
+  readonly createdAt: number;
+}
+
+/** Replaces the user and the keys of subscriptions that began with a code. Of rows that become the same one stays. */
+async function replaceSubscriptionCodes(
+  tx: Statements,
+  { appId, user, pseudonym, keys }: Replacements,
+): Promise<number> {
+  const removed = await tx<SubscriptionCode>`
+    delete from subscription_codes c
+     where c.app_id = ${appId}
+       and (c.customer_user_id = ${user}
+            or exists (select from ${keysOf(tx, keys)} k where k.user_key = c.user_key and k.source = c.source))
+    returning environment, source, user_key, namespace, value, epoch_ms(used_at) as used_at, customer_user_id, created_at`;
+  const replaced = removed.map((row) => ({
+    ...row,
+    userKey:
+      keys.find((k) => k.source === row.source && k.userKey === row.userKey)?.replacement ?? row.userKey,
+    customerUserId: row.customerUserId === user ? pseudonym : row.customerUserId,
+  }));
+  if (replaced.length > 0)
+    await tx`
+      insert into subscription_codes (app_id, environment, source, user_key, namespace, value, used_at, customer_user_id, created_at)
+      select ${appId}::text, r.environment, r.source, r."userKey", r.namespace, r.value, to_timestamp(r."usedAt" / 1000.0), r."customerUserId",
+             to_timestamp(r."createdAt" / 1000.0)
+        from jsonb_to_recordset(${tx.json(replaced)}) r (environment text, source text, "userKey" text, namespace text, value text,
+                                                       "usedAt" bigint, "customerUserId" text, "createdAt" bigint)
+      on conflict do nothing`;
+  return removed.length;
 }
 
 /** Replaces the user and the keys in links between them. A key of the person may be linked to another erased user. */

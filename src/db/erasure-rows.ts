@@ -42,7 +42,9 @@ async function findKeys(sql: Sql, person: Person, known: readonly SubjectKey[]):
   if (user !== null && isPlaceholder(user)) return [];
   const users = usersOf(user, pseudonym);
   const linked = await sql<SubjectKey>`
-    select distinct source, user_key from user_links where app_id = ${appId} and customer_user_id = any(${users}::text[])
+    select source, user_key from user_links where app_id = ${appId} and customer_user_id = any(${users}::text[])
+    union
+    select source, user_key from subscription_codes where app_id = ${appId} and customer_user_id = any(${users}::text[])
      limit ${MOST_KEYS}`;
   const found = new Map([...linked, ...known].map((key) => [`${key.source} ${key.userKey}`, key]));
   let added: readonly SubjectKey[] = [...found.values()];

@@ -2,6 +2,7 @@ import { shownUsdPerUnit } from '../domain/exchange-rate.ts';
 import type { Evaluation } from '../domain/evaluation.ts';
 import type { CommissionId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
 import { removeEncryptedBody } from './deliveries.ts';
+import { prepare } from './evaluation-bindings.ts';
 import { newId } from './new-id.ts';
 import type { StoredPayment } from './payments.ts';
 import { instant } from './sql.ts';
@@ -119,10 +120,13 @@ function commissionRows(payment: StoredPayment, evaluation: Evaluation): Commiss
  * versions of the others, so that their evaluations run again: only one reference earns. Attributed ones are marked, too.
  */
 function hold(sql: Statements, { payment, evaluation, rows }: Application): Fragment {
-  const { binding, numbered, revenue, booked } = evaluation;
+  const { binding, furtherKeys, numbered, revenue, booked } = evaluation;
   const changesMoney = binding !== null || rows.length > 0 || revenue.length > 0 || booked.length > 0;
   const hasItsNumber = numbered === null ? sql.fragment`` : sql.fragment`and exists (select from numbered)`;
   const isBound = evaluation.boundBy === null ? sql.fragment`` : sql.fragment`and exists (select from bound)`;
+  // Also so that they are bound before: a statement does not lock what it has changed.
+  const areBound =
+    furtherKeys.length === 0 ? sql.fragment`` : sql.fragment`and exists (select from further_keys)`;
   const reassigned =
     binding?.reassignedTo == null ? sql.fragment`` : sql.fragment`, attribution_id = ${binding.reassignedTo}`;
   const holdRow = (condition: Fragment) => sql.fragment`
@@ -132,7 +136,7 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
              base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned},
              duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf?.paymentId ?? null}),
              recheck_since = ${evaluation.waitsForUser ? sql.fragment`now()` : sql.fragment`null`}
-       where id = ${payment.paymentId} and version = ${payment.version} ${isBound} ${hasItsNumber} ${condition}
+       where id = ${payment.paymentId} and version = ${payment.version} ${isBound} ${areBound} ${hasItsNumber} ${condition}
       returning id, app_id, event_id, binding_id, attribution_id, occurred_at
     )`;
   if (!changesMoney || payment.aliasIds.length === 0) {
@@ -159,75 +163,6 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
         from held
        where q.id = any(${[...payment.aliasIds]}::text[])
     )`;
-}
-
-/**
- * What comes before `held`, if nobody has changed the payment (`unchanged`, locked). Without one of the rows, `held` is empty: the
- * payment is read and evaluated again.
- *
- * - `bound` and `attributed` bind the user, or a key, by the code of the purchase, unless somebody else has just bound it;
- * - `numbered` gives the payment its number in an app with policies, unless another payment of the customer has it.
- */
-function prepare(
-  sql: Statements,
-  { numbered, boundBy, binding, customerUserId }: Evaluation,
-  { occurredAt, appId }: StoredPayment,
-  unchanged: Fragment,
-): Fragment {
-  // A payment that was written without a number, just before the app's first policy took effect, comes first.
-  const isFirst = numbered?.number === 1 && numbered.countsAs === null && boundBy === null;
-  const first =
-    isFirst && binding?.policy?.hasUnnumbered === false
-      ? sql.fragment`
-    customer as materialized (
-      select id from bindings where id = ${binding.bindingId} and first_paid_at is null for no key update
-    ),`
-      : null;
-  const before =
-    numbered === null && boundBy === null
-      ? sql.fragment``
-      : sql.fragment`unchanged as materialized (${unchanged}),`;
-  const bound =
-    boundBy === null
-      ? sql.fragment``
-      : sql.fragment`
-    bound as (
-      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, first_paid_at, key_source)
-      select ${boundBy.binding.bindingId}::text, app_id, ${customerUserId}::text, ${boundBy.binding.attributionId}::text, now(),
-             ${instant(occurredAt)}::timestamptz, ${boundBy.isKey ? (boundBy.key?.source ?? null) : null}::text from unchanged
-      on conflict (app_id, customer_user_id) do nothing
-      returning id
-    ), attributed as (
-      insert into attributions (id, app_id, affiliate_id, code_id, match_method, touched_at, first_open_at)
-      select ${boundBy.binding.attributionId}::text, ${appId}::text, ${boundBy.binding.affiliateId}::text, ${boundBy.codeId}::text,
-             'purchase_code', ${instant(boundBy.binding.touchedAt)}::timestamptz, ${instant(boundBy.binding.touchedAt)}::timestamptz from bound
-    ), ${bindOtherKeys(sql, boundBy)}`;
-  if (numbered === null) return sql.fragment`${before} ${bound}`;
-  const { subjectId, number, firstPaidAt, countsAs } = numbered;
-  return sql.fragment`
-    ${before} ${bound} ${first ?? sql.fragment``} numbered as (
-      insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at, counts_as)
-      select id, app_id, ${subjectId}::text, ${number}::int, ${instant(firstPaidAt)}::timestamptz, ${countsAs}::text
-        from unchanged ${boundBy === null ? sql.fragment`` : sql.fragment`where exists (select from bound)`}
-             ${first === null ? sql.fragment`` : sql.fragment`where exists (select from customer)`}
-      on conflict do nothing
-      returning payment_id
-    ),`;
-}
-
-/** Binds the further keys of a person whom a code binds by a key. A key that somebody else has just bound stays so. */
-function bindOtherKeys(
-  sql: Statements,
-  { isKey, key, binding }: NonNullable<Evaluation['boundBy']>,
-): Fragment {
-  if (!isKey || key === null || key.others.length === 0) return sql.fragment``;
-  return sql.fragment`
-    others as (
-      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, key_source, counts_with)
-      select o."bindingId", unchanged.app_id, o."userKey", ${binding.attributionId}::text, now(), ${key.source}::text, bound.id
-        from bound, unchanged, jsonb_to_recordset(${sql.json(key.others)}) o ("bindingId" text, "userKey" text)
-      on conflict (app_id, customer_user_id) do nothing
-    ),`;
 }
 
 /**
@@ -348,8 +283,8 @@ function markFirstPaid(sql: Statements, { evaluation }: Application): Fragment {
     update bindings b set first_paid_at = held.occurred_at
       from held
      where b.id = ${evaluation.binding?.bindingId ?? null} and b.first_paid_at is null
-       and (b.counts_with is null
-            or not exists (select from bindings y where (y.id = b.counts_with or y.counts_with = b.counts_with) and y.first_paid_at is not null))`;
+       and not exists (select from bindings y where y.id = b.counts_with and y.first_paid_at is not null)
+       and not exists (select from bindings y where y.counts_with = coalesce(b.counts_with, b.id::text) and y.first_paid_at is not null)`;
 }
 
 /** Stores the cause, the amount and the frozen rate of the payment's event. */

@@ -36,6 +36,12 @@ export function detailsOf(sql: Sql, { event, appId, environment, source }: Event
     ? event.userIds.map((customerUserId, position) => ({ customerUserId, position }))
     : [];
   const keys = isPayment ? event.userKeys.map((userKey, position) => ({ userKey, position })) : [];
+  const begun = event.subscriptionCodes.flatMap((code) =>
+    (event.userIds.length === 0 ? [null] : event.userIds).map((customerUserId) => ({
+      ...code,
+      customerUserId,
+    })),
+  );
   const transfers =
     environment === 'production' && event.transfer !== null
       ? [
@@ -95,12 +101,12 @@ export function detailsOf(sql: Sql, { event, appId, environment, source }: Event
           returning 1)`,
     },
     {
-      count: event.subscriptionCodes.length,
+      count: begun.length,
       expression: sql.fragment`
         subscription_codes as (
-          insert into subscription_codes (app_id, environment, source, user_key, namespace, value, used_at)
-          select ${appId}, ${environment}, ${source}, c."userKey", c.namespace, c.value, to_timestamp(c."usedAt" / 1000.0)
-            from event, jsonb_to_recordset(${sql.json(event.subscriptionCodes)}) c ("userKey" text, namespace text, value text, "usedAt" bigint)
+          insert into subscription_codes (app_id, environment, source, user_key, namespace, value, used_at, customer_user_id)
+          select ${appId}, ${environment}, ${source}, c."userKey", c.namespace, c.value, to_timestamp(c."usedAt" / 1000.0), c."customerUserId"
+            from event, jsonb_to_recordset(${sql.json(begun)}) c ("userKey" text, namespace text, value text, "usedAt" bigint, "customerUserId" text)
           on conflict do nothing
           returning 1)`,
     },

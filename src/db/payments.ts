@@ -6,7 +6,7 @@ import type { PaymentSnapshot } from '../domain/payment-snapshot.ts';
 import { standingOf } from '../domain/payment-rows.ts';
 import type { PaymentRow, RowStanding } from '../domain/payment-rows.ts';
 import { componentsOf, policyOf, ruleOf } from './policy-snapshot.ts';
-import { codeOwnersOf, withNewIds } from './code-owners.ts';
+import { codeOwnersOf, keysToBindOf, withNewIds } from './code-owners.ts';
 import { isRunningTotal } from './running-totals.ts';
 import { instant } from './sql.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
@@ -196,7 +196,7 @@ function bindingObject(sql: Statements): Fragment {
       'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
       -- A user who got purchases of one whom a founder gave to a creator belongs to that creator since then.
       'touchedAt', epoch_ms(case when t.match_method = 'manual' and b.counts_with is not null then t.created_at
-                                 else least(t.touched_at, t.created_at) end), 'matchMethod', t.match_method,
+                                 else least(t.touched_at, t.created_at) end), 'matchMethod', t.match_method, 'attributionId', t.id,
       'reassignedTo', case when t.id <> b.attribution_id then t.id end,
       'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
       'affiliateRateBps', f.default_commission_rate_bps, 'policy', ${policyOf(sql)})`;
@@ -268,6 +268,7 @@ function paymentColumns(
     jsonb_build_object('commissionRateBps', app.commission_rate_bps, 'attributionWindowDays', app.attribution_window_days,
                        'holdPeriodDays', app.hold_period_days) as app,
     ${componentsOf(sql, refs)} as components, ${codeOwnersOf(sql, { rowIds, refs })} as code_owners,
+    ${keysToBindOf(sql, { rowIds })} as keys_to_bind,
     ${rateOnPaymentDay(sql, sql.fragment`p.currency`)} as reference_rate,
     epoch_ms(now()) as now`;
 }

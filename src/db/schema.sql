@@ -1522,13 +1522,15 @@ create table subscription_codes (
   namespace text collate "C" not null,
   value text not null,
   used_at timestamp with time zone not null,
+  customer_user_id text,
   created_at timestamp with time zone not null default now(),
-  constraint subscription_codes_pkey PRIMARY KEY (app_id, user_key, source, environment, namespace, value, used_at),
+  constraint one_row_per_use UNIQUE NULLS NOT DISTINCT (app_id, user_key, source, environment, namespace, value, used_at, customer_user_id),
   constraint subscription_codes_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint subscription_codes_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512))),
   constraint subscription_codes_namespace_check CHECK ((namespace = ANY (ARRAY['app_store'::text, 'play_store'::text, 'stripe'::text, 'paddle'::text, 'attribute'::text, 'campaign'::text]))),
   constraint subscription_codes_value_check CHECK ((((char_length(value) >= 1) AND (char_length(value) <= 64)) AND (POSITION(('@'::text) IN (value)) = 0)))
 );
-CREATE INDEX subscription_codes_by_created ON subscription_codes USING btree (app_id, created_at DESC);
+CREATE INDEX subscription_codes_by_user ON subscription_codes USING btree (app_id, customer_user_id) WHERE (customer_user_id IS NOT NULL);
 CREATE TRIGGER subscription_codes_mark_for_recheck AFTER INSERT ON subscription_codes REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_payments_of_subscriptions();
 
 create table test_attributions (
@@ -2041,11 +2043,16 @@ CREATE OR REPLACE FUNCTION attribution_at(b bindings, at timestamp with time zon
 AS $function$
   select case when b.reassigned_at is null then b.attribution_id::text else (
     select x.attribution_id
-      from (select m.attribution_id::text, m.effective_from, m.position from manual_attributions m
-             where m.binding_id = b.id and m.position > 0 and m.effective_from <= at
+      from (select m.attribution_id::text, m.effective_from, m.created_at, m.position
+              from manual_attributions m
+             where m.binding_id = any(case when b.key_source is null then array[b.id::text] else array(
+                     select y.id::text from bindings y where y.id = coalesce(b.counts_with, b.id::text)
+                     union all
+                     select y.id::text from bindings y where y.counts_with = coalesce(b.counts_with, b.id::text)) end)
+               and m.position > 0 and m.effective_from <= at
             union all
-            select b.attribution_id::text, '-infinity', 0) x
-     order by x.effective_from desc, x.position desc limit 1) end
+            select b.attribution_id::text, '-infinity', '-infinity', 0) x
+     order by x.effective_from desc, x.created_at desc, x.position desc limit 1) end
 $function$;
 
 CREATE OR REPLACE FUNCTION audit_value(column_name text, value jsonb, is_hidden boolean)
@@ -2316,56 +2323,76 @@ begin
   return null;
 end $function$;
 
-CREATE OR REPLACE FUNCTION code_owners(p payments, row_ids text[], refs text[], customer_key text)
+CREATE OR REPLACE FUNCTION code_owners(p payments, row_ids text[], refs text[])
  RETURNS jsonb
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
   select coalesce(jsonb_agg(jsonb_build_object(
-           'codeId', c.id, 'key', key_to_bind(p, row_ids, customer_key),
+           'codeId', o.id,
            'binding', jsonb_build_object(
-             'boundAt', epoch_ms(now()), 'touchedAt', epoch_ms(s.used_at), 'matchMethod', 'purchase_code', 'reassignedTo', null,
+             'boundAt', epoch_ms(now()), 'touchedAt', epoch_ms(o.used_at), 'matchMethod', 'purchase_code', 'reassignedTo', null,
              'affiliateId', f.id, 'linkId', null, 'affiliateStatus', f.status, 'affiliateRateBps', f.default_commission_rate_bps,
              'policy', case when app.policies_from <= now() then jsonb_build_object(
                'payments', 0, 'firstPaidAt', null, 'hasUnnumbered', false,
                'assigned', (
                  select jsonb_build_object('scope', i.scope, 'versionId', i.version_id, 'terms', i.terms)
-                   from policy_in_effect(p.app_id, f.id, p.occurred_at) i)) end)) order by c.created_at, c.id, s.used_at), '[]')
-    from codes_of_payment(p, row_ids, refs) s
-   cross join lateral (
-     -- A code works from its registration until it is deactivated. Of some namespaces events state the id.
-     select * from (
-         (select * from codes y
-           where y.app_id = p.app_id and y.namespace = s.namespace and y.external_id is null
-             and lower(y.value) collate "C" = lower(s.value) collate "C"
-             and y.created_at <= s.used_at and coalesce(y.deactivated_at > s.used_at, true) order by y.created_at limit 1)
-         union all
-         (select * from codes y
-           where y.app_id = p.app_id and y.namespace = s.namespace and y.external_id = s.value collate "C"
-             and y.created_at <= s.used_at and coalesce(y.deactivated_at > s.used_at, true) order by y.created_at limit 1)) o
-      limit 1) c
+                   from policy_in_effect(p.app_id, f.id, p.occurred_at) i)) end)) order by o.created_at, o.id), '[]')
+    from (
+      select c.id, c.affiliate_id, c.created_at, s.used_at, rank() over (order by s.used_at) as turn
+        from codes_of_payment(p, row_ids, refs) s
+       cross join lateral (
+         -- A code works from its registration until it is deactivated. Of some namespaces events state the id.
+         select * from (
+             (select * from codes y
+               where y.app_id = p.app_id and y.namespace = s.namespace and y.external_id is null
+                 and lower(y.value) collate "C" = lower(s.value) collate "C"
+                 and y.created_at <= s.used_at and coalesce(y.deactivated_at > s.used_at, true) order by y.created_at limit 1)
+             union all
+             (select * from codes y
+               where y.app_id = p.app_id and y.namespace = s.namespace and y.external_id = s.value collate "C"
+                 and y.created_at <= s.used_at and coalesce(y.deactivated_at > s.used_at, true) order by y.created_at limit 1)) o
+          limit 1) c
+        join affiliates g on g.id = c.affiliate_id and g.status <> 'removed'
+       where s.is_free) o
    cross join lateral (select * from apps y where y.id = p.app_id offset 0) app
-   cross join lateral (select * from affiliates y where y.id = c.affiliate_id offset 0) f
-   where f.status <> 'removed'
+   cross join lateral (select * from affiliates y where y.id = o.affiliate_id offset 0) f
+   where o.turn = 1
 $function$;
 
 CREATE OR REPLACE FUNCTION codes_of_payment(p payments, row_ids text[], refs text[])
- RETURNS TABLE(namespace text, value text, used_at timestamp with time zone)
+ RETURNS TABLE(namespace text, value text, used_at timestamp with time zone, is_free boolean)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
-  select x.namespace, x.value, p.occurred_at from unnest(refs) n (ref)
+  with keys as (
+    select distinct y.user_key, y.source from unnest(row_ids) i
+     cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) y
+  ), begun as materialized (
+    select x.* from keys k
+     cross join lateral (
+       select * from subscription_codes y
+        where y.app_id = p.app_id and y.user_key = k.user_key and y.source = k.source and y.environment = p.environment
+          and y.used_at <= p.occurred_at offset 0) x
+  )
+  select x.namespace, x.value, p.occurred_at, true from unnest(refs) n (ref)
    cross join lateral (
      select * from payment_codes y
       where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
         and y.payment_ref = n.ref collate "default" offset 0) x
   union
-  select x.namespace, x.value, x.used_at from unnest(row_ids) i
-   cross join lateral (select * from payment_user_keys y where y.payment_id = i offset 0) k
-   cross join lateral (
-     select * from subscription_codes y
-      where y.app_id = p.app_id and y.user_key = k.user_key and y.source = k.source and y.environment = p.environment
-        and y.used_at <= p.occurred_at offset 0) x
+  select x.namespace, x.value, min(x.used_at), not exists (
+           select from (
+             select y.customer_user_id from begun y where y.customer_user_id is not null
+              union
+             (select w.customer_user_id from begun y
+               cross join lateral (select * from payment_user_keys z
+                                    where z.app_id = y.app_id and z.user_key = y.user_key and z.source = y.source limit 200) k
+               cross join lateral (select * from payment_users z where z.payment_id = k.payment_id offset 0) w
+               where w.environment = p.environment)) u
+            cross join lateral (
+              select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b)
+    from begun x group by x.namespace, x.value
 $function$;
 
 CREATE OR REPLACE FUNCTION count_with_giver()
@@ -2685,29 +2712,25 @@ AS $function$
        and l.payment_ref <> l.alias_ref)
 $function$;
 
-CREATE OR REPLACE FUNCTION key_to_bind(p payments, row_ids text[], customer_key text)
+CREATE OR REPLACE FUNCTION keys_to_bind(p payments, row_ids text[], customer_key text)
  RETURNS jsonb
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
-  with keys as (
-    select y.user_key, y.source::text, y.payment_id <> p.id as is_of_other, y.position
+  with keys as materialized (
+    select distinct on (y.user_key) y.user_key, y.source::text, y.payment_id <> p.id as is_of_other, y.position
       from unnest(row_ids) i
      cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) y
      where y.user_key !~ customer_key
+     order by y.user_key, y.payment_id <> p.id, y.position
+  ), own as (
+    select k.*, null as is_payment from keys k
+    union all
+    select p.ref, e.source::text, false, 0, true from events e where e.id = p.event_id and not exists (select from keys)
   )
-  select jsonb_build_object(
-           'userKey', k.user_key, 'source', k.source,
-           'others', coalesce((
-             select jsonb_agg(distinct jsonb_build_object('userKey', o.user_key)) from keys o
-              where o.source = k.source and o.user_key <> k.user_key
-                and not exists (select from bindings b where b.app_id = p.app_id and b.customer_user_id = o.user_key)), '[]'))
-    from (
-      select * from (
-        select user_key, source, 1 as rank, is_of_other, position from keys
-        union all
-        select p.ref, e.source::text, 2, false, 0 from events e where e.id = p.event_id) x
-       order by rank, is_of_other, position, user_key limit 1) k
+  select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('userKey', k.user_key, 'source', k.source, 'isPayment', k.is_payment))
+                            order by k.is_of_other, k.position, k.user_key), '[]')
+    from own k
    where not exists (select from bindings b where b.app_id = p.app_id and b.customer_user_id = k.user_key)
 $function$;
 
@@ -2768,13 +2791,18 @@ AS $function$
 begin
   update payments p set recheck_since = now(), version = p.version + 1
    where p.id = any(array(
-     select q.id from added a
-      cross join lateral (
-        select * from payment_user_keys y
-         where y.app_id = a.app_id and y.user_key = a.user_key and y.source = a.source and y.environment = 'production' offset 0) k
-      cross join lateral (select * from payments y where y.id = k.payment_id offset 0) q
-      where a.environment = 'production' and q.binding_id is null and q.evaluated_at is not null and q.occurred_at >= a.used_at
-        and exists (select from apps x where x.id = a.app_id and x.purchase_codes is not null)));
+     select q.id
+       from payments q
+      where q.environment = 'production' and q.binding_id is null
+        and q.id = any(array(
+          select k.payment_id
+            from added a
+           cross join lateral (
+             select x.payment_id from payment_user_keys x
+              where x.app_id = a.app_id and x.user_key = a.user_key and x.source = a.source offset 0) k
+           where a.environment = 'production'
+             and exists (select from apps x where x.id = a.app_id and x.purchase_codes is not null)))
+      order by q.id for update));
   return null;
 end $function$;
 

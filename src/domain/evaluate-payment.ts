@@ -10,10 +10,11 @@ import type { AffiliateId } from './ids.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type {
   BindingSnapshot,
-  UserCandidate,
-  FrozenRate,
   EarningTerms,
+  FrozenRate,
+  KeyToBind,
   PaymentSnapshot,
+  UserCandidate,
 } from './payment-snapshot.ts';
 import { applyAdjustments } from './apply-adjustments.ts';
 import { DEFAULT_LIMITS } from './evaluation.ts';
@@ -54,6 +55,7 @@ export function evaluatePayment(
     fx: null,
     binding: null,
     boundBy: null,
+    furtherKeys: [],
     waitsForUser: false,
     numbered: null,
     earning: null,
@@ -71,9 +73,10 @@ export function evaluatePayment(
   const { inherited } = payment;
   const user = chooseUser(payment);
   const code = isAttributed || inherited !== null ? null : ownerByCode(payment);
-  const customerUserId = inherited?.customerUserId ?? keyOf(code) ?? user?.customerUserId ?? null;
+  const key = code === null || code === 'ambiguous' ? null : code.key;
+  const customerUserId = inherited?.customerUserId ?? key?.userKey ?? user?.customerUserId ?? null;
   if (code === 'ambiguous') return { ...nothing, customerUserId, likelyCause: 'ambiguous_code' };
-  if (code?.isKey === true && mayBeNamed(payment, limits)) {
+  if (key !== null && mayBeNamed(payment, limits)) {
     const customer = user?.customerUserId ?? null;
     return {
       ...nothing,
@@ -110,6 +113,7 @@ export function evaluatePayment(
     fx: base.fx,
     binding,
     boundBy: code,
+    furtherKeys: inherited === null ? furtherKeysOf(payment, binding, key) : [],
     waitsForUser: false,
     numbered,
     earning,
@@ -124,7 +128,8 @@ export function evaluatePayment(
 
 /**
  * Returns the candidates who may be the payer. A key that a code bound goes first, for payments that it may attribute: a subscription
- * stays with whom it earned for, also once its customer has signed in, unless a founder gave that user away. A placeholder that was stored as a user id is nobody. Other keys
+ * stays with whom it earned for, also once its customer has signed in, unless a founder gave that user away. A user who is the same person
+ * stands for the key. A placeholder that was stored as a user id is nobody. Other keys
  * count only where no event of the payment names a user, and the key of a customer only where no other key leads to one.
  */
 export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
@@ -139,7 +144,11 @@ export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
       (via !== 'bound_key' || (!isByHand && (binding === null || mayAttribute(payment, binding)))),
   );
   const closest = CANDIDATE_SOURCES.find((source) => real.some(({ via }) => via === source));
-  return real.filter(({ via }) => via === closest);
+  const payers = real.filter(({ via }) => via === closest);
+  if (closest !== 'bound_key') return payers;
+  const isSamePerson = ({ binding }: UserCandidate) =>
+    binding !== null && payers.some((key) => key.binding?.attributionId === binding.attributionId);
+  return [...real.filter((one) => one.via !== 'bound_key' && isSamePerson(one)), ...payers];
 }
 
 /**
@@ -152,9 +161,23 @@ function ownerByCode(payment: PaymentSnapshot): Evaluation['boundBy'] | 'ambiguo
   const isFree = payment.candidates.every(({ binding, givenToNobody }) => binding === null && !givenToNobody);
   const [payer] = payersOf(payment);
   const isKey = payer === undefined || payer.via === 'customer_key';
-  if (owner === undefined || !isFree || (isKey && owner.key === null)) return null;
+  const [key = null] = isKey ? payment.keysToBind : [];
+  if (owner === undefined || !isFree || (isKey && key === null)) return null;
   if (!areCodesOf(payment, owner.binding.affiliateId)) return 'ambiguous';
-  return mayAttribute(payment, owner.binding) ? { ...owner, isKey } : null;
+  return mayAttribute(payment, owner.binding) ? { ...owner, key } : null;
+}
+
+/**
+ * Returns the keys of a payment that become keys of its customer, whom a code has bound, now or before. A subscription then stays with the
+ * creator whose code brought it, also under another anonymous id, and before the sign-in. `key` is bound in place of the user.
+ */
+function furtherKeysOf(
+  { keysToBind }: PaymentSnapshot,
+  binding: BindingSnapshot | null,
+  key: KeyToBind | null,
+): readonly KeyToBind[] {
+  if (binding?.matchMethod !== 'purchase_code') return [];
+  return keysToBind.filter((one) => one.isPayment !== true && one !== key);
 }
 
 /** Whether another event may still name the user of a payment that has just been made and reported. */
@@ -165,12 +188,7 @@ function mayBeNamed(
   return now - receivedAt < keyGraceMs && now - occurredAt < DAY_MS;
 }
 
-/** Returns what a code binds in place of a user. Undefined if it binds a user, or nothing. */
-function keyOf(code: ReturnType<typeof ownerByCode>): string | undefined {
-  return code === null || code === 'ambiguous' || !code.isKey ? undefined : code.key?.userKey;
-}
-
-/** Whether the payment came with codes, all of one creator. */
+/** Whether the codes of the payment are all of one creator. */
 function areCodesOf({ codeOwners }: PaymentSnapshot, affiliateId: AffiliateId): boolean {
   return codeOwners.length > 0 && codeOwners.every(({ binding }) => binding.affiliateId === affiliateId);
 }

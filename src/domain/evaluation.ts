@@ -1,7 +1,7 @@
 import { MINUTE_MS } from './time.ts';
 import type { AdjustmentId, EventId, PaymentId } from './ids.ts';
 import type { LikelyCause } from './likely-causes.ts';
-import type { BindingSnapshot, CodeOwner, FrozenRate, EarningTerms } from './payment-snapshot.ts';
+import type { BindingSnapshot, CodeOwner, FrozenRate, EarningTerms, KeyToBind } from './payment-snapshot.ts';
 import type { PaymentNumber } from './payment-rows.ts';
 import type { PolicyEarning } from './policy.ts';
 
@@ -67,8 +67,10 @@ export interface Evaluation {
   /** The rate at which this evaluation converted the base. Null when it converted nothing. */
   readonly fx: FrozenRate | null;
   readonly binding: BindingSnapshot | null;
-  /** The code that binds the user, who is then new, or a key (`isKey`). Null if the user is bound, or stays unbound. */
-  readonly boundBy: (CodeOwner & { readonly isKey: boolean }) | null;
+  /** The code that binds the user, who is then new, or a key in place of one. Null if the user is bound, or stays unbound. */
+  readonly boundBy: (CodeOwner & { readonly key: KeyToBind | null }) | null;
+  /** The further keys of a person whom a code has bound: they belong to the same creator from now on. */
+  readonly furtherKeys: readonly KeyToBind[];
   /** Whether the payment is evaluated again soon: until then an event may name its user, whom its code would bind. */
   readonly waitsForUser: boolean;
   /** The number that the payment gets among those of its customer. Null if it gets none. */

@@ -26,6 +26,8 @@ export interface BindingSnapshot {
   readonly boundAt: number;
   readonly touchedAt: number;
   readonly matchMethod: AttributionMethod;
+  /** A person whom a code has bound, with all keys, has one. */
+  readonly attributionId: AttributionId;
   /** The attribution, if the user was given to another creator before the payment. Null: that of the binding. */
   readonly reassignedTo: AttributionId | null;
   readonly affiliateId: AffiliateId;
@@ -64,21 +66,21 @@ export interface UserCandidate {
   readonly givenToNobody: boolean;
 }
 
-/** A subscription or an anonymous customer at a provider; or a payment without either. */
+/** A key of a payment that nobody has: an anonymous customer or a subscription at a provider. */
 export interface KeyToBind {
   readonly userKey: string;
   readonly source: string;
-  /** Further keys of the same person, with the new ids of their bindings: after a restored purchase only the subscription is the same. */
-  readonly others: readonly { readonly userKey: string; readonly bindingId: BindingId }[];
+  /** Whether it is the reference of a payment that has no key. */
+  readonly isPayment?: boolean;
+  /** The new id of the binding that a code would make. */
+  readonly bindingId: BindingId;
 }
 
-/** A creator whose code a payment came with. */
+/** A creator whose code a payment came with, or whose code its subscription began with. */
 export interface CodeOwner {
   readonly codeId: CodeId;
-  /** What the code binds if the payment leads to no user. Null if that has a user's id. */
-  readonly key: KeyToBind | null;
   /** The binding that the code would make. Its id is new. */
-  readonly binding: BindingSnapshot & { readonly attributionId: AttributionId };
+  readonly binding: BindingSnapshot;
 }
 
 export interface AdjustmentSnapshot {
@@ -160,6 +162,8 @@ export interface PaymentSnapshot extends Omit<RowStanding, 'isPart'> {
   readonly candidates: readonly UserCandidate[];
   /** The creators whose codes the payment came with. Empty in an app whose codes attribute nothing. */
   readonly codeOwners: readonly CodeOwner[];
+  /** What a code binds of the customer beside the user, or in place of one. The first is the closest. Empty if codes attribute nothing. */
+  readonly keysToBind: readonly KeyToBind[];
   readonly adjustments: readonly AdjustmentSnapshot[];
   readonly app: {
     readonly commissionRateBps: number;

@@ -30,7 +30,7 @@ export interface EventReading {
  */
 export interface ReprocessChange {
   /**
-   * Facts (`event`, `payment`, `components`, `adjustment`, `users`, `userKeys`, `userLinks`, `aliases`, `transfers`), a field
+   * Facts (`event`, `payment`, `components`, `adjustment`, `users`, `userKeys`, `userLinks`, `aliases`, `codes`, `transfers`), a field
    * (`event.kind`, …), the delivery's `status`, the result of an evaluation (`commission`, `revenue`, `cause`), or
    * `refused` when the database refused the change.
    */

@@ -11,6 +11,7 @@ import type {
 import type {
   AdjustmentId,
   AffiliateId,
+  AttributionId,
   BindingId,
   CommissionId,
   EventId,
@@ -31,6 +32,7 @@ const binding: BindingSnapshot = {
   affiliateRateBps: null,
   policy: null,
   reassignedTo: null,
+  attributionId: 'att_1' as AttributionId,
 };
 
 const payment: PaymentSnapshot = {
@@ -46,6 +48,7 @@ const payment: PaymentSnapshot = {
   productId: 'pro_monthly',
   components: [],
   codeOwners: [],
+  keysToBind: [],
   evaluatedAt: null,
   likelyCause: 'processing',
   baseCents: null,
@@ -714,6 +717,7 @@ const NOTHING: Evaluation = {
   fx: null,
   binding: null,
   boundBy: null,
+  furtherKeys: [],
   waitsForUser: false,
   numbered: null,
   earning: null,

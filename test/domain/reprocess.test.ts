@@ -172,6 +172,7 @@ const nothing: Evaluation = {
   fx: null,
   binding: null,
   boundBy: null,
+  furtherKeys: [],
   waitsForUser: false,
   numbered: null,
   earning: null,

@@ -6,6 +6,7 @@ import { connectProvider, deliver } from '../support/connect-provider.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
+import { earnByPolicy } from '../support/policies.ts';
 import {
   adaptyEvent,
   paddleTransaction,
@@ -199,6 +200,30 @@ async function send({ provider }: Story, body: Payload) {
   secrets.set(provider, secret);
   return await deliver(founder, provider, body, secret);
 }
+const connect = async () =>
+  await send(STORIES['a trial at RevenueCat'] as Story, revenuecatEvent({ usd: 10 }));
+const byHand = async (customerUserId: string, affiliateId: string | null) =>
+  await founder.ok('POST', `/apps/${founder.app.id}/manual-attributions`, {
+    customerUserId,
+    affiliateId,
+    reason: 'A test',
+  });
+const healed = async () =>
+  await eventually(
+    'all bindings are healed',
+    async () => {
+      const { open } = await service.sql.one<{ open: number }>`
+      select (select count(*) from bindings where app_id = ${founder.app.id} and healed_at is null)::int
+             + (select count(*) from payments where app_id = ${founder.app.id} and recheck_since is not null)::int as open`;
+      return open === 0;
+    },
+    10_000,
+  );
+const paidOf = async (path: string) =>
+  (await founder.ok<{ funnel: { paid: number } }>('GET', `/apps/${founder.app.id}${path}/overview`)).funnel
+    .paid;
+const paid = async () => await paidOf(`/affiliates/${founder.affiliateId}`);
+const paidOfAll = async () => await paidOf('');
 const soon = () => Date.now() - MINUTE_MS;
 const dayBefore = () => Date.now() - DAY_MS;
 
@@ -253,26 +278,23 @@ describe('a code with which a subscription began for free', () => {
     await send(trial, trial.pay(key, dayBefore() - MINUTE_MS, user));
     await send(trial, trial.begin(key, dayBefore(), user));
     await send(trial, trial.pay(key, soon(), user));
-    await eventually('the binding is healed', async () => {
-      const [row] = await service.sql<{ open: number }>`
-        select count(*)::int as open from bindings where app_id = ${founder.app.id} and healed_at is null`;
-      return row?.open === 0;
-    });
+    await healed();
     expect(await commissions()).toHaveLength(1);
   });
 
-  test('is none of a gift, nor of a sandbox, and two of them with different creators attribute nothing', async () => {
+  test('is none of a gift, nor of a sandbox, and two at once of different creators attribute nothing', async () => {
     const other = await founder.newAffiliate('Other');
     await registered(offer);
     await registered({ namespace: 'app_store', value: 'AUTUMN' }, other.affiliateId);
     const [gift, sandbox, both] = [randomUUID(), randomUUID(), randomUUID()];
+    const at = dayBefore();
     const begin = (key: string, extra: object) =>
       revenuecatEvent({
         type: 'INITIAL_PURCHASE',
         usd: 0,
         originalTransactionId: key,
         userId: key,
-        occurredAt: dayBefore(),
+        occurredAt: at,
         extra: { period_type: 'TRIAL', offer_code: 'SPRING20', ...extra },
       });
     await send(trial, begin(gift, { is_family_share: true }));
@@ -318,5 +340,185 @@ describe('a code with which a subscription began for free', () => {
         select array_agg(user_key) as keys from subscription_codes where app_id = ${founder.app.id}`;
       return row?.keys.every((one) => one.startsWith('erased:')) === true && row.keys.length === 1;
     });
+  });
+
+  // @promise code-free-leak
+  test('takes no user from another creator, also where a payment of the subscription names nobody, or somebody else', async () => {
+    const leaker = await founder.newAffiliate('Leaker');
+    await registered(offer, leaker.affiliateId);
+    const [user, key] = [await founder.customer(), randomUUID()];
+    await send(trial, trial.begin(key, dayBefore(), user));
+    for (const payer of [null, user, null, randomUUID()]) await send(trial, trial.pay(key, soon(), payer));
+    expect(await commissions()).toMatchObject([{ affiliateId: founder.affiliateId }]);
+  });
+
+  test('of a user whom a founder took from everybody attributes nothing, also under another anonymous id', async () => {
+    await registered(offer);
+    const [user, key] = [randomUUID(), randomUUID()];
+    await send(trial, trial.begin(key, dayBefore(), user));
+    await send(trial, trial.pay(key, soon(), user));
+    await byHand(user, null);
+    await send(trial, trial.pay(key, Date.now() + 2_000, null));
+    expect(await commissions()).toHaveLength(1);
+  });
+
+  // @promise code-one-customer
+  test('brings one customer, who pays for the first time once, under whatever name', async () => {
+    await registered(offer);
+    await earnByPolicy(founder, service.sql, {
+      base: 'gross',
+      rules: [{ when: { paymentNumber: { to: 1 } }, flatCents: 300 }, { percentBps: 1_000 }],
+    });
+    const [user, key] = [randomUUID(), randomUUID()];
+    await send(trial, trial.begin(key, dayBefore(), user));
+    for (const payer of [user, null, null]) await send(trial, trial.pay(key, soon(), payer));
+    await eventually('all earn', async () => (await commissions()).length === 3, 5_000);
+    expect((await commissions()).map(({ amountCents }) => amountCents).toSorted()).toEqual([100, 100, 300]);
+    expect(await paid()).toBe(1);
+  });
+
+  test('counts at its first use: neither a later use, nor the payment itself, makes it another one', async () => {
+    const id = await registered(offer);
+    const key = randomUUID();
+    await send(trial, trial.begin(key, dayBefore(), key));
+    await founder.ok('POST', `/apps/${founder.app.id}/codes/${id}/deactivate`, {});
+    const next = await founder.newAffiliate('Next');
+    await registered(offer, next.affiliateId);
+    await send(trial, trial.begin(key, Date.now() + 1_000, key));
+    const renewal = { type: 'RENEWAL', usd: 10, originalTransactionId: key, userId: key };
+    const extra = { offer_code: 'SPRING20' };
+    await send(trial, revenuecatEvent({ ...renewal, occurredAt: Date.now() + 2_000, extra }));
+    expect(await commissions()).toMatchObject([{ affiliateId: founder.affiliateId }]);
+  });
+
+  test('ties no strangers together where an app sends a placeholder as the transaction', async () => {
+    await registered(offer);
+    const buy = (userId: string, extra: Record<string, unknown> = {}) =>
+      revenuecatEvent({ usd: 10, userId, originalTransactionId: 'null', occurredAt: soon(), extra });
+    await send(trial, buy(anonymous(), { offer_code: 'SPRING20' }));
+    for (const user of [randomUUID(), randomUUID()]) await send(trial, buy(user));
+    await healed();
+    expect(await commissions()).toHaveLength(1);
+  });
+
+  test('is found by the reprocessing of a trial that an earlier version stored', async () => {
+    await registered(offer);
+    const [user, key] = [randomUUID(), randomUUID()];
+    await send(trial, trial.begin(key, dayBefore(), user));
+    await service.sql.transaction(async (tx) => {
+      await tx`set local session_replication_role = replica`;
+      await tx`delete from subscription_codes where app_id = ${founder.app.id}`;
+    });
+    await send(trial, trial.pay(key, soon(), user));
+    const run = async (body: object) => {
+      const { id } = await founder.ok<{ id: string }>('POST', `/apps/${founder.app.id}/reprocess-runs`, body);
+      const path = `/apps/${founder.app.id}/reprocess-runs/${id}`;
+      let state = { id, status: '', commissionCents: 0 };
+      await eventually(
+        'the run ends',
+        async () => {
+          state = await founder.ok('GET', path);
+          return state.status === 'finished';
+        },
+        20_000,
+      );
+      return state;
+    };
+    const dry = await run({ from: Date.now() - 2 * DAY_MS });
+    expect(dry.commissionCents).toBe(200);
+    expect(await run({ apply: dry.id })).toMatchObject({ commissionCents: 200 });
+    expect(await commissions()).toMatchObject([{ customerUserId: user }]);
+  });
+});
+
+describe('what a code has bound', () => {
+  const trial = STORIES['a trial at RevenueCat'] as Story;
+  const buy = (userId: string, key: string, over: { at?: number; code?: string; type?: string } = {}) =>
+    revenuecatEvent({
+      type: over.type ?? 'RENEWAL',
+      usd: 10,
+      userId,
+      originalTransactionId: key,
+      occurredAt: over.at ?? soon(),
+      extra: over.code === undefined ? {} : { offer_code: over.code },
+    });
+
+  // @promise code-person-by-hand
+  test.each([
+    ['the anonymous customer', 0],
+    ['the subscription', 1],
+  ])(
+    'is given away as one person, by %s: on the old phone and the new one, and after the sign-in',
+    async (_, named) => {
+      const other = await founder.newAffiliate('Other');
+      await registered(offer);
+      const [first, second, key, user] = [anonymous(), anonymous(), randomUUID(), randomUUID()];
+      await send(trial, buy(first, key, { code: 'SPRING20' }));
+      await byHand([first, `app_store:${key}`][named] ?? '', other.affiliateId);
+      const at = Date.now() + 2_000;
+      await send(trial, buy(first, key, { at }));
+      await send(trial, buy(second, key, { at }));
+      await send(trial, buy(user, key, { at }));
+      await healed();
+      await send(trial, buy(user, randomUUID(), { at }));
+      const [own, ...others] = (await commissions()).toReversed();
+      expect(own?.affiliateId).toBe(founder.affiliateId);
+      expect(others.map(({ affiliateId }) => affiliateId)).toEqual(Array(4).fill(other.affiliateId));
+    },
+  );
+
+  test('belongs to nobody once a founder said so, whichever phone pays', async () => {
+    await registered(offer);
+    const [first, key] = [anonymous(), randomUUID()];
+    await send(trial, buy(first, key, { code: 'SPRING20' }));
+    await byHand(first, null);
+    for (const phone of [first, anonymous()]) await send(trial, buy(phone, key, { at: Date.now() + 2_000 }));
+    expect(await commissions()).toHaveLength(1);
+  });
+
+  test('is one customer, of one creator, however many phones report a subscription at once', async () => {
+    const other = await founder.newAffiliate('Other');
+    await registered(offer);
+    await registered({ namespace: 'app_store', value: 'AUTUMN' }, other.affiliateId);
+    const keys = Array.from({ length: 8 }, () => randomUUID());
+    await connect();
+    await Promise.all(
+      keys.flatMap((key) =>
+        ['SPRING20', 'AUTUMN', 'SPRING20', 'AUTUMN'].map(
+          async (code, n) =>
+            await send(trial, buy(anonymous(), key, { code, at: soon() + n, type: 'INITIAL_PURCHASE' })),
+        ),
+      ),
+    );
+    await healed();
+    const creators = await service.sql<{ creators: number; roots: number }>`
+      select count(distinct c.affiliate_id)::int as creators, count(distinct coalesce(b.counts_with, b.id::text))::int as roots
+        from commissions c
+        join payment_user_keys k on k.payment_id = c.payment_id and k.position = 1
+        join bindings b on b.id = c.binding_id
+       where c.app_id = ${founder.app.id} group by k.user_key`;
+    expect(creators).toEqual(keys.map(() => ({ creators: 1, roots: 1 })));
+    expect(await paidOfAll()).toBe(keys.length);
+  });
+
+  test('gets the subscriptions that its customer begins later, also without the code', async () => {
+    await registered(offer);
+    const [first, second, key] = [anonymous(), anonymous(), randomUUID()];
+    await send(trial, buy(first, randomUUID(), { code: 'SPRING20', type: 'NON_RENEWING_PURCHASE' }));
+    await send(trial, buy(first, key, { type: 'INITIAL_PURCHASE' }));
+    await send(trial, buy(second, key));
+    expect(await commissions()).toHaveLength(3);
+    expect(await paid()).toBe(1);
+  });
+
+  test('pays for the first time once, whether its key or its user pays first', async () => {
+    const [first, key, user] = [anonymous(), randomUUID(), randomUUID()];
+    await send(trial, buy(first, key));
+    await byHand(`app_store:${key}`, founder.affiliateId);
+    await send(trial, trial.begin(key, Date.now(), user));
+    await send(trial, buy(user, randomUUID(), { at: Date.now() + 1_000 }));
+    await send(trial, buy(first, key, { at: Date.now() + 2_000 }));
+    expect(await commissions()).toHaveLength(2);
+    expect(await paid()).toBe(1);
   });
 });

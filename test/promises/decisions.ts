@@ -456,6 +456,11 @@ const MONEY: readonly PromiseSection[] = [
       'code-database': 'the database refuses a code that is changed, and an attribution by a code without it',
       'code-free-period':
         'a code that began a trial or a free period counts for the payments that follow, if it was in force when the customer used it',
+      'code-free-leak':
+        'a code that began a free period takes no user of the subscription from another creator, whomever its payments name',
+      'code-one-customer':
+        'a code binds a person with the user and all keys, who is one customer under whatever name',
+      'code-person-by-hand': 'what a code bound is given away as one person, by any of its keys',
       'code-providers': 'the events of each provider state codes in the documented fields',
     },
   },

@@ -47,7 +47,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
       { store: 'play_store', ref: 'GPA.7777-7777-7777-77702..3' },
     ),
   ),
-  trial_started: reads(5, 'trial_started', { userKeys: ['70000000000105'] }),
+  trial_started: reads(5, 'trial_started', { userKeys: ['app_store:70000000000105'] }),
   trial_converted: reads(
     6,
     'trial_converted',
@@ -58,8 +58,8 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
     productId: 'lantern.oil.50',
   }),
   subscription_started_granted: reads(8, 'purchase', { productId: 'adapty_promotion' }),
-  subscription_started_zero: reads(9, 'purchase', { userKeys: ['70000000000109'] }),
-  price_unknown: reads(10, 'renewal', { priceUnknown: true, userKeys: ['70000000000110'] }),
+  subscription_started_zero: reads(9, 'purchase', { userKeys: ['play_store:70000000000109'] }),
+  price_unknown: reads(10, 'renewal', { priceUnknown: true, userKeys: ['app_store:70000000000110'] }),
   subscription_renewal_cancelled: reads(11, 'cancellation'),
   subscription_refunded: reads(12, 'refund', {
     occurredAt: storeTime(12),

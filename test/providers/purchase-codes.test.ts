@@ -142,9 +142,10 @@ const subscriptionCodesOf = (provider: ProviderName, body: Payload) => {
   return result.outcome === 'failed' ? [] : result.event?.subscriptionCodes;
 };
 const USED_AT = Date.UTC(2026, 2, 5, 10);
-const used = (namespace: string, value: string) => [
-  { userKey: 'first-1', usedAt: USED_AT, namespace, value },
+const used = (namespace: string, value: string, userKey = 'app_store:first-1') => [
+  { userKey, usedAt: USED_AT, namespace, value },
 ];
+const ofStripe = used('stripe', 'promo_1', 'first-1');
 const begun = { originalTransactionId: 'first-1', transactionId: 'first-1', usd: 0, occurredAt: USED_AT };
 const discounts = [{ promotion_code: 'promo_1' }];
 const session = (extra: Payload) =>
@@ -231,21 +232,42 @@ describe('the codes of a subscription that begins without a payment', () => {
       'a session of Stripe that requires no payment',
       'stripe',
       session({ payment_status: 'no_payment_required' }),
-      used('stripe', 'promo_1'),
+      ofStripe,
     ],
-    [
-      'a session of Stripe with a full discount',
-      'stripe',
-      session({ amount_total: 0 }),
-      used('stripe', 'promo_1'),
-    ],
+    ['a session of Stripe with a full discount', 'stripe', session({ amount_total: 0 }), ofStripe],
     ['a paid session of Stripe, whose payment has the code', 'stripe', session({}), []],
-    ['a discount of a subscription at Stripe', 'stripe', discount({}), used('stripe', 'promo_1')],
+    ['a discount of a subscription at Stripe', 'stripe', discount({}), ofStripe],
     [
       'a discount of a customer at Stripe, who may be a company',
       'stripe',
       discount({ subscription: null }),
       [],
+    ],
+    [
+      'a family member at Superwall, whose event may have the transaction of the organizer',
+      'superwall',
+      superwallEvent({
+        ...begun,
+        periodType: 'TRIAL',
+        extra: { offerCode: 'SPRING20', isFamilyShare: true },
+      }),
+      [],
+    ],
+    [
+      'a placeholder in place of the transaction',
+      'revenuecat',
+      revenuecatEvent({ ...begun, originalTransactionId: 'null', extra: { offer_code: 'SPRING20' } }),
+      [],
+    ],
+    [
+      'an invoice of zero at Stripe with expanded discounts',
+      'stripe',
+      withFields(
+        stripeInvoicePaid({ subscriptionId: 'first-1', amount: 0, occurredAt: USED_AT }),
+        ['data', 'object'],
+        { discounts, status_transitions: { paid_at: USED_AT / 1_000 } },
+      ),
+      ofStripe,
     ],
     ['a discount without a code', 'stripe', discount({ promotion_code: null }), []],
     [
@@ -256,7 +278,7 @@ describe('the codes of a subscription that begins without a payment', () => {
         billed_at: new Date(USED_AT).toISOString(),
         payments: [],
       }),
-      used('paddle', 'dsc_01h'),
+      used('paddle', 'dsc_01h', 'first-1'),
     ],
   ])('%s', (_, provider, body, codes) => {
     expect(subscriptionCodesOf(provider, body)).toEqual(codes);

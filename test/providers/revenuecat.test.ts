@@ -46,7 +46,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
     ),
     productId: 'lantern.plus:monthly',
   }),
-  trial_started: reads(5, 'trial_started', { userKeys: ['70000000000105'] }),
+  trial_started: reads(5, 'trial_started', { userKeys: ['app_store:70000000000105'] }),
   trial_converted: reads(
     6,
     'trial_converted',
@@ -55,7 +55,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   non_renewing_purchase: reads(7, 'purchase', { ...paidInStore(7, usd(402)), productId: 'lantern.oil.50' }),
   non_renewing_purchase_promotional: reads(8, 'purchase', { productId: 'rc_promo_lantern_plus_monthly' }),
   family_share: reads(9, 'purchase'),
-  price_unknown: reads(10, 'renewal', { priceUnknown: true, userKeys: ['70000000000110'] }),
+  price_unknown: reads(10, 'renewal', { priceUnknown: true, userKeys: ['app_store:70000000000110'] }),
   cancellation_unsubscribe: reads(11, 'cancellation', { anonymousUserIds: ANONYMOUS }),
   refund: reads(12, 'refund', {
     occurredAt: storeTime(12),

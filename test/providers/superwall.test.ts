@@ -332,7 +332,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
       { store: 'play_store', ref: 'GPA.7777-7777-7777-77703..3' },
     ),
   ),
-  trial_started: reads(5, first, 'trial_started', { userKeys: ['70000000000105'] }),
+  trial_started: reads(5, first, 'trial_started', { userKeys: ['app_store:70000000000105'] }),
   trial_converted: reads(
     6,
     'renewal',
@@ -343,7 +343,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
     ...paidInStore(7, usd(402)),
     productId: 'lantern.oil.50',
   }),
-  family_share: reads(8, first, 'purchase', { userKeys: ['70000000000108'] }),
+  family_share: reads(8, first, 'purchase', { userKeys: ['app_store:70000000000108'] }),
   web_purchase: reads(
     9,
     first,
@@ -352,7 +352,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   ),
   price_unknown: reads(10, 'renewal', 'renewal', {
     priceUnknown: true,
-    userKeys: ['70000000000110'],
+    userKeys: ['app_store:70000000000110'],
   }),
   cancellation: reads(11, 'cancellation', 'cancellation'),
   refund: reads(12, 'cancellation', 'refund', {

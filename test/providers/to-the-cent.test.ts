@@ -3,7 +3,14 @@ import { describe, expect, test } from '@jest/globals';
 import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
 import type { BindingSnapshot, FrozenRate, PaymentSnapshot } from '../../src/domain/payment-snapshot.ts';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
-import type { AdjustmentId, AffiliateId, BindingId, EventId, LinkId } from '../../src/domain/ids.ts';
+import type {
+  AdjustmentId,
+  AffiliateId,
+  AttributionId,
+  BindingId,
+  EventId,
+  LinkId,
+} from '../../src/domain/ids.ts';
 import { providers } from '../../src/providers/index.ts';
 import {
   bodyOf,
@@ -25,6 +32,7 @@ const binding: BindingSnapshot = {
   affiliateRateBps: null,
   policy: null,
   reassignedTo: null,
+  attributionId: 'att_1' as AttributionId,
 };
 
 function snapshotOf(
@@ -60,6 +68,7 @@ function snapshotOf(
     productId: null,
     components: [],
     codeOwners: [],
+    keysToBind: [],
     environment: 'production',
     occurredAt,
     receivedAt: occurredAt,

@@ -467,6 +467,12 @@ export class MoneyModel {
       (part === undefined ? this.#bindByCode(row, others, isFirst) : null);
     const creator = part?.creator ?? binding?.creator ?? null;
     if (creator === null) return;
+    // What a code has bound is a person, with all keys.
+    if (part === undefined && binding?.by === 'code')
+      this.#bindKeys(
+        [row, ...others].flatMap((one) => one.keys),
+        binding,
+      );
     row.creator = creator;
     row.base = divided(...this.#toUsd(BigInt(payment.minor), payment.currency, payment.at));
     const place = part === undefined && binding !== null ? this.#count(binding.user, payment.at) : null;
@@ -511,7 +517,7 @@ export class MoneyModel {
     const all = [row, ...others];
     const mayAttribute = ({ step, touchedAt, by, creator }: Binding) => {
       // A purchase with a code of the same creator is a touch itself.
-      const owners = by === 'code' ? this.#ownersOf(row, others) : [];
+      const owners = by === 'code' ? this.#firstUse(row, others).owners : [];
       const isAfter = payment.at >= touchedAt || (owners.length === 1 && owners[0] === creator);
       if (by !== undefined && !isAfter) return false;
       return by === 'founder' || isFirst || step < row.step || (isAfter && this.#isRecent(payment));
@@ -538,7 +544,8 @@ export class MoneyModel {
     const keys = all.flatMap((one) => one.keys);
     const users = [...all.flatMap((one) => one.users), ...this.#usersOf(keys)];
     const customers = this.#usersOf(all.flatMap((one) => one.customers));
-    const [creator, ...more] = this.#ownersOf(row, others);
+    const { owners, at } = this.#firstUse(row, others);
+    const [creator, ...more] = owners;
     const payers = users.length === 0 ? [] : this.#payersOf(row, others);
     const user = payers.find((one) => this.#identified.some((known) => known.user === one)) ?? payers[0];
     const isFree =
@@ -546,29 +553,49 @@ export class MoneyModel {
       !keys.some((key) => this.#boundKeys.has(key));
     if (creator === undefined || more.length > 0 || !isFree) return null;
     if (!isFirst && !this.#isRecent(row.payment)) return null;
-    const [key, ...otherKeys] = keys;
+    const [key] = keys;
     const binding = {
       user: user ?? key ?? row.payment.ref,
       creator,
       step: this.#step,
-      touchedAt: Math.min(row.payment.at, ...this.#begunCodes(row, others).map((one) => one.at)),
+      touchedAt: at,
       by: 'code' as const,
     };
     if (user !== undefined) this.#bindings.set(user, binding);
-    else if (key !== undefined) for (const one of [key, ...otherKeys]) this.#bindKey(one, binding);
+    else if (key !== undefined) this.#bindKey(key, binding);
     return binding;
   }
 
-  /** Returns the creators whose codes a payment came with, or its subscription began with, each once. */
-  #ownersOf(row: Row, others: readonly Row[]): readonly string[] {
-    const names = this.#namesOf(row.payment.ref);
-    const codes = [...this.#codes.filter(({ ref }) => names.has(ref)), ...this.#begunCodes(row, others)];
-    return [...new Set(codes.flatMap(({ code }) => this.#owners.get(code) ?? []))];
+  /** Binds those of the keys that nobody has. */
+  #bindKeys(keys: readonly string[], binding: Binding): void {
+    for (const key of keys)
+      if (!this.#boundKeys.has(key)) this.#bindKey(key, { ...binding, step: this.#step });
   }
 
+  /** Returns when a code of somebody was first used: with the payment, or when its subscription began; and the creators of the codes of then. */
+  #firstUse(row: Row, others: readonly Row[]): { readonly at: number; readonly owners: readonly string[] } {
+    const names = this.#namesOf(row.payment.ref);
+    const { at: paidAt } = row.payment;
+    const own = this.#codes.filter(({ ref }) => names.has(ref)).map(({ code }) => ({ code, at: paidAt }));
+    const uses = [...own, ...this.#begunCodes(row, others)].flatMap(({ code, at }) => {
+      const owner = this.#owners.get(code);
+      return owner === undefined ? [] : [{ owner, at }];
+    });
+    const first = Math.min(...uses.map(({ at }) => at));
+    const owners = uses.filter(({ at }) => at === first).map(({ owner }) => owner);
+    return { at: first, owners: [...new Set(owners)] };
+  }
+
+  /** Returns with which codes the subscription of a payment began. None if one of its users has a creator. */
   #begunCodes(row: Row, others: readonly Row[]): readonly NonNullable<Report['began']>[] {
     const keys = [row, ...others].flatMap((one) => one.keys);
-    return this.#began.filter(({ key, at }) => keys.includes(key) && at <= row.payment.at);
+    const begun = this.#began.filter(({ key, at }) => keys.includes(key) && at <= row.payment.at);
+    const isOfBegun = (one: Row) => one.keys.some((key) => begun.some((began) => began.key === key));
+    const users = [
+      ...begun.flatMap((began) => began.users),
+      ...[...this.#rows.values()].filter(isOfBegun).flatMap((one) => one.users),
+    ];
+    return users.some((user) => this.#bindings.has(user)) ? [] : begun;
   }
 
   #usersOf(keys: readonly string[]): readonly string[] {

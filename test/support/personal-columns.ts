@@ -74,7 +74,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   // A code that many customers have; what looks like an address is not stored.
   payment_codes: { none: 'store namespace value', reference: 'payment_ref' },
   payment_user_keys: { pseudonym: 'user_key' },
-  subscription_codes: { none: 'namespace value', pseudonym: 'user_key' },
+  subscription_codes: { none: 'namespace value', pseudonym: 'user_key customer_user_id' },
   payment_users: { pseudonym: 'customer_user_id' },
   payments: { none: 'store currency likely_cause attribution_id', reference: 'ref' },
   policies: { none: 'name' },

@@ -120,7 +120,11 @@ export function paidInStore(
   { subscription, ...rest }: { store?: string; ref?: string; subscription?: string } = {},
 ): Partial<NormalizedEvent> {
   const payment = { store: 'app_store', ref: `70000000000${100 + nth}`, ...amount, ...rest };
-  return { occurredAt: storeTime(nth), payment, userKeys: [subscription ?? payment.ref] };
+  return {
+    occurredAt: storeTime(nth),
+    payment,
+    userKeys: [`${payment.store}:${subscription ?? payment.ref}`],
+  };
 }
 
 /** The common fields of all store refunds. */

@@ -35,6 +35,8 @@ const named = (n: number | null, userId: SaleContext['userId']) => (n === null ?
 const shareOf = (minor: number, percent: number) => Math.max(1, Math.floor((minor * percent) / 100));
 /** When the n-th refund reaches its k-th state. */
 const timeOf = (at: number, n: number, k: number) => at + (1 + n * 10 + k) * HOUR_MS;
+/** The key of a subscription of the App Store. */
+const keyOf = (originalTransactionId: string) => `app_store:${originalTransactionId}`;
 /** When the subscription began without a payment. */
 export const beganAt = ({ freeDays }: PlainSale, at: number) => at - freeDays * DAY_MS;
 /** When all refunds are undone: before some of them. */
@@ -163,7 +165,7 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
     const extra = { offer_code: freeCode, period_type: 'TRIAL' };
     add(
       (ids) => revenuecatEvent({ ...ids, ...trial, extra }),
-      { began: { key, code: freeCode, at: began, users: listed(user) } },
+      { began: { key: keyOf(key), code: freeCode, at: began, users: listed(user) } },
       began,
     );
   }
@@ -175,7 +177,7 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
       currency: 'usd',
       at,
       users: listed(user),
-      keys: user === null ? [anonymous, key] : [key],
+      keys: user === null ? [anonymous, keyOf(key)] : [keyOf(key)],
       customers: [],
     },
   });

@@ -150,13 +150,17 @@ function eventOf(body: Body, kind: EventKind): Read<NormalizedEvent> {
 
 /** Returns the event of a purchase without its money. All payments of a subscription name the transaction that began it. */
 function purchaseOf({ event_properties: stated }: Body, event: NormalizedEvent): NormalizedEvent {
-  return { ...event, userKeys: read.distinct([stated.original_transaction_id]) };
+  return { ...event, userKeys: read.distinct([keyOf(stated)]) };
 }
 
 /** Returns the codes of a subscription that began without a payment. */
 function codesOfTrial({ event_properties: stated }: Body, { occurredAt }: NormalizedEvent) {
   const usedAt = stated.purchase_date ?? occurredAt;
-  return codesOfSubscription(stated.original_transaction_id, usedAt, codesIn(stated));
+  return codesOfSubscription(keyOf(stated), usedAt, codesIn(stated));
+}
+
+function keyOf({ store, original_transaction_id: id }: Body['event_properties']): string | null {
+  return money.subscriptionKey(store, id);
 }
 
 function codesIn({ store, promotional_offer_id: offer }: Body['event_properties']): readonly StatedCode[] {

@@ -100,8 +100,15 @@ const codesSchema = z
 
 /** The transaction that began the subscription, which all its payments name, and when the customer bought. */
 const subscriptionSchema = z
-  .object({ original_transaction_id: read.optionalId, purchased_at_ms: read.optionalEpochMs })
-  .transform((stated) => ({ key: stated.original_transaction_id, boughtAt: stated.purchased_at_ms }));
+  .object({
+    store: read.optionalText,
+    original_transaction_id: read.optionalId,
+    purchased_at_ms: read.optionalEpochMs,
+  })
+  .transform(({ store, original_transaction_id: id, purchased_at_ms: boughtAt }) => ({
+    key: money.subscriptionKey(store, id),
+    boughtAt,
+  }));
 
 const purchaseTimeSchema = z.object({ purchased_at_ms: read.epochMs.nullish() });
 

@@ -5,6 +5,7 @@
 import * as z from 'zod';
 import type { NormalizedEvent, OriginalAmount } from '../../domain/events.ts';
 import { decimalToMinor, minorDecimals } from '../../domain/money.ts';
+import { isPlaceholder } from '../../domain/user-ids.ts';
 import * as read from './read-body.ts';
 import type { Read } from './read-body.ts';
 
@@ -21,6 +22,15 @@ export interface StorePrice {
 export interface StoreTransaction {
   readonly store: string;
   readonly ref: string;
+}
+
+/**
+ * Returns the key of the subscription of a store that a purchase belongs to: the transaction that began it. All providers name
+ * it alike. Null without one.
+ */
+export function subscriptionKey(store: string | null, originalTransactionId: string | null): string | null {
+  if (store === null || originalTransactionId === null || isPlaceholder(originalTransactionId)) return null;
+  return `${store.toLowerCase()}:${originalTransactionId}`;
 }
 
 /** A decimal price. Negative where money is refunded. */

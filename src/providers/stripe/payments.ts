@@ -174,7 +174,15 @@ export function readInvoicePaid(envelope: Envelope): ParseResult {
     ]),
     userKeys: read.distinct([subscription, invoice.customer]),
     payment,
-    codes: codesOfDiscounts(invoice.id, invoice.discounts),
+    ...(payment === null
+      ? {
+          subscriptionCodes: codesOfSubscription(
+            subscription,
+            invoice.status_transitions.paid_at ?? envelope.created,
+            promotionCodes(invoice.discounts),
+          ),
+        }
+      : { codes: codesOfDiscounts(invoice.id, invoice.discounts) }),
     // Only API versions before 2025-03-31 name these. Later ones send invoice_payment.paid, and exports list the payments.
     paymentAliases: aliasesOf(
       invoice.id,

@@ -32,6 +32,8 @@ const dataSchema = z.object({
   productId: read.optionalId,
   originalAppUserId: read.optionalId,
   originalTransactionId: read.optionalId,
+  store: read.optionalText,
+  isFamilyShare: read.flag,
   userAttributes: read.userMetadata,
 });
 type Data = z.infer<typeof dataSchema>;
@@ -100,11 +102,14 @@ function paidKind(data: Data, price: StorePrice): EventKind {
 
 function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {
   const kind = paidKind(data, price);
-  const key = data.originalTransactionId;
+  const key = money.subscriptionKey(data.store, data.originalTransactionId);
   const codes = read.readAs(codesSchema, raw, 'data');
   if (!codes.ok) return failed(codes.reason);
   const event = { ...eventOf(data, eventAt, kind), userKeys: read.distinct([key]) };
-  const subscriptionCodes = codesOfSubscription(key, data.purchasedAt ?? eventAt, codes.value);
+  // A family member's event may have the organizer's transaction and code.
+  const subscriptionCodes = data.isFamilyShare
+    ? []
+    : codesOfSubscription(key, data.purchasedAt ?? eventAt, codes.value);
   if (kind === 'trial_started') return done({ ...event, subscriptionCodes });
   const paid = money.storePayment(price, read.readAs(transactionSchema, raw, 'data'));
   if (!paid.ok) return failed(paid.reason);
