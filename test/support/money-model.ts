@@ -100,6 +100,7 @@ interface Row {
   earned: bigint;
   /** How it earned. Null: nothing. */
   earns: Earns | null;
+  place: Place | null;
   /** The order of earnings: the first one under several references stays. Infinite without an earning. */
   earnedAt: number;
   isDuplicate: boolean;
@@ -122,7 +123,8 @@ const divided = (over: bigint, under: bigint) => (2n * over + under) / (2n * und
 /** The place of a payment among those of its user. */
 interface Place {
   readonly number: number;
-  readonly months: number;
+  /** When the user paid first. */
+  readonly firstAt: number;
 }
 
 /** Whole months of the calendar between two instants. A payment up to two days before the end of a month is after it. */
@@ -272,6 +274,7 @@ export class MoneyModel {
       base: 0n,
       earned: 0n,
       earns: null,
+      place: null,
       earnedAt: Infinity,
       isDuplicate: false,
     });
@@ -475,9 +478,10 @@ export class MoneyModel {
       );
     row.creator = creator;
     row.base = divided(...this.#toUsd(BigInt(payment.minor), payment.currency, payment.at));
-    const place = part === undefined && binding !== null ? this.#count(binding.user, payment.at) : null;
+    // The whole has the place of the part that it replaces.
+    row.place = part?.place ?? (binding === null ? null : this.#count(binding.user, payment.at));
     row.earns =
-      part !== undefined && part.earned > 0n ? part.earns : this.#earnsOf(creator, payment.at, place);
+      part !== undefined && part.earned > 0n ? part.earns : this.#earnsOf(creator, payment.at, row.place);
     row.earned = row.earns === null ? 0n : earnedOn(row.base, row.earns);
     if (row.earned > 0n) row.earnedAt = this.#earnings += 1;
   }
@@ -487,7 +491,7 @@ export class MoneyModel {
     const paying = this.#paying.get(user) ?? { firstAt: at, payments: 0 };
     paying.payments += 1;
     this.#paying.set(user, paying);
-    return { number: paying.payments, months: monthsBetween(paying.firstAt, at) };
+    return { number: paying.payments, firstAt: paying.firstAt };
   }
 
   /** Returns how a payment earns: by the policy of its day, else by the rate of today. Null for nothing. */
@@ -503,7 +507,7 @@ export class MoneyModel {
       return { percentBps: terms.rateBps };
     const rule = policy.rules.find(
       ({ firstPayments = Infinity, firstMonths = Infinity }) =>
-        place.number <= firstPayments && place.months < firstMonths,
+        place.number <= firstPayments && monthsBetween(place.firstAt, at) < firstMonths,
     );
     return rule ?? null;
   }

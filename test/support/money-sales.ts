@@ -115,6 +115,10 @@ const anyPlainSale = fc.record({
   /** The creator with whose code the subscription began without a payment, and how long before the purchase. After it, it changes nothing. */
   freeCode: maybeCode,
   freeDays: fc.constantFrom(0, 7, 7, 30, -1),
+  /** The user whom that event names. */
+  freeUser: maybeUser,
+  /** Another payment of the subscription, without a code, and who paid it. */
+  again: fc.option(fc.record({ user: maybeUser, hours: fc.constantFrom(1, 1, -120) }), { freq: 2 }),
   /** Whether its Stripe account is a connected one, which is listed until all of its events but refunds and disputes arrived. */
   account: fc.constantFrom<'own' | 'unlisted later' | 'never listed'>('own'),
 });

@@ -51,15 +51,41 @@ export function paddleStory(sale: PlainSale, { name, run, userId, now }: SaleCon
   const linkedUser = named(sale.linkedUser, userId);
   const code = codeOf(sale.code, run);
   const freeCode = codeOf(sale.freeCode, run);
+  const freeUser = named(sale.freeUser, userId);
+  if (sale.again !== null) {
+    const paid = {
+      transactionId: `txn_${name}_again`,
+      subscriptionId: key,
+      customerId: customer,
+      amount: minor,
+    };
+    const payer = named(sale.again.user, userId);
+    const when = at + sale.again.hours * HOUR_MS;
+    add(
+      (ids) => paddleTransaction({ ...ids, ...paid, userId: payer }),
+      {
+        payment: {
+          ref: paid.transactionId,
+          minor,
+          currency: 'usd',
+          at: when - 1_000,
+          users: listed(payer),
+          keys: [key],
+          customers: [customer],
+        },
+      },
+      when,
+    );
+  }
   if (freeCode !== null) {
     const began = beganAt(sale, at);
     const trial = { transactionId: `txn_${name}_free`, subscriptionId: key, customerId: customer, amount: 0 };
     add(
       (ids) =>
-        withFields(paddleTransaction({ ...ids, ...trial, userId: user }), ['data'], {
+        withFields(paddleTransaction({ ...ids, ...trial, userId: freeUser }), ['data'], {
           discount_id: freeCode,
         }),
-      { began: { key, code: freeCode, at: began - 1_000, users: listed(user) } },
+      { began: { key, code: freeCode, at: began - 1_000, users: listed(freeUser) } },
       began,
     );
   }
@@ -159,13 +185,42 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
     extra: code === null ? {} : { offer_code: code },
   };
   const freeCode = codeOf(sale.freeCode, run);
+  const freeUser = named(sale.freeUser, userId);
+  if (sale.again !== null) {
+    const ref = `${transactionId}-again`;
+    const payer = named(sale.again.user, userId);
+    const phone = `${anonymous}-2`;
+    const when = at + sale.again.hours * HOUR_MS;
+    const paid = { ...bought, userId: payer ?? phone, transactionId: ref, purchasedAt: when };
+    add(
+      (ids) => revenuecatEvent({ ...ids, ...paid, type: 'RENEWAL', usd: minor / 100 }),
+      {
+        payment: {
+          ref,
+          minor,
+          currency: 'usd',
+          at: when,
+          users: listed(payer),
+          keys: payer === null ? [phone, keyOf(key)] : [keyOf(key)],
+          customers: [],
+        },
+      },
+      when,
+    );
+  }
   if (freeCode !== null) {
     const began = beganAt(sale, at);
-    const trial = { ...purchase, transactionId: key, purchasedAt: began, usd: 0 };
+    const trial = {
+      ...purchase,
+      userId: freeUser ?? anonymous,
+      transactionId: key,
+      purchasedAt: began,
+      usd: 0,
+    };
     const extra = { offer_code: freeCode, period_type: 'TRIAL' };
     add(
       (ids) => revenuecatEvent({ ...ids, ...trial, extra }),
-      { began: { key: keyOf(key), code: freeCode, at: began, users: listed(user) } },
+      { began: { key: keyOf(key), code: freeCode, at: began, users: listed(freeUser) } },
       began,
     );
   }

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { codeOf } from './money-sales.ts';
 import type { PlainSale, SaleContext, SaleStep, SplitSale } from './money-sales.ts';
 import {
@@ -53,6 +53,24 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
     story.add((ids) => stripeEvent('customer.discount.created', { id: `di_${name}`, ...discount }, ids), {
       began: { key, code: freeCode, at: began, users: [] },
     });
+  }
+  if (sale.again !== null) {
+    const ref = `in_${name}_again`;
+    const payer = sale.again.user === null ? null : userId(sale.again.user);
+    const when = at + sale.again.hours * HOUR_MS;
+    story.add(
+      (ids) =>
+        stripeInvoicePaid({
+          ...ids,
+          ...money,
+          invoiceId: ref,
+          subscriptionId: key,
+          customerId: customer,
+          userId: payer,
+        }),
+      { payment: { ...payment(ref, listed(payer), [key], [customer]), at: when } },
+      { at: when },
+    );
   }
   if (sale.invoice !== 'none') {
     const isLegacy = sale.invoice === 'legacy';
