@@ -72,7 +72,7 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     await page.getByRole('region', { name: 'Takes effect next' }).getByText(YEAR).waitFor();
     await row(page, /All creators of the app Scheduled/).waitFor();
 
-    await page.getByRole('link', { name: 'All policies' }).click();
+    await page.getByRole('link', { name: 'Policies and groups' }).click();
     await button(page, 'New group').click();
     await page.getByLabel('Name', { exact: true }).fill('VIPs');
     await button(page, 'Create the group').click();
@@ -94,7 +94,7 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     await page.getByLabel('Date').fill(`${NEXT_YEAR}-01-01`);
     await button(page, 'Create and assign').click();
     await title(page, 'VIP');
-    await page.getByRole('link', { name: 'All policies' }).click();
+    await page.getByRole('link', { name: 'Policies and groups' }).click();
     await page.getByText(`Assigned to the group VIPs from Jan 1, ${NEXT_YEAR}`).waitFor();
     const made = await assignments();
     expect(made.map(({ policy, group, isApp }) => [policy, group, isApp])).toEqual([

@@ -78,9 +78,9 @@ function conditions(sql: Sql, filter: AuditFilter) {
 type StoredRow = Omit<AuditRow, 'names' | 'terms'>;
 
 /** The kinds of ids whose names a reader of an audit row needs. */
-const NAMED = ['affiliate', 'payout', 'key'] as const;
+const NAMED = ['affiliate', 'group', 'policy', 'payout', 'key'] as const;
 
-/** Returns the ids of creators, payouts and keys that a row has without a name. */
+/** Returns the ids of creators, groups, policies, payouts and keys that a row has without a name. */
 function idsWithoutName({ objectId, objectLabel, before, after }: StoredRow): string[] {
   const values = [...Object.values({ ...before }), ...Object.values(after)];
   if (objectLabel === null) values.push(objectId);
@@ -90,7 +90,7 @@ function idsWithoutName({ objectId, objectLabel, before, after }: StoredRow): st
 }
 
 /**
- * Returns the present names of creators and keys, and who was paid by payouts, by their ids. Only of the account: a caller can
+ * Returns the present names of creators, groups, policies and keys, and who was paid by payouts, by their ids. Only of the account: a caller can
  * enter an id of another one, such as for a campaign.
  */
 async function findNames(
@@ -104,6 +104,14 @@ async function findNames(
     select f.id::text, f.name
       from affiliates f join apps a on a.id = f.app_id
      where f.id = any(${wanted}::text[]) and a.account_id = ${accountId}
+     union all
+    select g.id::text, g.name
+      from affiliate_groups g join apps a on a.id = g.app_id
+     where g.id = any(${wanted}::text[]) and a.account_id = ${accountId}
+     union all
+    select p.id::text, p.name
+      from policies p join apps a on a.id = p.app_id
+     where p.id = any(${wanted}::text[]) and a.account_id = ${accountId}
      union all
     select p.id::text, p.affiliate_name
       from payouts p join apps a on a.id = p.app_id

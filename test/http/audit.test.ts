@@ -592,6 +592,13 @@ describe('GET /accounts/:accountId/audit', () => {
     const link = await latest('objectKind=link');
     expect(link?.after).toMatchObject({ affiliateId: creator, campaign: affiliateId });
     expect(link?.names).toEqual({ [creator]: 'After' });
+    const { group, policy } = mine.ids;
+    await api.call('PUT', `/apps/${mine.appId}/groups/${group}/policy-assignment`, {
+      key: mine.key,
+      body: { policyId: policy },
+    });
+    const assigned = await latest('objectKind=policy_assignment');
+    expect(assigned?.names).toEqual({ [group]: expect.any(String), [policy]: expect.any(String) });
   });
 
   // @promise audit-terms

@@ -7904,7 +7904,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description The present names of creators and account keys that the row has only the id of, by their ids. Of a payout, who was paid.
+             * @description The present names of creators, groups, policies and account keys that the row has only the id of, by their ids. Of a payout, who was paid.
              * @example {
              *       "aff_01kbf2z4x8e0rvq1n3m5t7w9yc": "First creator"
              *     }

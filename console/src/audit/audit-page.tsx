@@ -236,7 +236,7 @@ function Audit() {
         nothingYet="Each change from now on appears here."
       >
         {(rows) => (
-          <table className="rows">
+          <table className="rows audit">
             <thead>
               <tr>
                 <th scope="col">When</th>

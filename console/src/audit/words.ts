@@ -2,6 +2,7 @@ import type { Schemas } from '../api/client.ts';
 import { NAMESPACES } from '../codes/words.ts';
 import type { Namespace } from '../codes/words.ts';
 import { formatInstant, formatMoney } from '../format.ts';
+import { ENTRY_CATEGORIES, PROVIDERS } from '../words.ts';
 
 type Row = Schemas['AuditRow'];
 
@@ -92,13 +93,19 @@ const FIELDS_OF: Readonly<Partial<Record<Row['object']['kind'], Readonly<Record<
 
 /** Returns the name of a field in words: "Hold period, days", "Link subdomain". */
 export function fieldName(name: string, kind: Row['object']['kind']): string {
-  const words = name.replace(/(?:At|Id)$/, '').replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  const words = name
+    .replace(/(?:At|Id|Cents)$/, '')
+    .replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   return FIELDS_OF[kind]?.[name] ?? FIELDS[name] ?? words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Returns a text of the service in words, if it is a value of a setting or of a code. */
+/** Returns a text of the service in words, if the pages have words for its values. */
 function wordOf(name: string, value: string): string {
   if (name === 'namespace' && Object.hasOwn(NAMESPACES, value)) return NAMESPACES[value as Namespace].name;
+  if (name === 'category' && Object.hasOwn(ENTRY_CATEGORIES, value))
+    return ENTRY_CATEGORIES[value as keyof typeof ENTRY_CATEGORIES];
+  if (name === 'provider' && Object.hasOwn(PROVIDERS, value))
+    return PROVIDERS[value as keyof typeof PROVIDERS];
   if (name === 'purchaseCodes') return 'on';
   return name === 'effectiveFrom' && !Number.isNaN(Date.parse(value))
     ? formatInstant(Date.parse(value))

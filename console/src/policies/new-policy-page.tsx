@@ -152,7 +152,7 @@ export default function NewPolicyPage() {
   return (
     <>
       <Text size="sm">
-        <Link to={`/apps/${appId}/policies`}>All policies</Link>
+        <Link to={`/apps/${appId}/policies`}>Policies and groups</Link>
       </Text>
       <PageHead title="New policy">What creators earn for the payments of their customers.</PageHead>
       {canRead ? <NewPolicy key={appId} appId={appId} /> : <NoPermission permission="read" what="policies" />}

@@ -17,6 +17,7 @@ import type { OwnRate } from './own-rates.tsx';
 import { staleAfterTerms, useAssignments, usePolicy, useRefreshAt } from './queries.ts';
 import type { Policy, Version } from './queries.ts';
 import { Sentences, TermsInWords } from './sentences.tsx';
+import { BASES } from './words.ts';
 
 function VersionState({ version, policy }: { readonly version: Version; readonly policy: Policy }) {
   if (version.id === policy.current?.id) return <Tag tone="good">In effect</Tag>;
@@ -92,7 +93,7 @@ function VersionCard({ title, version }: { readonly title: string; readonly vers
           · version {version.version}, {sinceOrFrom(version.effectiveFrom)}
         </Text>
       </Text>
-      <TermsInWords {...version} />
+      <TermsInWords {...version} base={BASES[version.terms.base].meaning} />
     </section>
   );
 }
@@ -190,7 +191,7 @@ export default function PolicyPage() {
   return (
     <>
       <Text size="sm">
-        <Link to={`/apps/${appId}/policies`}>All policies</Link>
+        <Link to={`/apps/${appId}/policies`}>Policies and groups</Link>
       </Text>
       <PageHead title={policy.data?.name ?? 'Policy'} />
       {content()}

@@ -1,7 +1,7 @@
 import { Text } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
 import { draftOf } from './draft.ts';
-import { assumptionWords, BASES } from './words.ts';
+import { assumptionWords } from './words.ts';
 import './policies.css';
 
 /** The rules of a policy in the words of the service, in their order. */
@@ -16,14 +16,18 @@ export function Sentences({ sentences }: { readonly sentences: readonly string[]
   );
 }
 
-/** What a version of a policy says: its rules, and what it assumes where the provider states nothing. */
-export function TermsInWords({ terms, sentences }: Pick<Schemas['PolicyVersion'], 'terms' | 'sentences'>) {
+/** What a version of a policy says: its rules, and what it assumes where the provider states nothing. `base` says what the rates apply to. */
+export function TermsInWords({
+  terms,
+  sentences,
+  base,
+}: Pick<Schemas['PolicyVersion'], 'terms' | 'sentences'> & { readonly base?: string }) {
   return (
     <>
       <Sentences sentences={sentences} />
       {terms.base !== 'gross' && (
         <Text size="xs" className="quiet" mt="xs">
-          {BASES[terms.base].meaning} {assumptionWords(draftOf(terms))}
+          {base} {assumptionWords(draftOf(terms))}
         </Text>
       )}
     </>

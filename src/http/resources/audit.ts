@@ -75,7 +75,7 @@ const auditRow = z
     }),
     names: z.record(z.string(), z.string()).meta({
       description:
-        'The present names of creators and account keys that the row has only the id of, by their ids. Of a payout, who was paid.',
+        'The present names of creators, groups, policies and account keys that the row has only the id of, by their ids. Of a payout, who was paid.',
       examples: [{ [exampleId('affiliate')]: 'First creator' }],
     }),
     terms: z
