@@ -48,7 +48,14 @@ export default function Chart({
             accessibilityLayer={false}
           >
             <CartesianGrid vertical={false} stroke="var(--tri-edge)" />
-            <XAxis dataKey="name" tick={TEXT} tickLine={false} axisLine={false} minTickGap={24} />
+            <XAxis
+              dataKey="name"
+              tick={TEXT}
+              tickLine={false}
+              axisLine={false}
+              minTickGap={24}
+              interval="equidistantPreserveStart"
+            />
             <YAxis
               tick={TEXT}
               tickLine={false}

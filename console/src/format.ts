@@ -134,17 +134,11 @@ const list = new Intl.ListFormat(LOCALE);
 /** Returns names as part of a sentence: "Ada, Grace, and Ann". */
 export const formatNames = (names: readonly string[]): string => list.format(names);
 
-const share = new Intl.NumberFormat(LOCALE, {
-  style: 'percent',
-  minimumFractionDigits: 1,
-  maximumFractionDigits: 1,
-});
-
-/** Returns a part of 1 in percent: "12.5%". */
-export const formatShare = (part: number): string => share.format(part);
-
 const PERCENT_IN_BPS = 100;
 const rate = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 2 });
 
 /** Returns a rate in basis points as percent: "12.5 %". */
 export const formatRate = (rateBps: number): string => `${rate.format(rateBps / PERCENT_IN_BPS)} %`;
+
+/** Returns a part of 1 in percent: "12.5 %". */
+export const formatShare = (part: number): string => formatRate(Math.round(part * 1_000) * 10);

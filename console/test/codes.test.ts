@@ -185,9 +185,19 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
       .first()
       .click();
     await title(page, 'Test creator');
+    await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${founder.affiliateId}/links`);
+    const codes = codesOf(page);
+    await codes.getByText('SPRING20').waitFor();
+    expect(await codes.evaluate((one) => Number.parseFloat(getComputedStyle(one).paddingLeft))).toBe(20);
     await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${founder.affiliateId}/`);
     await page.getByRole('navigation').getByRole('link', { name: 'Commissions' }).click();
     await row(page, /A purchase of a user who bought with your purchase code\./).waitFor();
+    // The code brought a payer whom the app never reported, so payers are no part of its users.
+    await founder.purchase(await founder.customer(), 10, { occurredAt: Date.now() - HOUR_MS });
+    await page.goto(`${service.url}/console${app()}/overview`);
+    const payers = page.locator('.figures > div', { hasText: 'Paying users' });
+    await payers.getByText('2', { exact: true }).waitFor();
+    expect(await payers.innerText()).not.toContain('%');
     expect(problems()).toEqual([]);
   });
 

@@ -246,7 +246,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await go('creators?sort=earnings');
     await page.getByText('The 50 who earned most').waitFor();
     await go('links?q=maker');
-    await page.getByText('The first 20: enter more of the code').waitFor();
+    await page.getByText('The first 20: enter more of the link code').waitFor();
     await go('links?q=maker-20');
     await page.getByRole('row', { name: /maker-20/ }).waitFor();
     expect(await page.getByText('The first 20').count()).toBe(0);
@@ -659,7 +659,15 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.locator('.recharts-line path[stroke-dasharray]').first().waitFor({ state: 'attached' });
     await page.getByText('As a table').click();
     await page.getByRole('columnheader', { name: 'The 12 months before' }).waitFor();
+    await page.getByLabel('Range').selectOption('30d');
+    await page.getByRole('columnheader', { name: 'The 30 days before' }).waitFor();
+    const labels = page.locator('.recharts-xAxis-tick-labels text');
+    await labels.nth(3).waitFor({ state: 'attached' });
+    const marks = await labels.evaluateAll((texts) => texts.map((text) => Number(text.getAttribute('x'))));
+    const gaps = marks.slice(1).map((at, index) => Math.round(at - (marks[index] ?? 0)));
+    expect(new Set(gaps).size).toBe(1);
     // Range and measure are in the address.
+    await page.getByLabel('Range').selectOption('12m');
     await page.reload();
     await figures({ Earned: '$35.00' });
     await page.getByRole('row', { name: /^Ada \$21\.50/ }).waitFor();

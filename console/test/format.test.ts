@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as ofService from '../../src/domain/money.ts';
-import { currencyDecimals, formatMoney } from '../src/format.ts';
+import { currencyDecimals, formatMoney, formatShare } from '../src/format.ts';
 
 describe('amounts of money on the pages', () => {
   test.each([
@@ -39,4 +39,12 @@ describe('amounts of money on the pages', () => {
       for (const minor of [0, 5, 999, 123_456_789, -1, -123_456])
         expect(formatMoney(minor, currency)).toBe(ofService.formatMoney(minor, currency));
   });
+});
+
+test.each([
+  [1, '100 %'],
+  [1 / 3, '33.3 %'],
+  [0.0004, '0 %'],
+])('the part %d of 1 is written as rates are, with one decimal at most', (part, text) => {
+  expect(formatShare(part)).toBe(text);
 });

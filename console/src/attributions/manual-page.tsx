@@ -67,7 +67,7 @@ function AttributionRow({
           <Link to={`/apps/${appId}/creators/${affiliateId}`}>{affiliateName}</Link>
         )}
         <Text size="xs" className="quiet" mt={2}>
-          payments since {formatInstant(effectiveFrom)}
+          payments since <span style={{ whiteSpace: 'nowrap' }}>{formatInstant(effectiveFrom)}</span>
         </Text>
       </td>
       <td className="number" data-name="Earlier payments">
@@ -85,7 +85,8 @@ function AttributionRow({
       <td>
         {reason ?? <span className="quiet">removed by an erasure</span>}
         <Text size="xs" className="quiet" mt={2}>
-          by {createdBy.label ?? createdBy.display}, {formatDate(createdAt)}
+          by {createdBy.label ?? createdBy.display} on{' '}
+          <span style={{ whiteSpace: 'nowrap' }}>{formatDate(createdAt)}</span>
         </Text>
       </td>
       <td style={{ textAlign: 'right' }}>

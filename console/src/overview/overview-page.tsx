@@ -22,10 +22,14 @@ const Chart = lazy(async () => await import('../chart.tsx'));
 
 type Overview = Schemas['AppOverview'];
 
+/** Says what the previous period had, on one line. */
+const beforeHint = (before: string) => `${before}\u00A0before`;
+
 /** Says which part of the step before came this far, and what the previous period had. */
 function stepHint(part: number, of: number | null, step: string, before: string): string {
-  const rate = of === null || of === 0 ? '' : `${formatShare(part / of)} of ${step} · `;
-  return `${rate}${before} before`;
+  // Purchase codes and people bring payers who are no users of the step before.
+  const rate = of === null || of === 0 || part > of ? '' : `${formatShare(part / of)} of ${step} · `;
+  return `${rate}${beforeHint(before)}`;
 }
 
 function Funnel({ now, before }: { readonly now: Sums; readonly before: Sums }) {
@@ -55,12 +59,12 @@ function Funnel({ now, before }: { readonly now: Sums; readonly before: Sums }) 
         {
           name: 'Revenue',
           value: formatMoney(now.revenueCents),
-          hint: `net of refunds · ${formatMoney(before.revenueCents)} before`,
+          hint: `net of refunds · ${beforeHint(formatMoney(before.revenueCents))}`,
         },
         {
           name: 'Earned',
           value: formatMoney(now.commissionCents),
-          hint: `by creators · ${formatMoney(before.commissionCents)} before`,
+          hint: `by creators · ${beforeHint(formatMoney(before.commissionCents))}`,
         },
       ]}
     />
