@@ -15,6 +15,12 @@ export const baseTheme = createTheme({
     Badge: Badge.extend({
       styles: { root: { overflow: 'visible', maxWidth: 'none' }, label: { overflow: 'visible' } },
     }),
-    Button: Button.extend({ defaultProps: { size: 'sm', fw: 500 } }),
+    Button: Button.extend({
+      defaultProps: { size: 'sm', fw: 500 },
+      // In the letters of the small buttons beside headings.
+      vars: (_, { size }) => ({
+        root: size === 'compact-sm' ? { '--button-fz': 'var(--mantine-font-size-xs)' } : {},
+      }),
+    }),
   },
 });

@@ -151,6 +151,7 @@ describeInBrowser('manual attributions in a browser', ({ service, signedIn }) =>
     await row(page, /Purchase/)
       .getByRole('link', { name: 'Purchase' })
       .click();
+    await page.getByText('Customer without a user').waitFor();
     await button(page, 'Attribute to a creator').click();
     await dialog(page).getByRole('heading', { name: 'Attribute this anonymous customer' }).waitFor();
     await choose(page, 'Test creator');

@@ -10,6 +10,7 @@ import { AttributeEvent } from '../attributions/attribute-button.tsx';
 import { formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { CopyButton, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
+import { storeName } from '../policies/words.ts';
 import { usePermission } from '../session.ts';
 import { CAUSES, EVENT_KINDS, MATCH_METHODS, PROVIDERS } from '../words.ts';
 import { commissionFacts } from './commission-facts.tsx';
@@ -82,6 +83,9 @@ function Facts({ rows }: { readonly rows: readonly Fact[] }) {
   );
 }
 
+/** Names what a payment belongs to: a user, or the id of a provider that stands for one. */
+const nameOfUser = (isKey: boolean): string => (isKey ? 'Customer without a user' : 'User');
+
 function UserFacts({ user, appId }: { readonly user: User; readonly appId: string }) {
   const { customerUserId, keySource, identified, similarUserIds, attribution, testAttribution } = user;
   // Others are by a code of a purchase or by a person: nothing was opened.
@@ -89,7 +93,7 @@ function UserFacts({ user, appId }: { readonly user: User; readonly appId: strin
   return (
     <Facts
       rows={[
-        [keySource === undefined ? 'User' : 'Customer without a user', customerUserId],
+        [nameOfUser(keySource !== undefined), customerUserId],
         ['Reported by the app', keySource !== undefined ? null : identified ? 'yes' : 'no'],
         ['Similar ids of the app', similarUserIds.join(', ')],
         [
@@ -122,7 +126,7 @@ function componentText(
   return `${formatMoney(component.amountMinor, currency)}, ${component.estimated ? 'estimated' : 'stated'} by the provider`;
 }
 
-function factsOf(step: Step, appId: string): ReactNode {
+function factsOf(step: Step, appId: string, keys: ReadonlySet<string>): ReactNode {
   switch (step.step) {
     case 'verify':
       return (
@@ -154,12 +158,12 @@ function factsOf(step: Step, appId: string): ReactNode {
           rows={[
             ['Occurred', facts.occurredAt === undefined ? null : formatInstant(facts.occurredAt)],
             ['Environment', facts.environment],
-            ['User', facts.customerUserId],
+            [nameOfUser(keys.has(facts.customerUserId ?? '')), facts.customerUserId],
             ['Amount', amount],
             ['Tax in it', componentText(facts.tax, facts.currency)],
             ['Store fee', componentText(facts.storeFee, facts.currency)],
             ['Product', facts.productId],
-            ['Store', facts.store],
+            ['Store', facts.store && storeName(facts.store)],
             ['Payment', facts.paymentRef],
             ['Last error', facts.lastError],
           ]}
@@ -196,6 +200,7 @@ function factsOf(step: Step, appId: string): ReactNode {
                 `Purchase code (${NAMESPACES[namespace].name})`,
                 [value, affiliateName, CODE_STATES[state]].filter((part) => part !== null).join(', '),
               ]),
+              [nameOfUser(true), step.facts.attributableKey?.customerUserId],
               ['Paid', step.facts.paidAt === undefined ? null : formatInstant(step.facts.paidAt)],
               [
                 'Attribution window',
@@ -228,6 +233,10 @@ function factsOf(step: Step, appId: string): ReactNode {
 }
 
 function Timeline({ steps, appId }: { readonly steps: readonly Step[]; readonly appId: string }) {
+  const users = steps.flatMap((step) => (step.step === 'attribute' ? (step.facts.users ?? []) : []));
+  const keys = new Set(
+    users.filter(({ keySource }) => keySource !== undefined).map(({ customerUserId }) => customerUserId),
+  );
   return (
     <ol className="timeline surface">
       {steps.map((step, index) => (
@@ -241,7 +250,7 @@ function Timeline({ steps, appId }: { readonly steps: readonly Step[]; readonly 
               ? 'For the same reason as in the step before.'
               : step.explanation}
           </Text>
-          {factsOf(step, appId)}
+          {factsOf(step, appId, keys)}
         </li>
       ))}
     </ol>

@@ -68,7 +68,7 @@ export default function LinksPage() {
           </Button>
         }
       >
-        Each link belongs to a creator. Its link code also works without a click: users enter it in the app.{' '}
+        Each link belongs to a creator. Users can also enter its link code in the app.{' '}
         {!canWrite && 'Creating links needs the permission “write”, which your key lacks.'}
       </PageHead>
       {canRead ? <Links key={appId} appId={appId} /> : <NoPermission permission="read" what="links" />}

@@ -1,4 +1,4 @@
-import { Button, Group, Stack, Text } from '@mantine/core';
+import { Box, Button, Group, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
@@ -170,11 +170,11 @@ export function ListView<T>({
     </Group>
   );
   return (
-    <Stack gap="sm">
+    <>
       {/* Always there, so that screen readers announce its changes. */}
       <div role="status">
         {newRows > 0 && (
-          <Group justify="center">
+          <Group justify="center" mb="sm">
             <Button size="compact-sm" onClick={showNew}>
               {newRows} new
             </Button>
@@ -190,8 +190,10 @@ export function ListView<T>({
         {more}
       </div>
       {query.isFetchNextPageError && (
-        <ErrorBox error={query.error} retry={() => void query.fetchNextPage()} />
+        <Box mt="sm">
+          <ErrorBox error={query.error} retry={() => void query.fetchNextPage()} />
+        </Box>
       )}
-    </Stack>
+    </>
   );
 }
