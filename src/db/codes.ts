@@ -61,7 +61,7 @@ export async function addCode(
 }
 
 /** Returns a code. Undefined for an unknown one and for one of another app. */
-async function findCode(sql: Sql, appId: AppId, id: CodeId): Promise<Code | undefined> {
+export async function findCode(sql: Sql, appId: AppId, id: CodeId): Promise<Code | undefined> {
   return await sql.maybe<Code>`select ${columns(sql)} from codes c where c.app_id = ${appId} and c.id = ${id}`;
 }
 

@@ -618,7 +618,7 @@ test('the explanation of a payment says what became of each of its codes', async
 });
 
 describe('registration', () => {
-  // @promise get-codes, code-taken
+  // @promise get-codes, get-code, code-taken
   test('a code belongs to one creator at a time, whatever its case', async () => {
     const other = await founder.newAffiliate('Other');
     const { body } = await register({ namespace: 'stripe', value: 'SPRING20', externalId: 'promo_1' });
@@ -639,6 +639,8 @@ describe('registration', () => {
     });
     const again = await founder.ok<{ deactivatedAt: number }>('POST', `${path}/${body.id}/deactivate`, {});
     expect(again.deactivatedAt).toBeLessThanOrEqual(Date.now());
+    expect(await founder.ok('GET', `${path}/${body.id}`)).toEqual(again);
+    expect(again).toMatchObject({ value: 'SPRING20', affiliateId: founder.affiliateId });
     expect(
       (await register({ namespace: 'stripe', value: 'spring20', externalId: 'promo_1' }, other.affiliateId))
         .status,

@@ -244,7 +244,7 @@ describe('policies and versions', () => {
 });
 
 describe('groups', () => {
-  // @promise get-groups, post-group, patch-group, get-group-members, put-group-of-affiliate
+  // @promise get-groups, get-group, post-group, patch-group, get-group-members, put-group-of-affiliate
   test('a creator moves from group to group, and each group lists whom it has', async () => {
     const vips = await ok('POST', 'groups', { name: 'VIP' });
     const others = await ok('POST', 'groups', { name: 'Others' });
@@ -252,7 +252,9 @@ describe('groups', () => {
       id: vips.id,
       name: 'VIPs',
     });
-    expect((await list('groups')).items.map(({ name }) => name)).toEqual(['VIPs', 'Others']);
+    const { items: groups } = await list('groups');
+    expect(groups.map(({ name }) => name)).toEqual(['VIPs', 'Others']);
+    expect(await ok('GET', `groups/${vips.id}`)).toEqual(groups[0]);
     const second = await newAffiliate(api, app, { name: 'Bea' });
     const later = Date.now() + DAY_MS;
     for (const id of [creator, second]) await ok('PUT', `affiliates/${id}/group`, { groupId: vips.id });

@@ -280,6 +280,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'post-group': '201 with a group without members' },
   },
   {
+    route: 'GET /apps/:appId/groups/:groupId',
+    caller: 'account read',
+    promises: { 'get-group': 'returns the group' },
+  },
+  {
     route: 'PATCH /apps/:appId/groups/:groupId',
     caller: 'account write',
     promises: { 'patch-group': 'renames the group' },
@@ -319,6 +324,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     route: 'GET /apps/:appId/codes',
     caller: 'account read',
     promises: { 'get-codes': 'lists codes, latest first, also as CSV' },
+  },
+  {
+    route: 'GET /apps/:appId/codes/:codeId',
+    caller: 'account read',
+    promises: { 'get-code': 'returns the code, also one that was deactivated' },
   },
   {
     route: 'POST /apps/:appId/affiliates/:affiliateId/codes',

@@ -18,25 +18,6 @@ export type Creator = Pick<Schemas['ListedAffiliate'], 'id' | 'name'>;
 const isCode = (text: string) => /^[^@\p{C}]{1,64}$/u.test(text);
 const NO_CODE = 'Up to 64 characters, without @.';
 
-const PAGE = 100;
-/** How many pages of codes are searched for one. The service has no route for a code. */
-const MOST_PAGES = 20;
-
-/** Returns a code of the app. Null if it is not among the latest two thousand. */
-async function findCode(appId: string, id: string): Promise<Code | null> {
-  let cursor: string | null = null;
-  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
-    const query = { limit: PAGE, ...(cursor === null ? {} : { cursor }) };
-    const page: Schemas['CodePage'] = await read(
-      api.GET('/apps/{appId}/codes', { params: { path: { appId }, query } }),
-    );
-    const found = page.items.find((code) => code.id === id);
-    if (found !== undefined || page.nextCursor === null) return found ?? null;
-    cursor = page.nextCursor;
-  }
-  return null;
-}
-
 /** Says whose a code is that cannot be added once more. */
 function Taken({
   appId,
@@ -49,7 +30,8 @@ function Taken({
 }) {
   const owner = useQuery({
     queryKey: ['codes', appId, 'one', codeId],
-    queryFn: async () => await findCode(appId, codeId),
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/codes/{codeId}', { params: { path: { appId, codeId } } })),
   });
   if (owner.isPending) return <Waiting what="whose code that is" />;
   if (owner.data?.affiliateId === creator.id)
@@ -60,7 +42,7 @@ function Taken({
     );
   return (
     <Text size="sm" role="alert">
-      {owner.data == null ? (
+      {owner.data === undefined ? (
         'Another creator of the app has this code.'
       ) : (
         <>

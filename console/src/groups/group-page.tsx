@@ -1,7 +1,7 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useParams } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
@@ -10,7 +10,7 @@ import { NameDialog } from '../parts/name-dialog.tsx';
 import { AssignDialog } from '../policies/assign-dialog.tsx';
 import { Assignments } from '../policies/assignments.tsx';
 import { sinceOrFrom } from '../policies/effective.tsx';
-import { staleAfterTerms, useGroups, useRefreshAt } from '../policies/queries.ts';
+import { staleAfterTerms, useGroup, useRefreshAt } from '../policies/queries.ts';
 import type { AffiliateGroup } from '../policies/queries.ts';
 import { usePermission } from '../session.ts';
 import { MoveDialog } from './move-dialog.tsx';
@@ -157,13 +157,13 @@ function GroupView({ appId, group }: { readonly appId: string; readonly group: A
 export default function GroupPage() {
   const { appId = '', groupId = '' } = useParams();
   const canRead = usePermission('read');
-  const groups = useGroups(appId, canRead);
-  const group = groups.data?.rows.find(({ id }) => id === groupId);
+  const { data: group, error, refetch } = useGroup(appId, groupId, canRead);
   const content = () => {
     if (!canRead) return <NoPermission permission="read" what="groups" />;
-    if (groups.error !== null) return <ErrorBox error={groups.error} retry={() => void groups.refetch()} />;
-    if (groups.data === undefined) return <Waiting what="the group" />;
-    if (group === undefined) return <Text size="sm">There is no such group in this app.</Text>;
+    if (error instanceof Problem && error.status === 404)
+      return <Text size="sm">There is no such group in this app.</Text>;
+    if (error !== null) return <ErrorBox error={error} retry={() => void refetch()} />;
+    if (group === undefined) return <Waiting what="the group" />;
     return <GroupView key={group.id} appId={appId} group={group} />;
   };
   return (

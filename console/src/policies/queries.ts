@@ -78,14 +78,22 @@ export const usePolicy = (appId: string, policyId: string, enabled: boolean) =>
     enabled,
   });
 
-/** Reads the groups. There are few, and the service has no route for one. */
-export const useGroups = (appId: string, enabled = true) =>
+/** Reads the groups. There are few. */
+export const useGroups = (appId: string) =>
   useQuery({
     queryKey: ['groups', appId],
     queryFn: async () =>
       await readAll(
         async (query) => await read(api.GET('/apps/{appId}/groups', { params: { path: { appId }, query } })),
       ),
+  });
+
+/** Reads a group. */
+export const useGroup = (appId: string, groupId: string, enabled = true) =>
+  useQuery({
+    queryKey: ['groups', appId, groupId],
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/groups/{groupId}', { params: { path: { appId, groupId } } })),
     enabled,
   });
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { addCode, deactivateCode, listCodes } from '../../db/codes.ts';
+import { addCode, deactivateCode, findCode, listCodes } from '../../db/codes.ts';
 import type { Code } from '../../db/codes.ts';
 import { isCode, NAMESPACES_WITH_IDS } from '../../domain/purchase-codes.ts';
 import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
@@ -90,6 +90,18 @@ export const codeRoutes = [
       const page = await listCodes(deps.sql, app.id, { affiliateId }, after, query.limit);
       return presentPage(key, page, presentCode);
     },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/apps/:appId/codes/:codeId',
+    caller: accountApp('read'),
+    operationId: 'getCode',
+    summary: 'Retrieves a code of an affiliate.',
+    ids: { codeId: 'code' },
+    response: { status: 200, schema: code },
+    handler: async ({ deps, app, ids }) =>
+      presentCode(foundOrThrow(await findCode(deps.sql, app.id, ids.codeId))),
   }),
 
   route({

@@ -75,6 +75,18 @@ export const groupRoutes = [
   }),
 
   route({
+    method: 'GET',
+    path: '/apps/:appId/groups/:groupId',
+    caller: accountApp('read'),
+    operationId: 'getGroup',
+    summary: 'Retrieves a group of affiliates.',
+    ids: { groupId: 'group' },
+    response: { status: 200, schema: group },
+    handler: async ({ deps, app, ids }) =>
+      presentGroup(foundOrThrow(await findGroup(deps.sql, app.id, ids.groupId))),
+  }),
+
+  route({
     method: 'PATCH',
     path: '/apps/:appId/groups/:groupId',
     caller: accountApp('write'),
