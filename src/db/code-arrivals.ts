@@ -104,7 +104,8 @@ export async function findTestedCode(
 }
 
 /**
- * Returns the latest codes that work of each namespace, the latest first. Empty if codes attribute nothing in the app.
+ * Returns the latest codes that work of each namespace, the latest first. Empty if codes attribute nothing in the app. A range
+ * of namespaces and their order leave one index to the planner: by `=`, it would look for a rare namespace among all codes.
  */
 export async function listCodesInUse(sql: Sql, appId: AppId): Promise<CodeInUse[]> {
   return await sql<CodeInUse>`
@@ -119,17 +120,22 @@ export async function listCodesInUse(sql: Sql, appId: AppId): Promise<CodeInUse[
      cross join unnest(${CODE_NAMESPACES}::text[]) with ordinality n (namespace, position)
      cross join lateral (
        select * from codes x
-        where x.app_id = ${appId} and x.namespace = n.namespace and x.deactivated_at is null
-        order by x.created_at desc, x.id desc limit ${CODES_OF_NAMESPACE}) c
+        where x.app_id = ${appId} and x.namespace between n.namespace and n.namespace and x.deactivated_at is null
+        order by x.namespace, x.created_at desc, x.id desc limit ${CODES_OF_NAMESPACE}) c
      where apps.id = ${appId} and apps.purchase_codes is not null
      order by n.position, c.created_at desc, c.id desc`;
 }
 
 /**
  * Returns codes with which the latest purchases came, and which no creator has or had, the latest first. A `campaign` is one only
- * where creators have such codes: measurement tools name each of their campaigns.
+ * where creators have such codes, which are among those in use: measurement tools name each of their campaigns.
  */
-export async function listUnregisteredCodes(sql: Sql, appId: AppId): Promise<UnregisteredCode[]> {
+export async function listUnregisteredCodes(
+  sql: Sql,
+  appId: AppId,
+  inUse: readonly CodeInUse[],
+): Promise<UnregisteredCode[]> {
+  const hasCampaigns = inUse.some(({ namespace }) => namespace === 'campaign');
   return await sql<UnregisteredCode>`
     select p.namespace, p.value, jsonb_build_object('at', epoch_ms(p.created_at), 'environment', p.environment) as last_arrival
       from (select distinct on (namespace, lower(value) collate "C") *
@@ -144,7 +150,6 @@ export async function listUnregisteredCodes(sql: Sql, appId: AppId): Promise<Unr
        and not exists (
              select from codes c
               where c.app_id = ${appId} and c.namespace = p.namespace and c.external_id = p.value collate "C")
-       and (p.namespace <> 'campaign' or exists (
-             select from codes c where c.app_id = ${appId} and c.namespace = p.namespace and c.deactivated_at is null))
+       and (p.namespace <> 'campaign' or ${hasCampaigns})
      order by p.created_at desc limit ${UNREGISTERED}`;
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import * as z from 'zod';
 import { createAccountKey } from '../../src/db/account-keys.ts';
+import { findLatestCode, findTestedCode, listCodesInUse } from '../../src/db/code-arrivals.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { eraseUser } from '../../src/db/erasures.ts';
 import { findWaitingPayments } from '../../src/db/payments.ts';
@@ -376,7 +377,10 @@ test('the self-test reads no more rows than its result needs', async () => {
   await findRealDeliveries(sql, id, source);
   await readAppActivity(sql, id, Date.UTC(2026, 5, 10) - 30 * DAY_MS);
   await findCurrenciesInUse(sql, id);
-  expect(sent).toHaveLength(5);
+  await listCodesInUse(sql, id);
+  await findLatestCode(sql, id);
+  await findTestedCode(sql, { appId: id, provider: source, sourceEventId });
+  expect(sent).toHaveLength(8);
   expect(await faultsOf({ request: '', status: 200, returned: 20, statements: sent })).toEqual([]);
 });
 

@@ -111,7 +111,7 @@ const setup = z
 /** The state of the codes of an app that uses them. */
 async function readCodes(sql: Sql, appId: AppId, connected: readonly ProviderName[]) {
   const codes = await listCodesInUse(sql, appId);
-  const unregistered = codes.length === 0 ? [] : await listUnregisteredCodes(sql, appId);
+  const unregistered = codes.length === 0 ? [] : await listUnregisteredCodes(sql, appId, codes);
   const namespaces = [...new Set(codes.map(({ namespace }) => namespace))];
   return {
     namespaces: namespaces.map((namespace) => ({
