@@ -5,7 +5,7 @@ import { CODE_NAMESPACES } from '../domain/purchase-codes.ts';
 import type { CodeNamespace, PurchaseCode } from '../domain/purchase-codes.ts';
 import type { Fragment, Sql } from './sql.ts';
 
-/** When a purchase came with a code. */
+/** When a purchase came with a code, or the free beginning of a subscription. */
 interface Arrival {
   /** Epoch ms. */
   readonly at: number;
@@ -60,12 +60,30 @@ const UNREGISTERED = 10;
 const isReal = (sql: Sql, payment: Fragment) => sql.fragment`
   not starts_with(${payment}.payment_ref, 'tributary_self_test_')`;
 
+/**
+ * The latest codes with which customers paid, or began a subscription for free, the latest first. Each part reads its own index.
+ */
+const latestArrivals = (sql: Sql, appId: AppId, limit: number) => sql.fragment`
+  (select * from (
+     (select app_id, namespace, value, environment, created_at from payment_codes y
+       where y.app_id = ${appId} and ${isReal(sql, sql.fragment`y`)} order by y.created_at desc limit ${limit})
+     union all
+     (select app_id, namespace, value, environment, created_at from subscription_codes y
+       where y.app_id = ${appId} order by y.created_at desc limit ${limit})) x
+    order by created_at desc limit ${limit})`;
+
+/** The arrivals of a row `c` of `codes`, in a table `y` of arrivals. */
+const arrivedWith = (sql: Sql) => sql.fragment`
+  y.app_id = c.app_id and y.namespace = c.namespace
+  and lower(y.value) collate "C" = lower(coalesce(c.external_id, c.value)) collate "C"
+  and (c.external_id is null or y.value = c.external_id collate "C")`;
+
 /** Whether a row of `codes` is the code that an event states. */
 const isCodeOf = (sql: Sql, code: Fragment, stated: Fragment) => sql.fragment`
   (${code}.external_id = ${stated}.value collate "C"
    or ${code}.external_id is null and lower(${code}.value) collate "C" = lower(${stated}.value) collate "C")`;
 
-/** The `CodeOwner` of a row `p` of `payment_codes`. */
+/** The `CodeOwner` of a code `p` that arrived. */
 const ownerOf = (sql: Sql) => sql.fragment`
   (select jsonb_build_object('affiliateId', f.id, 'affiliateName', f.name, 'affiliateStatus', f.status)
      from codes c join affiliates f on f.id = c.affiliate_id
@@ -73,7 +91,7 @@ const ownerOf = (sql: Sql) => sql.fragment`
       and ${isCodeOf(sql, sql.fragment`c`, sql.fragment`p`)}
     limit 1)`;
 
-/** Returns the latest code that came with a purchase of an app whose setting lets codes attribute. Undefined for another app. */
+/** Returns the latest code that came with a purchase, also with a free beginning, of an app whose setting lets codes attribute. Undefined for another app. */
 export async function findLatestCode(
   sql: Sql,
   appId: AppId,
@@ -81,8 +99,7 @@ export async function findLatestCode(
   return await sql.maybe<{ latest: ArrivedCode | null }>`
     select (select jsonb_build_object('namespace', p.namespace, 'value', p.value, 'arrivedAt', epoch_ms(p.created_at),
                                       'owner', ${ownerOf(sql)})
-              from (select * from payment_codes y
-                     where app_id = ${appId} and ${isReal(sql, sql.fragment`y`)} order by created_at desc limit 1) p) as latest
+              from ${latestArrivals(sql, appId, 1)} p) as latest
       from apps where id = ${appId} and purchase_codes is not null`;
 }
 
@@ -111,11 +128,14 @@ export async function listCodesInUse(sql: Sql, appId: AppId): Promise<CodeInUse[
   return await sql<CodeInUse>`
     select c.id as code_id, c.affiliate_id, (select f.name from affiliates f where f.id = c.affiliate_id) as affiliate_name,
            c.namespace, c.value, c.external_id, c.created_at,
-           (select jsonb_build_object('at', epoch_ms(y.created_at), 'environment', y.environment) from payment_codes y
-             where y.app_id = ${appId} and y.namespace = c.namespace
-               and lower(y.value) collate "C" = lower(coalesce(c.external_id, c.value)) collate "C"
-               and (c.external_id is null or y.value = c.external_id collate "C") and ${isReal(sql, sql.fragment`y`)}
-             order by y.created_at desc limit 1) as last_arrival
+           (select jsonb_build_object('at', epoch_ms(created_at), 'environment', environment)
+              from (
+                (select created_at, environment from payment_codes y
+                  where ${arrivedWith(sql)} and ${isReal(sql, sql.fragment`y`)} order by created_at desc limit 1)
+                union all
+                (select created_at, environment from subscription_codes y
+                  where ${arrivedWith(sql)} order by created_at desc limit 1)) x
+             order by created_at desc limit 1) as last_arrival
       from apps
      cross join unnest(${CODE_NAMESPACES}::text[]) with ordinality n (namespace, position)
      cross join lateral (
@@ -139,9 +159,7 @@ export async function listUnregisteredCodes(
   return await sql<UnregisteredCode>`
     select p.namespace, p.value, jsonb_build_object('at', epoch_ms(p.created_at), 'environment', p.environment) as last_arrival
       from (select distinct on (namespace, lower(value) collate "C") *
-              from (select * from payment_codes y
-                     where app_id = ${appId} and ${isReal(sql, sql.fragment`y`)}
-                     order by created_at desc limit ${LATEST_ARRIVALS}) latest
+              from ${latestArrivals(sql, appId, LATEST_ARRIVALS)} latest
              order by namespace, lower(value) collate "C", created_at desc) p
      where not exists (
              select from codes c

@@ -1530,7 +1530,9 @@ create table subscription_codes (
   constraint subscription_codes_namespace_check CHECK ((namespace = ANY (ARRAY['app_store'::text, 'play_store'::text, 'stripe'::text, 'paddle'::text, 'attribute'::text, 'campaign'::text]))),
   constraint subscription_codes_value_check CHECK ((((char_length(value) >= 1) AND (char_length(value) <= 64)) AND (POSITION(('@'::text) IN (value)) = 0)))
 );
+CREATE INDEX subscription_codes_by_created ON subscription_codes USING btree (app_id, created_at DESC);
 CREATE INDEX subscription_codes_by_user ON subscription_codes USING btree (app_id, customer_user_id) WHERE (customer_user_id IS NOT NULL);
+CREATE INDEX subscription_codes_by_value ON subscription_codes USING btree (app_id, namespace, lower(value) COLLATE "C", created_at DESC);
 CREATE TRIGGER subscription_codes_mark_for_recheck AFTER INSERT ON subscription_codes REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_payments_of_subscriptions();
 
 create table test_attributions (

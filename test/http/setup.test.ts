@@ -894,21 +894,30 @@ test('the set-up states which codes have come with a purchase, what to do for th
   await arrive('attribute', 'ada', { at: at + 1, ref: 'tributary_self_test_1' });
   // Ids are compared exactly.
   await arrive('stripe', 'PROMO_1', { at });
+  expect((await setup())['purchaseCodes']).toMatchObject({
+    namespaces: [{ codes: [{ lastArrival: null }] }, {}],
+  });
   await arrive('app_store', 'SPRING25', { at: at - 2 });
   await arrive('app_store', 'Spring25', { at: at - 1 });
   await arrive('campaign', 'meta-1', { at });
   const deactivated = await register({ namespace: 'play_store', value: 'OLD' });
   await api.call('POST', `/apps/${appId}/codes/${String(deactivated)}/deactivate`, { key });
   await arrive('play_store', 'OLD', { at });
+  // A subscription that began for free.
+  await api.sql`
+    insert into subscription_codes (app_id, environment, source, user_key, namespace, value, used_at, created_at)
+    select ${appId}, 'production', 'paddle', 'sub_' || n, namespace, value, ${new Date(at)}, ${new Date(at - 3)}
+      from (values (1, 'stripe', 'promo_1'), (2, 'attribute', 'ADA'), (3, 'app_store', 'FREE')) x (n, namespace, value)`;
   const sandbox = (time: number) => ({ at: time, environment: 'sandbox' });
   expect((await setup())['purchaseCodes']).toMatchObject({
     namespaces: [
-      { namespace: 'stripe', codes: [{ lastArrival: null }], fix: expect.any(String) },
+      { namespace: 'stripe', codes: [{ lastArrival: { at: at - 3, environment: 'production' } }], fix: null },
       { namespace: 'attribute', codes: [{ lastArrival: sandbox(at) }], fix: null },
     ],
     unregistered: [
       { namespace: 'stripe', value: 'PROMO_1', lastArrival: sandbox(at) },
       { namespace: 'app_store', value: 'Spring25', lastArrival: sandbox(at - 1) },
+      { namespace: 'app_store', value: 'FREE', lastArrival: { at: at - 3, environment: 'production' } },
     ],
   });
 });

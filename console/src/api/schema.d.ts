@@ -6008,7 +6008,7 @@ export interface components {
                         value: string;
                         /** @description The id at the provider. Null if there is none. */
                         externalId: string | null;
-                        /** @description The latest purchase with it, also in a sandbox. Those of self-tests do not count. Null if there is none. */
+                        /** @description The latest purchase with it, or free beginning of a subscription, also in a sandbox. Those of self-tests do not count. Null if there is none. */
                         lastArrival: {
                             /**
                              * @description When the service learned of the purchase. Epoch milliseconds.

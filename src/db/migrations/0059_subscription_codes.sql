@@ -13,6 +13,8 @@ create table subscription_codes (
   created_at       timestamptz not null default now(),
   constraint one_row_per_use unique nulls not distinct (app_id, user_key, source, environment, namespace, value, used_at, customer_user_id)
 );
+create index subscription_codes_by_created on subscription_codes (app_id, created_at desc);
+create index subscription_codes_by_value on subscription_codes (app_id, namespace, (lower(value) collate "C"), created_at desc);
 create index subscription_codes_by_user on subscription_codes (app_id, customer_user_id) where customer_user_id is not null;
 
 -- The codes of a payment with its rows and references, and when the customer used each: with the payment, or when its subscription began. A code

@@ -42,7 +42,7 @@ const purchaseCodes = z
                 ),
                 lastArrival: orNull(
                   arrival.describe(
-                    'The latest purchase with it, also in a sandbox. Those of self-tests do not count.',
+                    'The latest purchase with it, or free beginning of a subscription, also in a sandbox. Those of self-tests do not count.',
                   ),
                   'Null if there is none.',
                 ),
