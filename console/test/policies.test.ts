@@ -186,6 +186,32 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     expect(problems()).toEqual([]);
   });
 
+  test('a policy that nobody earns by is archived and brought back; one that is assigned is not', async () => {
+    const { id } = await founder.ok<{ id: string }>('POST', `${app()}/policies`, { name: 'Standard' });
+    const { page, problems } = await openApp(`policies/${id}`);
+    await title(page, 'Standard');
+    await founder.ok('PUT', `${app()}/policy-assignment`, { policyId: id });
+    await button(page, 'Archive').click();
+    await page.getByText('The policy is in effect for the app, a group or an affiliate').waitFor();
+    const old = await founder.ok<{ id: string }>('POST', `${app()}/policies`, { name: 'Old' });
+    await page.goto(`${service.url}/console${app()}/policies/${old.id}`);
+    await title(page, 'Old');
+    await button(page, 'Archive').click();
+    await page.getByText('Archived since').waitFor();
+    expect(await button(page, 'Assign').isDisabled()).toBe(true);
+    await page.getByRole('link', { name: 'All policies' }).click();
+    await title(page, 'Policies');
+    await page.getByRole('heading', { name: 'Standard' }).waitFor();
+    expect(await page.getByRole('heading', { name: 'Old' }).count()).toBe(0);
+    await page.getByLabel('Archived policies').click();
+    await page.getByRole('heading', { name: 'Old' }).waitFor();
+    await checkPage(page, 'policies-archived-light-1280');
+    await page.getByRole('link', { name: 'Old', exact: true }).click();
+    await button(page, 'Bring back').click();
+    await button(page, 'Archive').waitFor();
+    expect(problems(/409/)).toEqual([]);
+  });
+
   test('a policy that is created again after a failed publication leaves no second policy', async () => {
     const { page, problems } = await openApp('policies/new');
     await page.getByLabel('Name', { exact: true }).fill('Standard');

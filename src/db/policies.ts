@@ -23,6 +23,8 @@ export interface Policy {
   readonly id: PolicyId;
   readonly name: string;
   readonly createdAt: number;
+  /** Since when lists leave it out. Null: it is not archived. */
+  readonly archivedAt: number | null;
   /** The version in effect. Null before the first one. */
   readonly current: PolicyVersion | null;
   /** The next version that takes effect. Null without one. */
@@ -35,7 +37,7 @@ const versionObject = (sql: Statements) => sql.fragment`
 
 /** The columns of a `Policy` of a row `p`. */
 const columns = (sql: Statements) => sql.fragment`
-  p.id, p.name, p.created_at,
+  p.id, p.name, p.created_at, p.archived_at,
   (select ${versionObject(sql)} from policy_versions v
     where v.policy_id = p.id and v.effective_from <= now() order by v.effective_from desc, v.version desc limit 1) as current,
   (select ${versionObject(sql)} from policy_versions v
@@ -52,16 +54,35 @@ export async function createPolicy(
   return await findPolicy(sql, appId, id);
 }
 
-/** Renames a policy. Undefined for an unknown one. */
-export async function renamePolicy(
+/** What to change of a policy. Null: nothing of it. */
+export interface PolicyChange {
+  readonly name: string | null;
+  readonly archived: boolean | null;
+}
+
+/**
+ * Renames a policy, archives it or brings it back. One that is assigned, now or later, is not archived: returns `assigned`. Undefined for
+ * an unknown one.
+ */
+export async function updatePolicy(
   sql: Sql,
   appId: AppId,
   id: PolicyId,
-  name: string,
-): Promise<Policy | undefined> {
-  await sql`
-    update policies set name = ${name} where app_id = ${appId} and id = ${id} and ${acting(sql)}`;
-  return await findPolicy(sql, appId, id);
+  { name, archived }: PolicyChange,
+): Promise<Policy | 'assigned' | undefined> {
+  return await sql.transaction(async (tx) => {
+    await lockApp(tx, appId);
+    const { isAssigned } = await tx.one<{ isAssigned: boolean }>`
+      select ${archived}::boolean is true and policy_is_assigned(${appId}, ${id}) as is_assigned`;
+    if (isAssigned) return 'assigned';
+    await tx`
+      update policies
+         set name = coalesce(${name}::text, name),
+             archived_at = case when ${archived}::boolean is null then archived_at
+                                when ${archived}::boolean then coalesce(archived_at, now()) end
+       where app_id = ${appId} and id = ${id} and ${acting(tx)}`;
+    return await findPolicy(tx, appId, id);
+  });
 }
 
 /** Returns a policy. Undefined for an unknown one and for one of another app. */
@@ -70,10 +91,11 @@ export async function findPolicy(sql: Statements, appId: AppId, id: PolicyId): P
     select ${columns(sql)} from policies p where p.app_id = ${appId} and p.id = ${id}`;
 }
 
-/** Returns a page of an app's policies, oldest first. */
+/** Returns a page of an app's policies, archived or not, oldest first. */
 export async function listPolicies(
   sql: Sql,
   appId: AppId,
+  { archived }: { readonly archived: boolean },
   after: Position<number> | null,
   limit: number,
 ): Promise<Page<Policy, number>> {
@@ -81,10 +103,11 @@ export async function listPolicies(
     after === null
       ? sql.fragment``
       : sql.fragment`and (created_at, id) > (${positionInstant(sql, after.sortKey)}, ${after.id})`;
+  const isListed = archived ? sql.fragment`archived_at is not null` : sql.fragment`archived_at is null`;
   const rows = await sql<Policy & Position<number>>`
     select ${columns(sql)}, p.sort_key
       from (select *, (extract(epoch from created_at) * 1000000)::bigint as sort_key
-              from policies where app_id = ${appId} ${from} order by created_at, id limit ${limit + 1}) p
+              from policies where app_id = ${appId} and ${isListed} ${from} order by created_at, id limit ${limit + 1}) p
      order by p.sort_key, p.id`;
   return pageOf(rows, limit);
 }

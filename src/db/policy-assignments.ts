@@ -47,7 +47,7 @@ const columns = (sql: Statements) => sql.fragment`
        else 'past' end as state`;
 
 /**
- * Assigns a policy, or none (null), to a scope from an instant on. Undefined for an unknown policy, group or creator. A call that runs
+ * Assigns a policy, or none (null), to a scope from an instant on. Returns `archived` for an archived policy. Undefined for an unknown policy, group or creator. A call that runs
  * again with the same instant and policy changes nothing.
  */
 export async function assignPolicy(
@@ -58,7 +58,7 @@ export async function assignPolicy(
     policyId,
     effectiveFrom: wanted,
   }: { readonly policyId: PolicyId | null; readonly effectiveFrom: number | null },
-): Promise<PolicyAssignment | TooEarly | undefined> {
+): Promise<PolicyAssignment | TooEarly | 'archived' | undefined> {
   const groupId = scope.kind === 'group' ? scope.groupId : null;
   const affiliateId = scope.kind === 'affiliate' ? scope.affiliateId : null;
   const scopeId = affiliateId ?? groupId ?? appId;
@@ -70,6 +70,9 @@ export async function assignPolicy(
       select position, policy_id is not distinct from ${policyId}::text and effective_from = ${instant(from)} as is_repeated
         from policy_assignments where scope_id = ${scopeId} order by position desc limit 1`;
     const isRepeated = latest?.isRepeated === true;
+    const archived = await tx.maybe`
+      select from policies where app_id = ${appId} and id = ${policyId}::text and archived_at is not null`;
+    if (archived !== undefined && !isRepeated) return 'archived';
     const position = (latest?.position ?? 0) + (isRepeated ? 0 : 1);
     if (!isRepeated) {
       await tx`

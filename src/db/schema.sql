@@ -1214,13 +1214,18 @@ create table policies (
   app_id app_id not null,
   name text not null,
   created_at timestamp with time zone not null default now(),
+  archived_at timestamp with time zone,
   constraint policies_pkey PRIMARY KEY (id),
   constraint policies_app_id_id_key UNIQUE (app_id, id),
   constraint policies_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint policies_check CHECK ((archived_at >= created_at)),
   constraint policies_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
 );
+CREATE INDEX policies_archived_by_created ON policies USING btree (app_id, created_at, id) WHERE (archived_at IS NOT NULL);
 CREATE INDEX policies_by_created ON policies USING btree (app_id, created_at, id);
-CREATE TRIGGER policies_audit AFTER INSERT OR UPDATE ON policies FOR EACH ROW EXECUTE FUNCTION write_audit_row('policy', 'id', 'name');
+CREATE INDEX policies_in_use ON policies USING btree (app_id, created_at, id) WHERE (archived_at IS NULL);
+CREATE TRIGGER policies_archived BEFORE UPDATE ON policies FOR EACH ROW WHEN (((old.archived_at IS NULL) AND (new.archived_at IS NOT NULL))) EXECUTE FUNCTION guard_archived_policy();
+CREATE TRIGGER policies_audit AFTER INSERT OR UPDATE ON policies FOR EACH ROW EXECUTE FUNCTION write_audit_row('policy', 'id', 'name archived_at');
 
 create table policy_assignments (
   app_id app_id not null,
@@ -1240,11 +1245,13 @@ create table policy_assignments (
   constraint policy_assignments_position_check CHECK (("position" > 0))
 );
 CREATE INDEX policy_assignments_by_app ON policy_assignments USING btree (app_id, created_at DESC, scope_id DESC);
+CREATE INDEX policy_assignments_by_policy ON policy_assignments USING btree (app_id, policy_id) WHERE (policy_id IS NOT NULL);
 CREATE INDEX policy_assignments_by_scope ON policy_assignments USING btree (app_id, scope_id, created_at DESC);
 CREATE INDEX policy_assignments_in_effect ON policy_assignments USING btree (scope_id, effective_from DESC, "position" DESC);
 CREATE TRIGGER policy_assignments_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON policy_assignments FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER policy_assignments_audit AFTER INSERT ON policy_assignments FOR EACH ROW EXECUTE FUNCTION write_audit_row('policy_assignment', 'scope_id', 'policy_id group_id affiliate_id effective_from');
 CREATE TRIGGER policy_assignments_begin AFTER INSERT ON policy_assignments FOR EACH ROW EXECUTE FUNCTION begin_policies();
+CREATE TRIGGER policy_assignments_of_no_archived BEFORE INSERT ON policy_assignments FOR EACH ROW WHEN ((new.policy_id IS NOT NULL)) EXECUTE FUNCTION refuse_archived_policy();
 CREATE CONSTRAINT TRIGGER policy_assignments_take_effect_later AFTER INSERT ON policy_assignments DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_effective_from();
 
 create table policy_versions (
@@ -2508,6 +2515,17 @@ begin
   raise exception 'the slug of a link cannot be changed' using errcode = 'integrity_constraint_violation';
 end $function$;
 
+CREATE OR REPLACE FUNCTION guard_archived_policy()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if policy_is_assigned(new.app_id, new.id) then
+    raise exception 'policy % is assigned and cannot be archived', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION guard_code()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2910,6 +2928,20 @@ AS $function$
    order by s.rank limit 1
 $function$;
 
+CREATE OR REPLACE FUNCTION policy_is_assigned(of_app app_id, of_policy policy_id)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select exists (
+    select from policy_assignments a
+     where a.app_id = of_app and a.policy_id = of_policy
+       and (a.effective_from > now()
+            or a.position = (select x.position from policy_assignments x
+                              where x.scope_id = a.scope_id and x.effective_from <= now()
+                              order by x.effective_from desc, x.position desc limit 1)))
+$function$;
+
 CREATE OR REPLACE FUNCTION rank_affiliate()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2931,6 +2963,17 @@ begin
   select app_limit into most from accounts where id = new.account_id for no key update;
   if (select count(*) from apps where account_id = new.account_id and id <> new.id) >= most then
     raise exception 'the account has % apps', most using errcode = 'check_violation', constraint = 'apps_of_account';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION refuse_archived_policy()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select from policies p where p.app_id = new.app_id and p.id = new.policy_id and p.archived_at is not null) then
+    raise exception 'policy % is archived and cannot be assigned', new.policy_id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $function$;

@@ -137,6 +137,16 @@ export const ERRORS = {
     'The entry cannot be undone',
     'It was undone already, or it undoes another entry. `undoneByEntryId` and `undoesEntryId` of the entry name the other one. Add a new entry instead.',
   ],
+  policy_assigned: [
+    409,
+    'The policy is assigned',
+    'Nothing was changed. The policy is in effect for the app, a group or an affiliate, or will be. Assign another one there first.',
+  ],
+  policy_archived: [
+    409,
+    'The policy is archived',
+    'Nothing was changed. An archived policy cannot be assigned. Bring it back first, with `archived: false`.',
+  ],
   code_taken: [
     409,
     'The code is taken',

@@ -114,7 +114,7 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
   addManualAttribution: async () => ({
     body: { customerUserId: `given-${(number += 1)}`, affiliateId: mine.ids.affiliate, reason: 'A test' },
   }),
-  renamePolicy: async () => ({ body: { name: `Policy ${(number += 1)}` } }),
+  updatePolicy: async () => ({ body: { name: `Policy ${(number += 1)}` } }),
   renameGroup: async () => ({ body: { name: `Group ${(number += 1)}` } }),
   updateLink: async () => ({ body: { campaign: `campaign ${(number += 1)}` } }),
   updateSettings: async () => ({ body: { name: `App ${(number += 1)}` } }),

@@ -243,6 +243,61 @@ describe('policies and versions', () => {
   });
 });
 
+describe('archiving', () => {
+  // @promise policy-archived
+  test('a policy that is assigned to nobody is archived: lists leave it out, nobody gets it, and its commissions stay', async () => {
+    const [old, used] = [await newPolicy('Old'), await newPolicy('Used')];
+    for (const id of [old, used]) await publish(id, percent(1_000));
+    await ok('PUT', 'policy-assignment', { policyId: old });
+    await past();
+    const idsOf = async (query = '') => (await list(`policies${query}`)).items.map(({ id }) => id);
+    const archive = async (id: string, archived = true) =>
+      await send('PATCH', `policies/${id}`, { archived });
+    // In effect, and then replaced only later.
+    expect((await archive(old)).body).toMatchObject({ code: 'policy_assigned' });
+    await ok('PUT', 'policy-assignment', { policyId: used });
+    expect((await archive(old)).status).toBe(409);
+    expect((await archive(used)).status).toBe(409);
+    await past(api.clock.now - 1_000 * DAY_MS);
+    const { body: archived } = await archive(old);
+    expect(archived).toMatchObject({ id: old, name: 'Old', archivedAt: expect.any(Number) });
+    expect((await archive(old)).body).toEqual(archived);
+    expect(await idsOf()).toEqual([used]);
+    expect(await idsOf('?archived=true')).toEqual([old]);
+    expect(await ok('GET', `policies/${old}`)).toEqual(archived);
+    const group = await ok('POST', 'groups', { name: 'VIPs' });
+    for (const path of ['', `groups/${group.id}/`, `affiliates/${creator}/`]) {
+      const refused = await send('PUT', `${path}policy-assignment`, { policyId: old });
+      expect(refused).toMatchObject({ status: 409, body: { code: 'policy_archived' } });
+    }
+    const back = await archive(old, false);
+    expect(back.body).not.toHaveProperty('archivedAt');
+    expect(await idsOf()).toEqual([old, used]);
+    await ok('PUT', `groups/${group.id}/policy-assignment`, { policyId: old });
+    const changes = await api.sql<{ after: object }>`
+      select after from audit_rows where object_id = ${old} and (before ? 'archivedAt' or after ? 'archivedAt') order by id`;
+    expect(changes.map(({ after }) => after)).toEqual([
+      { archivedAt: expect.anything() },
+      { archivedAt: null },
+    ]);
+  });
+
+  // @promise policy-archived
+  test('the database refuses to archive a policy that is assigned, and to assign an archived one, also to an older version', async () => {
+    const [assigned, archived] = [await newPolicy(), await newPolicy()];
+    await ok('PUT', 'policy-assignment', { policyId: assigned });
+    await expect(api.sql`update policies set archived_at = now() where id = ${assigned}`).rejects.toThrow(
+      /is assigned and cannot be archived/,
+    );
+    await ok('PATCH', `policies/${archived}`, { archived: true });
+    await expect(
+      api.sql`
+        insert into policy_assignments (app_id, affiliate_id, position, policy_id, effective_from)
+        values (${app.appId}, ${creator}, 1, ${archived}, now() + interval '1 hour')`,
+    ).rejects.toThrow(/is archived and cannot be assigned/);
+  });
+});
+
 describe('groups', () => {
   // @promise get-groups, get-group, post-group, patch-group, get-group-members, put-group-of-affiliate
   test('a creator moves from group to group, and each group lists whom it has', async () => {

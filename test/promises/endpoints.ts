@@ -227,7 +227,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'PATCH /apps/:appId/policies/:policyId',
     caller: 'account write',
-    promises: { 'patch-policy': 'renames the policy' },
+    promises: {
+      'patch-policy': 'renames the policy',
+      'policy-archived':
+        'archives a policy that is assigned to nobody: lists leave it out, and it cannot be assigned',
+    },
   },
   {
     route: 'GET /apps/:appId/policies/:policyId/versions',

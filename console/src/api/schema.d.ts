@@ -830,10 +830,12 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Renames a commission policy.
-         * @description Requires an account key with the permission `write`.
+         * Renames a commission policy, archives it or brings it back.
+         * @description An archived policy is left out of the list, and cannot be assigned. What was earned by it stays.
+         *
+         *     Requires an account key with the permission `write`.
          */
-        patch: operations["renamePolicy"];
+        patch: operations["updatePolicy"];
         trace?: never;
     };
     "/apps/{appId}/policies/{policyId}/versions": {
@@ -3503,6 +3505,21 @@ export interface components {
             monthsSinceFirst: number;
         };
         /**
+         * @description What to change of a policy. Absent fields stay.
+         * @example {
+         *       "name": "Standard"
+         *     }
+         */
+        PolicyChange: {
+            /**
+             * @description Creators see it, too.
+             * @example Standard
+             */
+            name?: string;
+            /** @description Whether lists leave it out. One that is assigned, now or later, cannot be archived. */
+            archived?: boolean;
+        };
+        /**
          * @description The rules of a policy from an instant on.
          * @example {
          *       "base": "proceeds",
@@ -4954,6 +4971,11 @@ export interface components {
              * @example 1781524800000
              */
             createdAt: number;
+            /**
+             * @description Since when it is archived. Absent if it is not. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            archivedAt?: number;
         };
         /** @description The rules of a policy from an instant on. Never changed. */
         PolicyVersion: {
@@ -8924,7 +8946,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_block_not_possible" | "entry_not_undoable" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_block_not_possible" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -14818,6 +14840,7 @@ export interface operations {
             query?: {
                 limit?: number;
                 cursor?: string;
+                archived?: boolean;
             };
             header?: never;
             path: {
@@ -15428,7 +15451,7 @@ export interface operations {
             };
         };
     };
-    renamePolicy: {
+    updatePolicy: {
         parameters: {
             query?: never;
             header?: never;
@@ -15440,9 +15463,9 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
-                "application/json": components["schemas"]["PolicyName"];
+                "application/json": components["schemas"]["PolicyChange"];
             };
         };
         responses: {
@@ -15520,6 +15543,22 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `policy_assigned`: The policy is assigned. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "policy_assigned";
                     };
                 };
             };
@@ -16132,6 +16171,22 @@ export interface operations {
                     };
                 };
             };
+            /** @description `policy_archived`: The policy is archived. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "policy_archived";
+                    };
+                };
+            };
             /** @description `payload_too_large`: The body is too large. */
             413: {
                 headers: {
@@ -16295,6 +16350,22 @@ export interface operations {
                     };
                 };
             };
+            /** @description `policy_archived`: The policy is archived. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "policy_archived";
+                    };
+                };
+            };
             /** @description `payload_too_large`: The body is too large. */
             413: {
                 headers: {
@@ -16455,6 +16526,22 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `policy_archived`: The policy is archived. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "policy_archived";
                     };
                 };
             };

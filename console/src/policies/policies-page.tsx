@@ -1,4 +1,4 @@
-import { Button, Group, Stack, Text, Title } from '@mantine/core';
+import { Button, Checkbox, Group, Stack, Text, Title } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { Groups } from '../groups/groups.tsx';
@@ -16,7 +16,8 @@ import type { Assignment, Policy } from './queries.ts';
 import { Sentences } from './sentences.tsx';
 
 /** Returns the state of a policy in words. */
-function stateOf({ current, next }: Policy, assignments: readonly Assignment[]) {
+function stateOf({ current, next, archivedAt }: Policy, assignments: readonly Assignment[]) {
+  if (archivedAt !== undefined) return { tone: 'plain', text: 'Archived' } as const;
   if (current === null && next === null) return { tone: 'plain', text: 'No version' } as const;
   if (current === null) return { tone: 'wait', text: 'Scheduled' } as const;
   const states = assignments.map(({ state }) => state);
@@ -70,7 +71,7 @@ function PolicyCard({
           <Button
             variant="default"
             size="compact-sm"
-            disabled={!canWrite}
+            disabled={!canWrite || policy.archivedAt !== undefined}
             aria-label={`Assign ${name}`}
             onClick={onAssign}
           >
@@ -94,7 +95,8 @@ function PolicyCard({
 }
 
 function Policies({ appId }: { readonly appId: string }) {
-  const list = usePolicyList(appId);
+  const [isArchived, setIsArchived] = useState(false);
+  const list = usePolicyList(appId, isArchived);
   const assignments = useAssignments(appId);
   const [assigning, setAssigning] = useState<Policy | null>(null);
   useRefreshAt(appId, [
@@ -104,11 +106,18 @@ function Policies({ appId }: { readonly appId: string }) {
   return (
     <Stack gap="xl">
       <section aria-label="Policies">
+        <Checkbox
+          mb="sm"
+          size="sm"
+          label="Archived policies"
+          checked={isArchived}
+          onChange={(event) => setIsArchived(event.currentTarget.checked)}
+        />
         <ListView
           list={list}
           what="policies"
-          isFiltered={false}
-          onClearFilters={() => {}}
+          isFiltered={isArchived}
+          onClearFilters={() => setIsArchived(false)}
           nothingYet="Creators earn the commission of the settings, or their own. A policy says more: other rates in the first year, by product or by store, of the price or of the proceeds."
         >
           {(rows) => (

@@ -2,6 +2,7 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useLocation, useParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
+import { useChange } from '../api/queries.ts';
 import { formatInstant } from '../format.ts';
 import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
@@ -105,6 +106,40 @@ function passedRates(state: unknown): readonly OwnRate[] {
     : [];
 }
 
+/** Archives a policy that is assigned to nobody, or brings it back. */
+function ArchiveButton({ appId, policy }: { readonly appId: string; readonly policy: Policy }) {
+  const canWrite = usePermission('write');
+  const isArchived = policy.archivedAt !== undefined;
+  const change = useChange(
+    async (archived: boolean) =>
+      await read(
+        api.PATCH('/apps/{appId}/policies/{policyId}', {
+          params: { path: { appId, policyId: policy.id } },
+          body: { archived },
+        }),
+      ),
+    ['policies', appId],
+  );
+  return (
+    <>
+      <Button
+        variant="default"
+        disabled={!canWrite}
+        loading={change.isPending}
+        onClick={() => change.mutate(!isArchived)}
+      >
+        {isArchived ? 'Bring back' : 'Archive'}
+      </Button>
+      {isArchived && (
+        <Text size="sm" className="quiet">
+          Archived since {formatInstant(policy.archivedAt ?? 0)}: lists leave it out, and nobody can get it.
+        </Text>
+      )}
+      {change.error !== null && <ErrorBox error={change.error} />}
+    </>
+  );
+}
+
 function PolicyView({ appId, policy }: { readonly appId: string; readonly policy: Policy }) {
   const canWrite = usePermission('write');
   const [open, setOpen] = useState<'assign' | 'rename' | null>(null);
@@ -121,12 +156,17 @@ function PolicyView({ appId, policy }: { readonly appId: string; readonly policy
             Publish a version
           </Button>
         )}
-        <Button variant="default" disabled={!canWrite} onClick={() => setOpen('assign')}>
+        <Button
+          variant="default"
+          disabled={!canWrite || policy.archivedAt !== undefined}
+          onClick={() => setOpen('assign')}
+        >
           Assign
         </Button>
         <Button variant="default" disabled={!canWrite} onClick={() => setOpen('rename')}>
           Rename
         </Button>
+        <ArchiveButton appId={appId} policy={policy} />
         {!canWrite && (
           <Text size="sm" className="quiet">
             Changes need the permission “write”, which your key lacks.

@@ -52,11 +52,15 @@ async function readAll<T>(
 }
 
 /** Reads the policies page by page, as a list shows them. */
-export const usePolicyList = (appId: string) =>
+export const usePolicyList = (appId: string, isArchived: boolean) =>
   useList(
-    ['policies', appId],
+    ['policies', appId, 'list', isArchived],
     async (cursor) =>
-      await read(api.GET('/apps/{appId}/policies', { params: { path: { appId }, query: cursor } })),
+      await read(
+        api.GET('/apps/{appId}/policies', {
+          params: { path: { appId }, query: { ...cursor, ...(isArchived && { archived: true }) } },
+        }),
+      ),
   );
 
 /** Reads the policies to choose one. */

@@ -7,7 +7,7 @@ import {
   listPolicies,
   listVersions,
   publishVersion,
-  renamePolicy,
+  updatePolicy,
 } from '../../db/policies.ts';
 import type { Policy, PolicyVersion } from '../../db/policies.ts';
 import { addMonths } from '../../domain/calendar.ts';
@@ -16,8 +16,18 @@ import { share } from '../../domain/money.ts';
 import { earnByPolicy } from '../../domain/policy.ts';
 import type { PolicySale } from '../../domain/policy.ts';
 import { policySentences } from '../../domain/policy-sentences.ts';
-import { foundOrThrow, invalidField } from '../errors.ts';
-import { cents, epochMs, idOf, label, orNull, rateBps, textField, wholeNumber } from '../fields.ts';
+import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
+import {
+  booleanText,
+  cents,
+  epochMs,
+  idOf,
+  label,
+  orNull,
+  rateBps,
+  textField,
+  wholeNumber,
+} from '../fields.ts';
 import { instantInBody } from '../instants.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
@@ -46,6 +56,7 @@ const policy = z
     current: orNull(version, 'The version in effect. Null before the first one.'),
     next: orNull(version, 'The version that takes effect next. Null without one.'),
     createdAt: epochMs('When it was created.'),
+    archivedAt: epochMs('Since when it is archived. Absent if it is not.').optional(),
   })
   .meta({ id: 'Policy', description: 'A commission policy: what payments earn, in versions.' });
 
@@ -58,6 +69,20 @@ const EXAMPLE_TERMS = {
 const named = z
   .strictObject({ name: label.meta({ description: 'Creators see it, too.', examples: ['Standard'] }) })
   .meta({ id: 'PolicyName', description: 'The name of a policy.' });
+
+const changed = z
+  .strictObject({
+    name: named.shape.name.optional(),
+    archived: z
+      .boolean()
+      .describe('Whether lists leave it out. One that is assigned, now or later, cannot be archived.')
+      .optional(),
+  })
+  .meta({
+    id: 'PolicyChange',
+    description: 'What to change of a policy. Absent fields stay.',
+    examples: [{ name: 'Standard' }],
+  });
 
 export const effectiveFromInBody = instantInBody(
   'From when on it counts, at least two minutes ahead. Defaults to two minutes from now.',
@@ -122,13 +147,14 @@ function presentVersion(row: PolicyVersion) {
   };
 }
 
-function presentPolicy({ id, name, current, next, createdAt }: Policy) {
+function presentPolicy({ id, name, current, next, createdAt, archivedAt }: Policy) {
   return {
     id,
     name,
     current: current && presentVersion(current),
     next: next && presentVersion(next),
     createdAt,
+    ...(archivedAt === null ? {} : { archivedAt }),
   };
 }
 
@@ -181,12 +207,18 @@ export const policyRoutes = [
     caller: accountApp('read'),
     operationId: 'listPolicies',
     summary: 'Lists commission policies, oldest first.',
-    query: z.object(pageQuery),
+    query: z.object({
+      ...pageQuery,
+      archived: booleanText('Only archived policies, instead of the others.').optional(),
+    }),
     response: { status: 200, schema: pageSchema(policy) },
     handler: async ({ deps, app, query }) => {
-      const key = { list: 'policies', appId: app.id, filters: {} };
+      const { archived = false } = query;
+      // Cursors from before this filter stay valid.
+      const key = { list: 'policies', appId: app.id, filters: archived ? { archived } : {} };
       const after = decodeCursor(key, timeKey, query.cursor);
-      return presentPage(key, await listPolicies(deps.sql, app.id, after, query.limit), presentPolicy);
+      const page = await listPolicies(deps.sql, app.id, { archived }, after, query.limit);
+      return presentPage(key, page, presentPolicy);
     },
   }),
 
@@ -249,13 +281,25 @@ export const policyRoutes = [
     method: 'PATCH',
     path: '/apps/:appId/policies/:policyId',
     caller: accountApp('write'),
-    operationId: 'renamePolicy',
-    summary: 'Renames a commission policy.',
+    operationId: 'updatePolicy',
+    summary: 'Renames a commission policy, archives it or brings it back.',
+    description:
+      'An archived policy is left out of the list, and cannot be assigned. What was earned by it stays.',
     ids: { policyId: 'policy' },
-    body: named,
+    body: changed,
     response: { status: 200, schema: policy },
-    handler: async ({ deps, app, ids, body }) =>
-      presentPolicy(foundOrThrow(await renamePolicy(deps.sql, app.id, ids.policyId, body.name))),
+    errors: ['policy_assigned'],
+    handler: async ({ deps, app, ids, body }) => {
+      const { name = null, archived = null } = body;
+      const outcome = await updatePolicy(deps.sql, app.id, ids.policyId, { name, archived });
+      if (outcome === 'assigned') {
+        throw new ApiError('policy_assigned', {
+          detail:
+            'The policy is in effect for the app, a group or an affiliate, or will be. Assign another one there first.',
+        });
+      }
+      return presentPolicy(foundOrThrow(outcome));
+    },
   }),
 
   route({

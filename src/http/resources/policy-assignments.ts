@@ -14,7 +14,7 @@ import type { App } from '../../db/apps.ts';
 import { isId } from '../../domain/ids.ts';
 import type { GroupId, PolicyId } from '../../domain/ids.ts';
 import type { Caller } from '../authenticate.ts';
-import { notFound } from '../errors.ts';
+import { ApiError, notFound } from '../errors.ts';
 import {
   epochMs,
   exampleId,
@@ -138,7 +138,11 @@ async function assign(
   const paysAboveBase = policyId !== null && (await hasRuleAboveBase(call.deps.sql, app.id, policyId));
   const { deps } = paysAboveBase ? withPermission(call, 'payout') : call;
   const { effectiveFrom = null } = body;
-  const made = tookEffect(await assignPolicy(deps.sql, app.id, scope, { policyId, effectiveFrom }));
+  const outcome = await assignPolicy(deps.sql, app.id, scope, { policyId, effectiveFrom });
+  if (outcome === 'archived') {
+    throw new ApiError('policy_archived', { detail: 'The policy is archived. Bring it back first.' });
+  }
+  const made = tookEffect(outcome);
   const ownRates = scope.kind === 'affiliate' ? [] : await listOwnRates(deps.sql, app.id, OWN_RATES);
   return { ...presentAssignment(made), ownRates };
 }
@@ -189,7 +193,7 @@ export const policyAssignmentRoutes = [
     description: DESCRIPTION,
     body: newAssignment,
     response: { status: 200, schema: assigned },
-    errors: ['session_not_raised'],
+    errors: ['session_not_raised', 'policy_archived'],
     handler: async (call) => await assign(call, { kind: 'app' }),
   }),
 
@@ -203,7 +207,7 @@ export const policyAssignmentRoutes = [
     ids: { groupId: 'group' },
     body: newAssignment,
     response: { status: 200, schema: assigned },
-    errors: ['session_not_raised'],
+    errors: ['session_not_raised', 'policy_archived'],
     handler: async (call) => await assign(call, { kind: 'group', groupId: call.ids.groupId }),
   }),
 
@@ -217,7 +221,7 @@ export const policyAssignmentRoutes = [
     ids: { affiliateId: 'affiliate' },
     body: newAssignment,
     response: { status: 200, schema: assigned },
-    errors: ['session_not_raised'],
+    errors: ['session_not_raised', 'policy_archived'],
     handler: async (call) => await assign(call, { kind: 'affiliate', affiliateId: call.ids.affiliateId }),
   }),
 
