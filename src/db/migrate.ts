@@ -41,6 +41,8 @@ const SESSION_SETTINGS = [
 
 /** The first line of a file with a statement that Postgres refuses in a transaction, such as a concurrent index. */
 const WITHOUT_TRANSACTION = '-- without transaction';
+/** A statement of such a file: up to a semicolon that ends a line, outside of a function's body. */
+const STATEMENT = /(?:\$\$[\s\S]*?\$\$|(?!;$)[\s\S])+/gm;
 
 export interface MigrateOptions {
   /** The folder with the numbered files. */
@@ -89,7 +91,8 @@ const LOADERS: NonNullable<RunnerOption['migrationLoaderStrategies']> = [
                 // Nobody waits behind a statement outside of a transaction: it may wait for old transactions to end.
                 else pgm.sql(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`);
                 // Several statements sent as one would be a transaction.
-                for (const statement of isOutside ? text.split(/;$/m) : [text]) pgm.sql(statement);
+                for (const statement of isOutside ? (text.match(STATEMENT) ?? []) : [text])
+                  pgm.sql(statement);
               },
               down: false,
             },

@@ -97,6 +97,23 @@ test('a migration that never gets its lock gives up, and those before it stay', 
   expect(await migrate(database.url, () => {}, { dir })).toEqual(['9006_column']);
 });
 
+test('a migration without a transaction may create functions, whose lines end with semicolons, too', async () => {
+  await writeFile(
+    path.join(dir, '9007_function.sql'),
+    `-- without transaction
+create function plus_one(n int) returns int language plpgsql as $$
+begin
+  n := n + 1;
+  return n;
+end $$;
+create table counted (n int default plus_one(1));`,
+  );
+  expect(await migrate(database.url, () => {}, { dir })).toEqual(['9007_function']);
+  const sql = connect({ url: database.url, max: 1 });
+  expect(await sql`insert into counted default values returning n`).toEqual([{ n: 2 }]);
+  await sql.close();
+});
+
 test('an index whose build was interrupted is built anew by the next start', async () => {
   const own = await createTestDatabase();
   const isValid = async () =>
