@@ -386,23 +386,7 @@ create table commissions (
   constraint commissions_app_id_payment_id_environment_fkey FOREIGN KEY (app_id, payment_id, environment) REFERENCES payments(app_id, id, environment),
   constraint commissions_app_id_reprocess_run_id_fkey FOREIGN KEY (app_id, reprocess_run_id) REFERENCES reprocess_runs(app_id, id),
   constraint commissions_app_id_reverses_commission_id_fkey FOREIGN KEY (app_id, reverses_commission_id) REFERENCES commissions(app_id, id),
-  constraint commissions_amount_cents_check CHECK (((amount_cents)::bigint <> 0)),
-  constraint commissions_environment_check CHECK (((environment)::text = 'production'::text)),
-  constraint commissions_kind_check CHECK ((kind = ANY (ARRAY['earning'::text, 'reversal'::text, 'correction'::text, 'bonus'::text, 'deduction'::text]))),
-  constraint commissions_rate_bps_check CHECK ((((rate_bps)::integer > 0) OR (COALESCE(flat_cents, (0)::bigint) > 0) OR (entry_id IS NOT NULL))),
-  constraint commissions_rate_source_check CHECK ((rate_source = ANY (ARRAY['affiliate'::text, 'app'::text, 'policy'::text]))),
-  constraint commissions_reason_check CHECK ((reason = 'earned_under_another_reference'::text)),
-  constraint commissions_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'matured'::text, 'paid'::text]))),
-  constraint correction_has_cause CHECK ((((kind = 'correction'::text) = (reason IS NOT NULL)) AND ((kind = 'correction'::text) = (duplicate_of_commission_id IS NOT NULL)))),
-  constraint correction_is_negative CHECK (((kind <> 'correction'::text) OR ((amount_cents)::bigint < 0))),
-  constraint earning_is_positive CHECK (((kind <> 'earning'::text) OR ((amount_cents)::bigint > 0))),
-  constraint entry_has_its_kind CHECK (((kind = ANY (ARRAY['bonus'::text, 'deduction'::text])) = (entry_id IS NOT NULL))),
-  constraint entry_has_its_sign CHECK ((((kind <> 'bonus'::text) OR ((amount_cents)::bigint > 0)) AND ((kind <> 'deduction'::text) OR ((amount_cents)::bigint < 0)))),
-  constraint matured_has_time CHECK (((status = 'pending'::text) = (matured_at IS NULL))),
-  constraint only_entry_has_no_payment CHECK (is_of_payment_or_entry(commissions.*)),
-  constraint paid_means_in_a_payout CHECK ((((status = 'paid'::text) = (payout_id IS NOT NULL)) AND ((status = 'paid'::text) = (paid_at IS NOT NULL)))),
-  constraint policy_has_its_terms CHECK (has_its_policy(commissions.*)),
-  constraint reversal_names_earning CHECK ((((kind = ANY (ARRAY['reversal'::text, 'correction'::text])) = (reverses_commission_id IS NOT NULL)) AND ((kind = 'reversal'::text) = (adjustment_id IS NOT NULL))))
+  constraint commission_is_valid CHECK (commission_is_valid(commissions.*))
 );
 CREATE INDEX commissions_by_affiliate ON commissions USING btree (app_id, affiliate_id, occurred_at DESC, id DESC);
 CREATE INDEX commissions_by_affiliate_status ON commissions USING btree (app_id, affiliate_id, status, occurred_at DESC, id DESC);
@@ -516,13 +500,7 @@ create table deliveries (
   constraint deliveries_event_id_key UNIQUE (event_id),
   constraint deliveries_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint deliveries_app_id_secret_id_fkey FOREIGN KEY (app_id, secret_id) REFERENCES webhook_secrets(app_id, id),
-  constraint deliveries_body_sha256_check CHECK ((length(body_sha256) = 32)),
-  constraint deliveries_check CHECK (((processing_status = 'rejected'::text) = (NOT signature_valid))),
-  constraint deliveries_check1 CHECK ((signature_valid = (secret_id IS NOT NULL))),
-  constraint deliveries_check2 CHECK (((completed_at IS NULL) = (processing_status = ANY (ARRAY['received'::text, 'processing'::text])))),
-  constraint deliveries_check3 CHECK (((processing_status = 'rejected'::text) = (refused_hour IS NOT NULL))),
-  constraint deliveries_event_count_check CHECK ((event_count = ANY (ARRAY[0, 1]))),
-  constraint deliveries_processing_status_check CHECK ((processing_status = ANY (ARRAY['received'::text, 'processing'::text, 'processed'::text, 'duplicate'::text, 'ignored'::text, 'failed'::text, 'rejected'::text])))
+  constraint delivery_is_valid CHECK (delivery_is_valid(deliveries.*))
 );
 CREATE INDEX deliveries_by_received ON deliveries USING btree (app_id, received_at DESC, id DESC);
 CREATE INDEX deliveries_by_status ON deliveries USING btree (app_id, processing_status, received_at DESC, id DESC) WHERE (processing_status <> 'processed'::text);
@@ -684,15 +662,7 @@ create table events (
   constraint events_app_id_source_source_event_id_key UNIQUE (app_id, source, source_event_id),
   constraint events_delivery_id_key UNIQUE (delivery_id),
   constraint events_app_id_delivery_id_fkey FOREIGN KEY (app_id, delivery_id) REFERENCES deliveries(app_id, id),
-  constraint components_are_parts_of_the_payment CHECK (has_parts_as_components(events.*)),
-  constraint events_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
-  constraint events_fx_rate_check CHECK ((fx_rate > (0)::numeric)),
-  constraint events_fx_units_check CHECK ((fx_units > (0)::numeric)),
-  constraint events_fx_worth_usd_check CHECK ((fx_worth_usd > (0)::numeric)),
-  constraint events_kind_check CHECK (is_event_kind(kind)),
-  constraint events_likely_cause_check CHECK (is_likely_cause(likely_cause)),
-  constraint events_source_event_id_check CHECK (((length(source_event_id) >= 1) AND (length(source_event_id) <= 500))),
-  constraint fx_rate_is_complete CHECK ((((fx_rate IS NULL) = (fx_units IS NULL)) AND ((fx_rate IS NULL) = (fx_worth_usd IS NULL))))
+  constraint event_is_valid CHECK (event_is_valid(events.*))
 );
 CREATE INDEX events_by_cause ON events USING btree (app_id, likely_cause, occurred_at DESC, id DESC) INCLUDE (amount_cents) WHERE (likely_cause IS NOT NULL);
 CREATE INDEX events_by_payment_ref ON events USING btree (app_id, payment_ref) WHERE (payment_ref IS NOT NULL);
@@ -1026,15 +996,7 @@ create table payments (
   constraint payments_app_id_binding_id_fkey FOREIGN KEY (app_id, binding_id) REFERENCES bindings(app_id, id),
   constraint payments_app_id_duplicate_of_environment_fkey FOREIGN KEY (app_id, duplicate_of, environment) REFERENCES payments(app_id, id, environment),
   constraint payments_app_id_event_id_fkey FOREIGN KEY (app_id, event_id) REFERENCES events(app_id, id),
-  constraint attribution_needs_a_binding CHECK (((attribution_id IS NULL) OR (binding_id IS NOT NULL))),
-  constraint never_more_reversed_than_earned CHECK ((((reversed_cents)::bigint >= 0) AND (((reversed_cents)::bigint + (corrected_cents)::bigint) <= (earned_cents)::bigint))),
-  constraint payments_amount_minor_check CHECK ((amount_minor > 0)),
-  constraint payments_base_cents_check CHECK (((base_cents)::bigint >= 0)),
-  constraint payments_check CHECK (((duplicate_of)::text <> (id)::text)),
-  constraint payments_corrected_cents_check CHECK (((corrected_cents)::bigint >= 0)),
-  constraint payments_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
-  constraint payments_earned_cents_check CHECK (((earned_cents)::bigint >= 0)),
-  constraint payments_usd_cents_check CHECK (((usd_cents)::bigint > 0))
+  constraint payment_is_valid CHECK (payment_is_valid(payments.*))
 );
 CREATE INDEX payments_to_recheck ON payments USING btree (recheck_since) WHERE (recheck_since IS NOT NULL);
 CREATE INDEX payments_waiting_for_rate ON payments USING btree (currency, (((occurred_at AT TIME ZONE 'UTC'::text))::date), id) WHERE (likely_cause = 'missing_exchange_rate'::text);
@@ -2099,6 +2061,15 @@ AS $function$
      and of_attribution in (b.attribution_id, attribution_at(b, now()))
 $function$;
 
+CREATE OR REPLACE FUNCTION break_check(of_table text, rule text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise check_violation using table = of_table, constraint = rule,
+    message = format('new row for relation "%s" violates check constraint "%s"', of_table, rule);
+end $function$;
+
 CREATE OR REPLACE FUNCTION camel_case(name text)
  RETURNS text
  LANGUAGE sql
@@ -2404,6 +2375,48 @@ AS $function$
     from begun x group by x.namespace, x.value
 $function$;
 
+CREATE OR REPLACE FUNCTION commission_is_valid(c commissions)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+declare
+  broken text := case
+    when not (c.amount_cents <> 0) then 'commissions_amount_cents_check'
+    when not (c.environment = 'production') then 'commissions_environment_check'
+    when not (c.kind in ('earning', 'reversal', 'correction', 'bonus', 'deduction')) then 'commissions_kind_check'
+    when not (c.rate_bps > 0 or coalesce(c.flat_cents, 0) > 0 or c.entry_id is not null) then 'commissions_rate_bps_check'
+    when not (c.rate_source in ('affiliate', 'app', 'policy')) then 'commissions_rate_source_check'
+    when not (c.reason = 'earned_under_another_reference') then 'commissions_reason_check'
+    when not (c.status in ('pending', 'matured', 'paid')) then 'commissions_status_check'
+    when not ((c.kind = 'correction') = (c.reason is not null)
+              and (c.kind = 'correction') = (c.duplicate_of_commission_id is not null)) then 'correction_has_cause'
+    when not (c.kind <> 'correction' or c.amount_cents < 0) then 'correction_is_negative'
+    when not (c.kind <> 'earning' or c.amount_cents > 0) then 'earning_is_positive'
+    when not ((c.kind in ('bonus', 'deduction')) = (c.entry_id is not null)) then 'entry_has_its_kind'
+    when not ((c.kind <> 'bonus' or c.amount_cents > 0) and (c.kind <> 'deduction' or c.amount_cents < 0)) then 'entry_has_its_sign'
+    when not ((c.status = 'pending') = (c.matured_at is null)) then 'matured_has_time'
+    when not case when c.entry_id is null
+                  then num_nulls(c.event_id, c.payment_id, c.binding_id, c.source, c.customer_user_id, c.match_method) = 0
+                  else num_nonnulls(c.event_id, c.payment_id, c.binding_id, c.source, c.customer_user_id, c.match_method, c.link_id,
+                                    c.reprocess_run_id, c.rate_source) = 0
+                       and c.rate_bps = 0 and c.base_cents = 0 end then 'only_entry_has_no_payment'
+    when not ((c.status = 'paid') = (c.payout_id is not null) and (c.status = 'paid') = (c.paid_at is not null))
+      then 'paid_means_in_a_payout'
+    when not case when num_nonnulls(c.policy_version_id, c.rule_index, c.base_kind, c.base_estimated, c.flat_cents, c.policy_inputs) = 0
+                  then c.rate_source is distinct from 'policy'
+                  else c.rate_source is not distinct from 'policy'
+                       and num_nulls(c.policy_version_id, c.rule_index, c.base_kind, c.base_estimated) = 0
+                       and (c.policy_inputs is not null) = (c.kind = 'earning')
+                       and (c.flat_cents is null or (c.rate_bps = 0 and c.flat_cents > 0))
+                       and c.rule_index between 0 and 19 and c.base_kind in ('gross', 'net_of_tax', 'proceeds') end
+      then 'policy_has_its_terms'
+    when not ((c.kind in ('reversal', 'correction')) = (c.reverses_commission_id is not null)
+              and (c.kind = 'reversal') = (c.adjustment_id is not null)) then 'reversal_names_earning' end;
+begin
+  return broken is null or break_check('commissions', broken);
+end $function$;
+
 CREATE OR REPLACE FUNCTION count_with_giver()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2441,6 +2454,25 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION delivery_is_valid(d deliveries)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+declare
+  broken text := case
+    when not (length(d.body_sha256) = 32) then 'deliveries_body_sha256_check'
+    when not (d.event_count in (0, 1)) then 'deliveries_event_count_check'
+    when not (d.processing_status in ('received', 'processing', 'processed', 'duplicate', 'ignored', 'failed', 'rejected'))
+      then 'deliveries_processing_status_check'
+    when not ((d.completed_at is null) = (d.processing_status in ('received', 'processing'))) then 'only_completed_has_time'
+    when not ((d.processing_status = 'rejected') = (not d.signature_valid)) then 'rejected_without_signature'
+    when not ((d.processing_status = 'rejected') = (d.refused_hour is not null)) then 'only_rejected_has_hour'
+    when not (d.signature_valid = (d.secret_id is not null)) then 'valid_signature_has_secret' end;
+begin
+  return broken is null or break_check('deliveries', broken);
+end $function$;
+
 CREATE OR REPLACE FUNCTION epoch_ms(at timestamp with time zone)
  RETURNS bigint
  LANGUAGE sql
@@ -2448,6 +2480,37 @@ CREATE OR REPLACE FUNCTION epoch_ms(at timestamp with time zone)
 AS $function$
   select floor(extract(epoch from at) * 1000)::bigint
 $function$;
+
+CREATE OR REPLACE FUNCTION event_is_valid(e events)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+declare
+  broken text := case
+    when not (num_nonnulls(e.tax_minor, e.tax_ppm, e.store_fee_minor, e.store_fee_ppm) = 0
+              or (num_nonnulls(e.tax_minor, e.tax_ppm) <= 1 and num_nonnulls(e.store_fee_minor, e.store_fee_ppm) <= 1
+                  and num_nulls(e.payment_ref, e.amount_minor) = 0
+                  and coalesce(e.tax_minor between 0 and e.amount_minor, true)
+                  and coalesce(e.store_fee_minor between 0 and e.amount_minor, true)
+                  and coalesce(e.tax_ppm between 0 and 1000000, true) and coalesce(e.store_fee_ppm between 0 and 1000000, true)))
+      then 'components_are_parts_of_the_payment'
+    when not (e.currency ~ '^[A-Z]{3}$') then 'events_currency_check'
+    when not (e.fx_rate > 0) then 'events_fx_rate_check'
+    when not (e.fx_units > 0) then 'events_fx_units_check'
+    when not (e.fx_worth_usd > 0) then 'events_fx_worth_usd_check'
+    when not (e.kind in ('purchase', 'renewal', 'trial_started', 'trial_converted', 'product_change', 'cancellation', 'expiration',
+                         'refund', 'refund_reversed', 'chargeback', 'chargeback_reversed', 'transfer', 'test', 'other'))
+      then 'events_kind_check'
+    when not (e.likely_cause in ('missing_user_id', 'anonymous_user_id', 'user_never_identified', 'user_id_mismatch',
+                                 'user_not_attributed', 'outside_attribution_window', 'affiliate_paused', 'affiliate_removed',
+                                 'rate_zero', 'missing_exchange_rate', 'price_unknown', 'processing', 'test_key_only',
+                                 'no_policy_rule', 'ambiguous_code')) then 'events_likely_cause_check'
+    when not (length(e.source_event_id) between 1 and 500) then 'events_source_event_id_check'
+    when not (num_nulls(e.fx_rate, e.fx_units, e.fx_worth_usd) in (0, 3)) then 'fx_rate_is_complete' end;
+begin
+  return broken is null or break_check('events', broken);
+end $function$;
 
 CREATE OR REPLACE FUNCTION fail_waiting_messages()
  RETURNS trigger
@@ -2629,35 +2692,6 @@ begin
     using errcode = 'integrity_constraint_violation';
 end $function$;
 
-CREATE OR REPLACE FUNCTION has_its_policy(c commissions)
- RETURNS boolean
- LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-begin
-  if num_nonnulls(c.policy_version_id, c.rule_index, c.base_kind, c.base_estimated, c.flat_cents, c.policy_inputs) = 0 then
-    return c.rate_source is distinct from 'policy';
-  end if;
-  return c.rate_source is not distinct from 'policy'
-     and num_nulls(c.policy_version_id, c.rule_index, c.base_kind, c.base_estimated) = 0
-     and (c.policy_inputs is not null) = (c.kind = 'earning')
-     and (c.flat_cents is null or (c.rate_bps = 0 and c.flat_cents > 0))
-     and c.rule_index between 0 and 19 and c.base_kind in ('gross', 'net_of_tax', 'proceeds');
-end $function$;
-
-CREATE OR REPLACE FUNCTION has_parts_as_components(e events)
- RETURNS boolean
- LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-begin
-  return num_nonnulls(e.tax_minor, e.tax_ppm, e.store_fee_minor, e.store_fee_ppm) = 0
-      or (num_nonnulls(e.tax_minor, e.tax_ppm) <= 1 and num_nonnulls(e.store_fee_minor, e.store_fee_ppm) <= 1
-          and num_nulls(e.payment_ref, e.amount_minor) = 0
-          and coalesce(e.tax_minor between 0 and e.amount_minor, true) and coalesce(e.store_fee_minor between 0 and e.amount_minor, true)
-          and coalesce(e.tax_ppm between 0 and 1000000, true) and coalesce(e.store_fee_ppm between 0 and 1000000, true));
-end $function$;
-
 CREATE OR REPLACE FUNCTION hold_subdomain()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2667,41 +2701,6 @@ begin
   select new.link_subdomain, new.id, 1 + (select count(*) from link_subdomains where app_id = new.id)
    where not exists (select from link_subdomains where app_id = new.id and subdomain = new.link_subdomain);
   return null;
-end $function$;
-
-CREATE OR REPLACE FUNCTION is_event_kind(kind text)
- RETURNS boolean
- LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-begin
-  return kind in ('purchase', 'renewal', 'trial_started', 'trial_converted', 'product_change', 'cancellation', 'expiration', 'refund',
-                  'refund_reversed', 'chargeback', 'chargeback_reversed', 'transfer', 'test', 'other');
-end $function$;
-
-CREATE OR REPLACE FUNCTION is_likely_cause(cause text)
- RETURNS boolean
- LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-begin
-  return cause in ('missing_user_id', 'anonymous_user_id', 'user_never_identified', 'user_id_mismatch', 'user_not_attributed',
-                   'outside_attribution_window', 'affiliate_paused', 'affiliate_removed', 'rate_zero', 'missing_exchange_rate',
-                   'price_unknown', 'processing', 'test_key_only', 'no_policy_rule', 'ambiguous_code');
-end $function$;
-
-CREATE OR REPLACE FUNCTION is_of_payment_or_entry(c commissions)
- RETURNS boolean
- LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-begin
-  if c.entry_id is null then
-    return num_nulls(c.event_id, c.payment_id, c.binding_id, c.source, c.customer_user_id, c.match_method) = 0;
-  end if;
-  return num_nonnulls(c.event_id, c.payment_id, c.binding_id, c.source, c.customer_user_id, c.match_method, c.link_id, c.reprocess_run_id,
-                      c.rate_source) = 0
-     and c.rate_bps = 0 and c.base_cents = 0;
 end $function$;
 
 CREATE OR REPLACE FUNCTION is_part_of(p payments, whole payments)
@@ -2875,6 +2874,26 @@ begin
                       from (select n, case n when 0 then substring(bits from 1 for 3)::bit(3)::integer
                                              else substring(bits from n * 5 - 1 for 5)::bit(5)::integer end as digit
                               from generate_series(0, 25) n) d);
+end $function$;
+
+CREATE OR REPLACE FUNCTION payment_is_valid(p payments)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+declare
+  broken text := case
+    when not (p.attribution_id is null or p.binding_id is not null) then 'attribution_needs_a_binding'
+    when not (p.reversed_cents >= 0 and p.reversed_cents + p.corrected_cents <= p.earned_cents) then 'never_more_reversed_than_earned'
+    when not (p.duplicate_of <> p.id) then 'no_duplicate_of_itself'
+    when not (p.amount_minor > 0) then 'payments_amount_minor_check'
+    when not (p.base_cents >= 0) then 'payments_base_cents_check'
+    when not (p.corrected_cents >= 0) then 'payments_corrected_cents_check'
+    when not (p.currency ~ '^[A-Z]{3}$') then 'payments_currency_check'
+    when not (p.earned_cents >= 0) then 'payments_earned_cents_check'
+    when not (p.usd_cents > 0) then 'payments_usd_cents_check' end;
+begin
+  return broken is null or break_check('payments', broken);
 end $function$;
 
 CREATE OR REPLACE FUNCTION payout_chain_hash(previous_hash bytea, of_app app_id, at_position integer, of_payout payout_id, total_cents cents, csv_sha256 bytea)

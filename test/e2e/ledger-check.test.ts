@@ -334,7 +334,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     'only_production_earns',
     'an earning marked as sandbox',
     [
-      'alter table commissions drop constraint commissions_environment_check',
+      'alter table commissions drop constraint commission_is_valid',
       `update commissions set environment = 'sandbox' where id = ${anEarning} returning id`,
     ],
   ],
@@ -492,7 +492,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     'paid_means_in_a_payout',
     'a commission paid without a payout',
     [
-      'alter table commissions drop constraint paid_means_in_a_payout',
+      'alter table commissions drop constraint commission_is_valid',
       `update commissions set status = 'paid', matured_at = now(), paid_at = now() where id = ${anEarning} returning id`,
     ],
   ],
@@ -628,10 +628,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ).map(([title, statement]): [string, string, readonly string[]] => [
     'entries_are_booked_once',
     `an entry with ${title}`,
-    [
-      'alter table commissions drop constraint entry_has_its_sign, drop constraint only_entry_has_no_payment',
-      statement.replace('$bonus', aBonus),
-    ],
+    ['alter table commissions drop constraint commission_is_valid', statement.replace('$bonus', aBonus)],
   ]),
   [
     'entries_are_booked_once',

@@ -1,0 +1,150 @@
+-- without transaction
+-- What a delivery costs in Postgres. The rules of a row are in one function for each table that a delivery writes to: every statement that
+-- writes to a table reads the text of its checks anew, which was a fifth of a delivery, and a connection reads a function once. A
+-- broken rule fails as a check does, with the name of the rule. Each statement of this file can run again.
+set lock_timeout = '500ms';
+
+create or replace function break_check(of_table text, rule text) returns boolean language plpgsql as $$
+begin
+  raise check_violation using table = of_table, constraint = rule,
+    message = format('new row for relation "%s" violates check constraint "%s"', of_table, rule);
+end $$;
+
+create or replace function delivery_is_valid(d deliveries) returns boolean language plpgsql immutable parallel safe as $$
+declare
+  broken text := case
+    when not (length(d.body_sha256) = 32) then 'deliveries_body_sha256_check'
+    when not (d.event_count in (0, 1)) then 'deliveries_event_count_check'
+    when not (d.processing_status in ('received', 'processing', 'processed', 'duplicate', 'ignored', 'failed', 'rejected'))
+      then 'deliveries_processing_status_check'
+    when not ((d.completed_at is null) = (d.processing_status in ('received', 'processing'))) then 'only_completed_has_time'
+    when not ((d.processing_status = 'rejected') = (not d.signature_valid)) then 'rejected_without_signature'
+    when not ((d.processing_status = 'rejected') = (d.refused_hour is not null)) then 'only_rejected_has_hour'
+    when not (d.signature_valid = (d.secret_id is not null)) then 'valid_signature_has_secret' end;
+begin
+  return broken is null or break_check('deliveries', broken);
+end $$;
+
+create or replace function event_is_valid(e events) returns boolean language plpgsql immutable parallel safe as $$
+declare
+  broken text := case
+    when not (num_nonnulls(e.tax_minor, e.tax_ppm, e.store_fee_minor, e.store_fee_ppm) = 0
+              or (num_nonnulls(e.tax_minor, e.tax_ppm) <= 1 and num_nonnulls(e.store_fee_minor, e.store_fee_ppm) <= 1
+                  and num_nulls(e.payment_ref, e.amount_minor) = 0
+                  and coalesce(e.tax_minor between 0 and e.amount_minor, true)
+                  and coalesce(e.store_fee_minor between 0 and e.amount_minor, true)
+                  and coalesce(e.tax_ppm between 0 and 1000000, true) and coalesce(e.store_fee_ppm between 0 and 1000000, true)))
+      then 'components_are_parts_of_the_payment'
+    when not (e.currency ~ '^[A-Z]{3}$') then 'events_currency_check'
+    when not (e.fx_rate > 0) then 'events_fx_rate_check'
+    when not (e.fx_units > 0) then 'events_fx_units_check'
+    when not (e.fx_worth_usd > 0) then 'events_fx_worth_usd_check'
+    when not (e.kind in ('purchase', 'renewal', 'trial_started', 'trial_converted', 'product_change', 'cancellation', 'expiration',
+                         'refund', 'refund_reversed', 'chargeback', 'chargeback_reversed', 'transfer', 'test', 'other'))
+      then 'events_kind_check'
+    when not (e.likely_cause in ('missing_user_id', 'anonymous_user_id', 'user_never_identified', 'user_id_mismatch',
+                                 'user_not_attributed', 'outside_attribution_window', 'affiliate_paused', 'affiliate_removed',
+                                 'rate_zero', 'missing_exchange_rate', 'price_unknown', 'processing', 'test_key_only',
+                                 'no_policy_rule', 'ambiguous_code')) then 'events_likely_cause_check'
+    when not (length(e.source_event_id) between 1 and 500) then 'events_source_event_id_check'
+    when not (num_nulls(e.fx_rate, e.fx_units, e.fx_worth_usd) in (0, 3)) then 'fx_rate_is_complete' end;
+begin
+  return broken is null or break_check('events', broken);
+end $$;
+
+create or replace function payment_is_valid(p payments) returns boolean language plpgsql immutable parallel safe as $$
+declare
+  broken text := case
+    when not (p.attribution_id is null or p.binding_id is not null) then 'attribution_needs_a_binding'
+    when not (p.reversed_cents >= 0 and p.reversed_cents + p.corrected_cents <= p.earned_cents) then 'never_more_reversed_than_earned'
+    when not (p.duplicate_of <> p.id) then 'no_duplicate_of_itself'
+    when not (p.amount_minor > 0) then 'payments_amount_minor_check'
+    when not (p.base_cents >= 0) then 'payments_base_cents_check'
+    when not (p.corrected_cents >= 0) then 'payments_corrected_cents_check'
+    when not (p.currency ~ '^[A-Z]{3}$') then 'payments_currency_check'
+    when not (p.earned_cents >= 0) then 'payments_earned_cents_check'
+    when not (p.usd_cents > 0) then 'payments_usd_cents_check' end;
+begin
+  return broken is null or break_check('payments', broken);
+end $$;
+
+create or replace function commission_is_valid(c commissions) returns boolean language plpgsql immutable parallel safe as $$
+declare
+  broken text := case
+    when not (c.amount_cents <> 0) then 'commissions_amount_cents_check'
+    when not (c.environment = 'production') then 'commissions_environment_check'
+    when not (c.kind in ('earning', 'reversal', 'correction', 'bonus', 'deduction')) then 'commissions_kind_check'
+    when not (c.rate_bps > 0 or coalesce(c.flat_cents, 0) > 0 or c.entry_id is not null) then 'commissions_rate_bps_check'
+    when not (c.rate_source in ('affiliate', 'app', 'policy')) then 'commissions_rate_source_check'
+    when not (c.reason = 'earned_under_another_reference') then 'commissions_reason_check'
+    when not (c.status in ('pending', 'matured', 'paid')) then 'commissions_status_check'
+    when not ((c.kind = 'correction') = (c.reason is not null)
+              and (c.kind = 'correction') = (c.duplicate_of_commission_id is not null)) then 'correction_has_cause'
+    when not (c.kind <> 'correction' or c.amount_cents < 0) then 'correction_is_negative'
+    when not (c.kind <> 'earning' or c.amount_cents > 0) then 'earning_is_positive'
+    when not ((c.kind in ('bonus', 'deduction')) = (c.entry_id is not null)) then 'entry_has_its_kind'
+    when not ((c.kind <> 'bonus' or c.amount_cents > 0) and (c.kind <> 'deduction' or c.amount_cents < 0)) then 'entry_has_its_sign'
+    when not ((c.status = 'pending') = (c.matured_at is null)) then 'matured_has_time'
+    when not case when c.entry_id is null
+                  then num_nulls(c.event_id, c.payment_id, c.binding_id, c.source, c.customer_user_id, c.match_method) = 0
+                  else num_nonnulls(c.event_id, c.payment_id, c.binding_id, c.source, c.customer_user_id, c.match_method, c.link_id,
+                                    c.reprocess_run_id, c.rate_source) = 0
+                       and c.rate_bps = 0 and c.base_cents = 0 end then 'only_entry_has_no_payment'
+    when not ((c.status = 'paid') = (c.payout_id is not null) and (c.status = 'paid') = (c.paid_at is not null))
+      then 'paid_means_in_a_payout'
+    when not case when num_nonnulls(c.policy_version_id, c.rule_index, c.base_kind, c.base_estimated, c.flat_cents, c.policy_inputs) = 0
+                  then c.rate_source is distinct from 'policy'
+                  else c.rate_source is not distinct from 'policy'
+                       and num_nulls(c.policy_version_id, c.rule_index, c.base_kind, c.base_estimated) = 0
+                       and (c.policy_inputs is not null) = (c.kind = 'earning')
+                       and (c.flat_cents is null or (c.rate_bps = 0 and c.flat_cents > 0))
+                       and c.rule_index between 0 and 19 and c.base_kind in ('gross', 'net_of_tax', 'proceeds') end
+      then 'policy_has_its_terms'
+    when not ((c.kind in ('reversal', 'correction')) = (c.reverses_commission_id is not null)
+              and (c.kind = 'reversal') = (c.adjustment_id is not null)) then 'reversal_names_earning' end;
+begin
+  return broken is null or break_check('commissions', broken);
+end $$;
+
+alter table deliveries
+  drop constraint if exists deliveries_body_sha256_check, drop constraint if exists deliveries_check,
+  drop constraint if exists deliveries_check1, drop constraint if exists deliveries_check2, drop constraint if exists deliveries_check3,
+  drop constraint if exists deliveries_event_count_check, drop constraint if exists deliveries_processing_status_check,
+  drop constraint if exists delivery_is_valid, add constraint delivery_is_valid check (delivery_is_valid(deliveries)) not valid;
+alter table events
+  drop constraint if exists components_are_parts_of_the_payment, drop constraint if exists events_currency_check,
+  drop constraint if exists events_fx_rate_check, drop constraint if exists events_fx_units_check,
+  drop constraint if exists events_fx_worth_usd_check, drop constraint if exists events_kind_check,
+  drop constraint if exists events_likely_cause_check, drop constraint if exists events_source_event_id_check,
+  drop constraint if exists fx_rate_is_complete,
+  drop constraint if exists event_is_valid, add constraint event_is_valid check (event_is_valid(events)) not valid;
+alter table payments
+  drop constraint if exists attribution_needs_a_binding, drop constraint if exists never_more_reversed_than_earned,
+  drop constraint if exists payments_amount_minor_check, drop constraint if exists payments_base_cents_check,
+  drop constraint if exists payments_check, drop constraint if exists payments_corrected_cents_check,
+  drop constraint if exists payments_currency_check, drop constraint if exists payments_earned_cents_check,
+  drop constraint if exists payments_usd_cents_check,
+  drop constraint if exists payment_is_valid, add constraint payment_is_valid check (payment_is_valid(payments)) not valid;
+alter table commissions
+  drop constraint if exists commissions_amount_cents_check, drop constraint if exists commissions_environment_check,
+  drop constraint if exists commissions_kind_check, drop constraint if exists commissions_rate_bps_check,
+  drop constraint if exists commissions_rate_source_check, drop constraint if exists commissions_reason_check,
+  drop constraint if exists commissions_status_check, drop constraint if exists correction_has_cause,
+  drop constraint if exists correction_is_negative, drop constraint if exists earning_is_positive,
+  drop constraint if exists entry_has_its_kind, drop constraint if exists entry_has_its_sign, drop constraint if exists matured_has_time,
+  drop constraint if exists only_entry_has_no_payment, drop constraint if exists paid_means_in_a_payout,
+  drop constraint if exists policy_has_its_terms, drop constraint if exists reversal_names_earning,
+  drop constraint if exists commission_is_valid, add constraint commission_is_valid check (commission_is_valid(commissions)) not valid;
+drop function if exists is_event_kind(text);
+drop function if exists is_likely_cause(text);
+drop function if exists has_parts_as_components(events);
+drop function if exists is_of_payment_or_entry(commissions);
+drop function if exists has_its_policy(commissions);
+
+-- Blocks neither reads nor writes.
+alter table deliveries validate constraint delivery_is_valid;
+alter table events validate constraint event_is_valid;
+alter table payments validate constraint payment_is_valid;
+alter table commissions validate constraint commission_is_valid;
+
+reset lock_timeout;
