@@ -129,12 +129,16 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
     furtherKeys.length === 0 ? sql.fragment`` : sql.fragment`and exists (select from further_keys)`;
   const reassigned =
     binding?.reassignedTo == null ? sql.fragment`` : sql.fragment`, attribution_id = ${binding.reassignedTo}`;
+  // A trigger compares the duplicate of each row that sets it.
+  const duplicate =
+    payment.duplicateOf === null
+      ? sql.fragment``
+      : sql.fragment`, duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf.paymentId})`;
   const holdRow = (condition: Fragment) => sql.fragment`
     held as (
       update payments
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
-             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned},
-             duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf?.paymentId ?? null}),
+             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned} ${duplicate},
              recheck_since = ${evaluation.waitsForUser ? sql.fragment`now()` : sql.fragment`null`}
        where id = ${payment.paymentId} and version = ${payment.version} ${isBound} ${areBound} ${hasItsNumber} ${condition}
       returning id, app_id, event_id, binding_id, attribution_id, occurred_at

@@ -932,9 +932,7 @@ create table payment_numbers (
   constraint payment_numbers_app_id_payment_id_environment_fkey FOREIGN KEY (app_id, payment_id, environment) REFERENCES payments(app_id, id, environment),
   constraint payment_numbers_app_id_subject_id_fkey FOREIGN KEY (app_id, subject_id) REFERENCES bindings(app_id, id),
   constraint payment_numbers_counts_as_fkey FOREIGN KEY (counts_as) REFERENCES payment_numbers(payment_id),
-  constraint payment_numbers_check CHECK (((counts_as)::text <> (payment_id)::text)),
-  constraint payment_numbers_environment_check CHECK (((environment)::text = 'production'::text)),
-  constraint payment_numbers_number_check CHECK ((number > 0))
+  constraint payment_number_is_valid CHECK (payment_number_is_valid(payment_numbers.*))
 );
 CREATE UNIQUE INDEX one_payment_per_number ON payment_numbers USING btree (subject_id, number) WHERE (counts_as IS NULL);
 CREATE INDEX payment_numbers_by_app ON payment_numbers USING btree (app_id, subject_id, number);
@@ -1003,7 +1001,7 @@ CREATE INDEX payments_waiting_for_rate ON payments USING btree (currency, (((occ
 CREATE TRIGGER payments_attribution_immutable BEFORE UPDATE OF attribution_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NOT NULL) AND (old.attribution_id IS DISTINCT FROM new.attribution_id))) EXECUTE FUNCTION forbid_attribution_change();
 CREATE TRIGGER payments_duplicate_immutable BEFORE UPDATE OF duplicate_of ON payments FOR EACH ROW WHEN (((old.duplicate_of IS NOT NULL) AND ((old.duplicate_of)::text IS DISTINCT FROM (new.duplicate_of)::text))) EXECUTE FUNCTION forbid_duplicate_change();
 CREATE TRIGGER payments_follow_manual_attributions AFTER UPDATE OF binding_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NULL) AND (new.binding_id IS NOT NULL))) EXECUTE FUNCTION check_manual_attribution();
-CREATE TRIGGER payments_guard_sums BEFORE UPDATE ON payments FOR EACH ROW WHEN ((((old.earned_cents)::bigint <> (new.earned_cents)::bigint) OR ((old.reversed_cents)::bigint <> (new.reversed_cents)::bigint) OR ((old.corrected_cents)::bigint <> (new.corrected_cents)::bigint))) EXECUTE FUNCTION guard_payment_sums();
+CREATE TRIGGER payments_guard_sums BEFORE UPDATE OF earned_cents, reversed_cents, corrected_cents ON payments FOR EACH ROW WHEN ((((old.earned_cents)::bigint <> (new.earned_cents)::bigint) OR ((old.reversed_cents)::bigint <> (new.reversed_cents)::bigint) OR ((old.corrected_cents)::bigint <> (new.corrected_cents)::bigint))) EXECUTE FUNCTION guard_payment_sums();
 CREATE TRIGGER payments_have_a_number AFTER UPDATE OF binding_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NULL) AND (new.binding_id IS NOT NULL))) EXECUTE FUNCTION require_payment_number();
 CREATE TRIGGER payments_production_event BEFORE INSERT OR UPDATE OF environment, event_id ON payments FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_payment_environment();
 
@@ -2894,6 +2892,20 @@ declare
     when not (p.usd_cents > 0) then 'payments_usd_cents_check' end;
 begin
   return broken is null or break_check('payments', broken);
+end $function$;
+
+CREATE OR REPLACE FUNCTION payment_number_is_valid(n payment_numbers)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+declare
+  broken text := case
+    when not (n.counts_as <> n.payment_id) then 'counts_as_another_payment'
+    when not (n.environment = 'production') then 'payment_numbers_environment_check'
+    when not (n.number > 0) then 'payment_numbers_number_check' end;
+begin
+  return broken is null or break_check('payment_numbers', broken);
 end $function$;
 
 CREATE OR REPLACE FUNCTION payout_chain_hash(previous_hash bytea, of_app app_id, at_position integer, of_payout payout_id, total_cents cents, csv_sha256 bytea)

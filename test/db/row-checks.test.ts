@@ -104,6 +104,8 @@ const REFUSED = {
   completed_at: '2026-01-01',
 };
 
+const NUMBER = { payment_id: id('pmt'), environment: 'production', number: 1 };
+
 const RULES: readonly Rules[] = [
   {
     table: 'deliveries',
@@ -254,6 +256,16 @@ const RULES: readonly Rules[] = [
         { ...REVERSAL, adjustment_id: null },
         { ...EARNING, reverses_commission_id: id('com') },
       ],
+    },
+  },
+  {
+    table: 'payment_numbers',
+    check: 'payment_number_is_valid',
+    valid: [NUMBER, { ...NUMBER, counts_as: id('pmt', 1) }],
+    broken: {
+      counts_as_another_payment: [{ ...NUMBER, counts_as: id('pmt') }],
+      payment_numbers_environment_check: [{ ...NUMBER, environment: 'sandbox' }],
+      payment_numbers_number_check: [{ ...NUMBER, number: 0 }],
     },
   },
 ];

@@ -106,6 +106,16 @@ begin
   return broken is null or break_check('commissions', broken);
 end $$;
 
+create or replace function payment_number_is_valid(n payment_numbers) returns boolean language plpgsql immutable parallel safe as $$
+declare
+  broken text := case
+    when not (n.counts_as <> n.payment_id) then 'counts_as_another_payment'
+    when not (n.environment = 'production') then 'payment_numbers_environment_check'
+    when not (n.number > 0) then 'payment_numbers_number_check' end;
+begin
+  return broken is null or break_check('payment_numbers', broken);
+end $$;
+
 alter table deliveries
   drop constraint if exists deliveries_body_sha256_check, drop constraint if exists deliveries_check,
   drop constraint if exists deliveries_check1, drop constraint if exists deliveries_check2, drop constraint if exists deliveries_check3,
@@ -135,6 +145,10 @@ alter table commissions
   drop constraint if exists only_entry_has_no_payment, drop constraint if exists paid_means_in_a_payout,
   drop constraint if exists policy_has_its_terms, drop constraint if exists reversal_names_earning,
   drop constraint if exists commission_is_valid, add constraint commission_is_valid check (commission_is_valid(commissions)) not valid;
+alter table payment_numbers
+  drop constraint if exists payment_numbers_check, drop constraint if exists payment_numbers_environment_check,
+  drop constraint if exists payment_numbers_number_check, drop constraint if exists payment_number_is_valid,
+  add constraint payment_number_is_valid check (payment_number_is_valid(payment_numbers)) not valid;
 drop function if exists is_event_kind(text);
 drop function if exists is_likely_cause(text);
 drop function if exists has_parts_as_components(events);
@@ -146,5 +160,12 @@ alter table deliveries validate constraint delivery_is_valid;
 alter table events validate constraint event_is_valid;
 alter table payments validate constraint payment_is_valid;
 alter table commissions validate constraint commission_is_valid;
+alter table payment_numbers validate constraint payment_number_is_valid;
+
+-- A condition of a trigger costs as much as a check: this one is read only by statements that set a sum.
+create or replace trigger payments_guard_sums before update of earned_cents, reversed_cents, corrected_cents on payments
+  for each row when (old.earned_cents <> new.earned_cents or old.reversed_cents <> new.reversed_cents
+                     or old.corrected_cents <> new.corrected_cents)
+  execute function guard_payment_sums();
 
 reset lock_timeout;
