@@ -118,7 +118,7 @@ export async function loadPayments(sql: Statements, selector: PaymentSelector): 
     select ${paymentColumns(sql, { rowIds: sql.fragment`same.ids`, refs: sql.fragment`names.refs` })}, p.reversed_cents, p.corrected_cents,
            r.net as revenue_cents, r.entries as revenue_entries, own.earning, same.rows,
            coalesce((
-             select jsonb_agg(jsonb_build_object(
+             select json_agg(json_build_object(
                       'adjustmentId', a.id, 'ref', a.ref, 'paymentRef', a.payment_ref, 'isTotal', ${isRunningTotal(sql, sql.fragment`a`)},
                       'madeAt', epoch_ms(a.made_at), 'statedAt', epoch_ms(a.stated_at),
                       'referenceRate', case when a.currency <> p.currency and stated.usd_cents is null then ${rateOnPaymentDay(sql, sql.fragment`a.currency`)} end, 'kind', a.kind, 'state', a.state, 'reversesAll', a.reverses_all, 'currency', a.currency,
@@ -140,7 +140,7 @@ export async function loadPayments(sql: Statements, selector: PaymentSelector): 
      cross join lateral (select sum(v.amount_cents)::bigint as net, count(*)::int as entries
                            from revenue_entries v where v.payment_id = p.id) r
      cross join lateral (
-       select jsonb_agg(jsonb_build_object('commissionId', c.id, 'amountCents', c.amount_cents,
+       select json_agg(json_build_object('commissionId', c.id, 'amountCents', c.amount_cents,
                                            'policyBaseCents', case when c.policy_version_id is not null then c.base_cents end))
                 filter (where c.kind = 'earning')->0 as earning
          from commissions c where c.payment_id = p.id) own
@@ -148,19 +148,19 @@ export async function loadPayments(sql: Statements, selector: PaymentSelector): 
        select array(select n.ref from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n) as refs offset 0) names
      cross join lateral (
        select array_agg(q.id::text) as ids,
-              jsonb_agg(jsonb_build_object(
+              json_agg(json_build_object(
                 'paymentId', q.id, 'version', q.version, 'currency', q.currency, 'amountMinor', q.amount_minor,
                 'isDuplicate', q.duplicate_of is not null,
                 'isRoot', (select true from payment_aliases l
                             where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store
                               and l.alias_ref = q.ref and l.payment_ref <> l.alias_ref limit 1) is null,
-                'attribution', case when q.binding_id is not null then jsonb_build_object(
+                'attribution', case when q.binding_id is not null then json_build_object(
                   'customerUserId', b.customer_user_id, 'binding', ${bindingObject(sql)}) end,
-                'earning', (select jsonb_build_object('commissionId', c.id, 'rateBps', c.rate_bps,
+                'earning', (select json_build_object('commissionId', c.id, 'rateBps', c.rate_bps,
                                                       'rateSource', coalesce(c.rate_source, 'app'), 'rule', ${ruleOf(sql)})
                               from commissions c where c.payment_id = q.id and c.kind = 'earning' limit 1),
                 'numbered', case when app.policies_from is not null then (
-                  select jsonb_build_object('subjectId', n.subject_id, 'number', n.number, 'firstPaidAt', epoch_ms(n.first_paid_at),
+                  select json_build_object('subjectId', n.subject_id, 'number', n.number, 'firstPaidAt', epoch_ms(n.first_paid_at),
                                             'countsAs', n.counts_as)
                     from payment_numbers n where n.payment_id = q.id) end)) as rows
          from unnest(names.refs) n (ref)
@@ -192,7 +192,7 @@ function withStanding({ rows, ...payment }: LoadedPayment): StoredPayment {
 /** The snapshot of a binding `b` with its attribution `t` and affiliate `f`. */
 function bindingObject(sql: Statements): Fragment {
   return sql.fragment`
-    jsonb_build_object(
+    json_build_object(
       'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
       -- A user who got purchases of one whom a founder gave to a creator belongs to that creator since then.
       'touchedAt', epoch_ms(case when t.match_method = 'manual' and b.counts_with is not null then t.created_at
@@ -205,7 +205,7 @@ function bindingObject(sql: Statements): Fragment {
 /** The rate of a currency on the day of a payment `p`, otherwise the latest of the seven days before. */
 function rateOnPaymentDay(sql: Statements, currency: Fragment): Fragment {
   return sql.fragment`
-    (select jsonb_build_object('units', x.units::text, 'worthUsd', x.worth_usd::text, 'source', x.source || ' ' || x.day)
+    (select json_build_object('units', x.units::text, 'worthUsd', x.worth_usd::text, 'source', x.source || ' ' || x.day)
        from exchange_rates x
       where x.currency = ${currency} and x.day <= (p.occurred_at at time zone 'UTC')::date
         and x.day >= (p.occurred_at at time zone 'UTC')::date - ${RATE_MAX_AGE_DAYS}::int
@@ -225,7 +225,7 @@ function paymentColumns(
     p.id as payment_id, p.app_id, p.event_id, e.source, e.product_id, p.store, p.version, p.environment, p.currency, p.amount_minor, p.usd_cents,
     p.occurred_at, e.received_at, p.only_anonymous_user, p.evaluated_at, p.likely_cause, p.base_cents, p.binding_id,
     coalesce((
-      select jsonb_agg(jsonb_build_object(
+      select json_agg(json_build_object(
                'customerUserId', u.customer_user_id, 'via', u.via, 'identified', i.identified,
                'nearlyIdentified', b.id is null and not i.identified and exists (
                  select from identities i
@@ -265,7 +265,7 @@ function paymentColumns(
           select * from attributions y
            where y.id = case when b.reassigned_at is null then b.attribution_id else attribution_at(b, p.occurred_at) end offset 0) t on true
         left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true), '[]') as candidates,
-    jsonb_build_object('commissionRateBps', app.commission_rate_bps, 'attributionWindowDays', app.attribution_window_days,
+    json_build_object('commissionRateBps', app.commission_rate_bps, 'attributionWindowDays', app.attribution_window_days,
                        'holdPeriodDays', app.hold_period_days) as app,
     ${componentsOf(sql, refs)} as components, ${codeOwnersOf(sql, { rowIds, refs })} as code_owners,
     ${keysToBindOf(sql, { rowIds })} as keys_to_bind,

@@ -2005,6 +2005,38 @@ AS $function$
   select coalesce((select state = 'blocked' from payout_blocks where affiliate_id = of_creator order by position desc limit 1), false)
 $function$;
 
+CREATE OR REPLACE FUNCTION assigned_policy(of_app text, of_affiliate text, at timestamp with time zone)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE PARALLEL SAFE
+AS $function$
+declare
+  scope text;
+  of_scope text;
+  assigned text;
+  version record;
+begin
+  foreach scope in array array['affiliate', 'group', 'app'] loop
+    if scope = 'group' then
+      select m.group_id into of_scope from group_memberships m
+       where m.affiliate_id = of_affiliate and m.effective_from <= at order by m.effective_from desc, m.position desc limit 1;
+      continue when of_scope is null;
+    else
+      of_scope := case scope when 'app' then of_app else of_affiliate end;
+    end if;
+    select a.policy_id into assigned from policy_assignments a
+     where a.scope_id = of_scope and a.effective_from <= at
+     order by a.effective_from desc, a.position desc limit 1;
+    continue when assigned is null;
+    select v.id, v.terms into version from policy_versions v
+     where v.policy_id = assigned and v.effective_from <= at order by v.effective_from desc, v.version desc limit 1;
+    if found then
+      return json_build_object('scope', scope, 'versionId', version.id, 'terms', version.terms);
+    end if;
+  end loop;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION attribution_at(b bindings, at timestamp with time zone)
  RETURNS text
  LANGUAGE sql
@@ -2476,7 +2508,7 @@ CREATE OR REPLACE FUNCTION epoch_ms(at timestamp with time zone)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$
-  select floor(extract(epoch from at) * 1000)::bigint
+  select floor(extract(epoch from at at time zone 'UTC') * 1000)::bigint
 $function$;
 
 CREATE OR REPLACE FUNCTION event_is_valid(e events)
@@ -2918,24 +2950,24 @@ AS $function$
 $function$;
 
 CREATE OR REPLACE FUNCTION policy_context(of_binding text, counts_with text, has_paid boolean, of_app text, of_affiliate text, at timestamp with time zone)
- RETURNS jsonb
- LANGUAGE sql
+ RETURNS json
+ LANGUAGE plpgsql
  STABLE PARALLEL SAFE
 AS $function$
-  select jsonb_build_object(
-           'subjectId', s.id, 'payments', coalesce(n.number, 0), 'firstPaidAt', epoch_ms(n.first_paid_at),
-           'hasUnnumbered', n.number is null and (
-             has_paid
-             or exists (select from bindings y where y.id = s.id and y.first_paid_at is not null)
-             or exists (select from bindings y where y.counts_with = s.id and y.first_paid_at is not null)),
-           'assigned', (
-             select jsonb_build_object('scope', i.scope, 'versionId', i.version_id, 'terms', i.terms)
-               from policy_in_effect(of_app, of_affiliate, at) i))
-    from (select coalesce(counts_with, of_binding) as id) s
-    left join lateral (
-      select x.number, x.first_paid_at from payment_numbers x
-       where x.subject_id = s.id and x.counts_as is null order by x.number desc limit 1) n on true
-$function$;
+declare
+  subject text := coalesce(counts_with, of_binding);
+  last record;
+begin
+  select n.number, n.first_paid_at into last from payment_numbers n
+   where n.subject_id = subject and n.counts_as is null order by n.number desc limit 1;
+  if last.number is null and not has_paid then
+    has_paid := exists (select from bindings y where y.id = subject and y.first_paid_at is not null)
+      or exists (select from bindings y where y.counts_with = subject and y.first_paid_at is not null);
+  end if;
+  return json_build_object(
+    'subjectId', subject, 'payments', coalesce(last.number, 0), 'firstPaidAt', epoch_ms(last.first_paid_at),
+    'hasUnnumbered', last.number is null and has_paid, 'assigned', assigned_policy(of_app, of_affiliate, at));
+end $function$;
 
 CREATE OR REPLACE FUNCTION policy_in_effect(of_app app_id, of_affiliate affiliate_id, at timestamp with time zone)
  RETURNS TABLE(scope text, policy_id policy_id, version_id policy_version_id, version integer, terms jsonb)
@@ -3202,28 +3234,34 @@ AS $function$
    where v.id = version_id
 $function$;
 
-CREATE OR REPLACE FUNCTION stated_component(minor bigint, ppm integer)
- RETURNS jsonb
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-  select case when minor is not null then jsonb_build_object('minor', minor) when ppm is not null then jsonb_build_object('ppm', ppm) end
-$function$;
-
 CREATE OR REPLACE FUNCTION stated_components(p payments, refs text[], kinds text[])
  RETURNS jsonb
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE PARALLEL SAFE
 AS $function$
-  select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-           'eventId', x.id, 'source', x.source, 'productId', x.product_id,
-           'isSameAmount', (x.currency, x.amount_minor) = (p.currency, p.amount_minor),
-           'tax', stated_component(x.tax_minor, x.tax_ppm), 'storeFee', stated_component(x.store_fee_minor, x.store_fee_ppm)))), '[]')
-    from unnest(refs) n (ref)
-   cross join lateral (
-     select * from events y where y.app_id = p.app_id and y.payment_ref = n.ref collate "default" offset 0) x
-   where x.environment = p.environment and x.store = p.store and x.kind = any(kinds)
-$function$;
+declare
+  stated jsonb := '[]';
+  of_ref text;
+  e record;
+begin
+  foreach of_ref in array refs loop
+    for e in
+      select x.id, x.source, x.product_id, (x.currency, x.amount_minor) = (p.currency, p.amount_minor) as is_same_amount,
+             x.tax_minor, x.tax_ppm, x.store_fee_minor, x.store_fee_ppm
+        from events x
+       where x.app_id = p.app_id and x.payment_ref = of_ref collate "default" and x.environment = p.environment and x.store = p.store
+         and x.kind = any(kinds)
+    loop
+      stated := stated || jsonb_strip_nulls(jsonb_build_object(
+        'eventId', e.id, 'source', e.source, 'productId', e.product_id, 'isSameAmount', e.is_same_amount,
+        'tax', case when e.tax_minor is not null then jsonb_build_object('minor', e.tax_minor)
+                    when e.tax_ppm is not null then jsonb_build_object('ppm', e.tax_ppm) end,
+        'storeFee', case when e.store_fee_minor is not null then jsonb_build_object('minor', e.store_fee_minor)
+                         when e.store_fee_ppm is not null then jsonb_build_object('ppm', e.store_fee_ppm) end));
+    end loop;
+  end loop;
+  return stated;
+end $function$;
 
 CREATE OR REPLACE FUNCTION usd_text(amount cents)
  RETURNS text

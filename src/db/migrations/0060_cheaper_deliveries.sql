@@ -168,4 +168,87 @@ create or replace trigger payments_guard_sums before update of earned_cents, rev
                      or old.corrected_cents <> new.corrected_cents)
   execute function guard_payment_sums();
 
+-- Without its time zone, all parts of the expression are immutable: Postgres then puts it in place of each call.
+create or replace function epoch_ms(at timestamptz) returns bigint language sql immutable parallel safe as $$
+  select floor(extract(epoch from at at time zone 'UTC') * 1000)::bigint
+$$;
+
+-- The parts of the snapshot that only apps with policies have, in PL/pgSQL: one statement with all look-ups prepares each of them for each
+-- payment, and Postgres before version 18 plans a function in SQL anew for each statement that calls it.
+
+-- The `AssignedPolicy` of a creator at an instant: the version that `policy_in_effect` returns. Null without one.
+create or replace function assigned_policy(of_app text, of_affiliate text, at timestamptz) returns json
+language plpgsql stable parallel safe as $$
+declare
+  scope text;
+  of_scope text;
+  assigned text;
+  version record;
+begin
+  foreach scope in array array['affiliate', 'group', 'app'] loop
+    if scope = 'group' then
+      select m.group_id into of_scope from group_memberships m
+       where m.affiliate_id = of_affiliate and m.effective_from <= at order by m.effective_from desc, m.position desc limit 1;
+      continue when of_scope is null;
+    else
+      of_scope := case scope when 'app' then of_app else of_affiliate end;
+    end if;
+    select a.policy_id into assigned from policy_assignments a
+     where a.scope_id = of_scope and a.effective_from <= at
+     order by a.effective_from desc, a.position desc limit 1;
+    continue when assigned is null;
+    select v.id, v.terms into version from policy_versions v
+     where v.policy_id = assigned and v.effective_from <= at order by v.effective_from desc, v.version desc limit 1;
+    if found then
+      return json_build_object('scope', scope, 'versionId', version.id, 'terms', version.terms);
+    end if;
+  end loop;
+  return null;
+end $$;
+
+-- Sent as one statement, so that the service always finds the function: its type changes.
+drop function if exists policy_context(text, text, boolean, text, text, timestamptz); create function policy_context(
+  of_binding text, counts_with text, has_paid boolean, of_app text, of_affiliate text, at timestamptz)
+returns json language plpgsql stable parallel safe as $$
+declare
+  subject text := coalesce(counts_with, of_binding);
+  last record;
+begin
+  select n.number, n.first_paid_at into last from payment_numbers n
+   where n.subject_id = subject and n.counts_as is null order by n.number desc limit 1;
+  if last.number is null and not has_paid then
+    has_paid := exists (select from bindings y where y.id = subject and y.first_paid_at is not null)
+      or exists (select from bindings y where y.counts_with = subject and y.first_paid_at is not null);
+  end if;
+  return json_build_object(
+    'subjectId', subject, 'payments', coalesce(last.number, 0), 'firstPaidAt', epoch_ms(last.first_paid_at),
+    'hasUnnumbered', last.number is null and has_paid, 'assigned', assigned_policy(of_app, of_affiliate, at));
+end $$;
+
+create or replace function stated_components(p payments, refs text[], kinds text[]) returns jsonb language plpgsql stable parallel safe as $$
+declare
+  stated jsonb := '[]';
+  of_ref text;
+  e record;
+begin
+  foreach of_ref in array refs loop
+    for e in
+      select x.id, x.source, x.product_id, (x.currency, x.amount_minor) = (p.currency, p.amount_minor) as is_same_amount,
+             x.tax_minor, x.tax_ppm, x.store_fee_minor, x.store_fee_ppm
+        from events x
+       where x.app_id = p.app_id and x.payment_ref = of_ref collate "default" and x.environment = p.environment and x.store = p.store
+         and x.kind = any(kinds)
+    loop
+      stated := stated || jsonb_strip_nulls(jsonb_build_object(
+        'eventId', e.id, 'source', e.source, 'productId', e.product_id, 'isSameAmount', e.is_same_amount,
+        'tax', case when e.tax_minor is not null then jsonb_build_object('minor', e.tax_minor)
+                    when e.tax_ppm is not null then jsonb_build_object('ppm', e.tax_ppm) end,
+        'storeFee', case when e.store_fee_minor is not null then jsonb_build_object('minor', e.store_fee_minor)
+                         when e.store_fee_ppm is not null then jsonb_build_object('ppm', e.store_fee_ppm) end));
+    end loop;
+  end loop;
+  return stated;
+end $$;
+drop function if exists stated_component(bigint, integer);
+
 reset lock_timeout;
