@@ -104,7 +104,9 @@ async function withNewRates(
 }
 
 /** Returns the bindings that the code of a purchase has made, if any. */
-export function newBindings({ evaluation: { boundBy, furtherKeys } }: EvaluatedPayment): readonly BindingId[] {
+export function newBindings({
+  evaluation: { boundBy, furtherKeys },
+}: EvaluatedPayment): readonly BindingId[] {
   return [...(boundBy === null ? [] : [boundBy.binding]), ...furtherKeys].map(({ bindingId }) => bindingId);
 }
 

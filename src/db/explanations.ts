@@ -136,6 +136,7 @@ async function findCodes(sql: Sql, paymentId: PaymentId): Promise<ExplainedCode[
                 when not ${isInForce(sql.fragment`c`)} then 'deactivated'
                 when f.status = 'removed' then 'creator_removed'
                 when app.purchase_codes is null then 'off'
+                when not s.is_free and p.binding_id is null then 'user_attributed'
                 else 'in_force' end as state
       from payments p
       join apps app on app.id = p.app_id
@@ -143,7 +144,7 @@ async function findCodes(sql: Sql, paymentId: PaymentId): Promise<ExplainedCode[
        select * from codes_of_payment(
          p, array(select q.id from same_payment(p.app_id, p.environment, p.store, array[p.ref]) q),
          array(select n.ref from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n))
-        limit ${MOST_CODES}) s
+        order by used_at limit ${MOST_CODES}) s
       left join lateral (
         select * from (
           ${registered(sql.fragment`y.external_id is null and lower(y.value) collate "C" = lower(s.value) collate "C"`)}

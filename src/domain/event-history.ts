@@ -90,13 +90,14 @@ export interface ExplainedUser {
   };
 }
 
-/** Whether a code of a payment was in force when the customer paid, or why not. `off`: no code attributes anything in the app. */
+/** Whether a code of a payment was in force when the customer used it, or why it did not count. `off`: no code attributes anything in the app. */
 export const CODE_STATES = [
   'in_force',
   'unregistered',
   'registered_later',
   'deactivated',
   'creator_removed',
+  'user_attributed',
   'off',
 ] as const;
 

@@ -264,6 +264,8 @@ function codeSentence({ value, state, affiliateName }: ExplainedCode, hasCreator
       return `${of}, which was deactivated before the purchase.`;
     case 'creator_removed':
       return `${of}, who is removed.`;
+    case 'user_attributed':
+      return `The subscription began with the code ${value} of ${affiliateName}, and a user of it belongs to a creator: codes take no user from a creator.`;
     case 'off':
       return `${of}, and purchase codes attribute nothing in this app.`;
   }

@@ -84,7 +84,7 @@ export const codeNamespace = z
 export const codeState = z
   .enum(CODE_STATES)
   .describe(
-    'Whether the code was in force when the customer paid: `in_force`, also where it takes no user from another affiliate; `unregistered`; `registered_later` than the payment; `deactivated` before it; `creator_removed`; or `off`, because codes attribute nothing in the app.',
+    'Whether the code was in force when the customer used it: `in_force`, also where it takes no user from another affiliate; `unregistered`; `registered_later` than that; `deactivated` before it; `creator_removed`; `user_attributed`, where a free period began with it and a user of the subscription belongs to an affiliate; or `off`, because codes attribute nothing in the app.',
   );
 
 export const processingStatus = z

@@ -224,6 +224,13 @@ const paidOf = async (path: string) =>
     .paid;
 const paid = async () => await paidOf(`/affiliates/${founder.affiliateId}`);
 const paidOfAll = async () => await paidOf('');
+async function codesOf(eventId: string) {
+  const { steps } = await founder.ok<{ steps: { step: string; facts: { codes?: object[] } }[] }>(
+    'GET',
+    `/apps/${founder.app.id}/events/${eventId}/explanation`,
+  );
+  return steps.find(({ step }) => step === 'attribute')?.facts.codes;
+}
 const soon = () => Date.now() - MINUTE_MS;
 const dayBefore = () => Date.now() - DAY_MS;
 
@@ -321,11 +328,7 @@ describe('a code with which a subscription began for free', () => {
     const key = randomUUID();
     await send(trial, trial.begin(key, dayBefore(), key));
     const { body } = await send(trial, trial.pay(key, soon(), key));
-    const { steps } = await founder.ok<{ steps: { step: string; facts: { codes?: object[] } }[] }>(
-      'GET',
-      `/apps/${founder.app.id}/events/${body.eventId}/explanation`,
-    );
-    expect(steps.find(({ step }) => step === 'attribute')?.facts.codes).toMatchObject([
+    expect(await codesOf(body.eventId ?? '')).toMatchObject([
       { namespace: 'app_store', value: 'spring20', state: 'in_force' },
     ]);
   });
@@ -350,6 +353,10 @@ describe('a code with which a subscription began for free', () => {
     await send(trial, trial.begin(key, dayBefore(), user));
     for (const payer of [null, user, null, randomUUID()]) await send(trial, trial.pay(key, soon(), payer));
     expect(await commissions()).toMatchObject([{ affiliateId: founder.affiliateId }]);
+    const { body } = await send(trial, trial.pay(key, soon(), null));
+    expect(await codesOf(body.eventId ?? '')).toMatchObject([
+      { value: 'spring20', state: 'user_attributed' },
+    ]);
   });
 
   test('of a user whom a founder took from everybody attributes nothing, also under another anonymous id', async () => {
@@ -373,7 +380,9 @@ describe('a code with which a subscription began for free', () => {
     await send(trial, trial.begin(key, dayBefore(), user));
     for (const payer of [user, null, null]) await send(trial, trial.pay(key, soon(), payer));
     await eventually('all earn', async () => (await commissions()).length === 3, 5_000);
-    expect((await commissions()).map(({ amountCents }) => amountCents).toSorted()).toEqual([100, 100, 300]);
+    expect((await commissions()).map(({ amountCents }) => amountCents).toSorted((a, b) => a - b)).toEqual([
+      100, 100, 300,
+    ]);
     expect(await paid()).toBe(1);
   });
 

@@ -7098,10 +7098,10 @@ export interface components {
              */
             value: string;
             /**
-             * @description Whether the code was in force when the customer paid: `in_force`, also where it takes no user from another affiliate; `unregistered`; `registered_later` than the payment; `deactivated` before it; `creator_removed`; or `off`, because codes attribute nothing in the app.
+             * @description Whether the code was in force when the customer used it: `in_force`, also where it takes no user from another affiliate; `unregistered`; `registered_later` than that; `deactivated` before it; `creator_removed`; `user_attributed`, where a free period began with it and a user of the subscription belongs to an affiliate; or `off`, because codes attribute nothing in the app.
              * @enum {string}
              */
-            state: "in_force" | "unregistered" | "registered_later" | "deactivated" | "creator_removed" | "off";
+            state: "in_force" | "unregistered" | "registered_later" | "deactivated" | "creator_removed" | "user_attributed" | "off";
             /** @description The id of the affiliate. Null if no affiliate has the code. */
             affiliateId: string | null;
             /** @description The current name of the affiliate. Null if no affiliate has the code. */
@@ -7998,6 +7998,7 @@ export interface components {
                      */
                     sentences: string[];
                 } | null;
+                /** @description The new version. */
                 after: {
                     /** @description What payments earn. */
                     terms: {

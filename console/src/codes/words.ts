@@ -20,6 +20,7 @@ export const CODE_STATES: Readonly<Record<Schemas['ExplainedCode']['state'], str
   registered_later: 'registered after the purchase',
   deactivated: 'deactivated before the purchase',
   creator_removed: 'the creator is removed',
+  user_attributed: 'a user of the subscription belongs to a creator',
   off: 'codes attribute nothing in this app',
 };
 

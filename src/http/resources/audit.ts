@@ -81,7 +81,7 @@ const auditRow = z
     terms: z
       .object({
         before: orNull(wordedTerms, 'Null for the first version.'),
-        after: wordedTerms,
+        after: wordedTerms.describe('The new version.'),
       })
       .describe('What a new version of a policy says, and the one before it. Absent for other rows.')
       .optional(),
