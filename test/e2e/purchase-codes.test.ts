@@ -729,13 +729,14 @@ describe('a code of a sale that may still be tied to its user', () => {
     ['binds the user whom the next event names', true],
     ['binds the payment, if no event does', false],
   ])('%s', async (_, names) => {
-    const at = Date.now() + 1_000;
     const seller = await setUpFounder(slow, { purchaseCodes: 'when_unattributed' });
     await seller.ok('POST', `/apps/${seller.app.id}/affiliates/${seller.affiliateId}/codes`, {
       namespace: 'stripe',
       value: 'SPRING20',
       externalId: 'promo_spring',
     });
+    // Not before the registration: Stripe states whole seconds.
+    const at = Date.now() + 1_000;
     const paymentIntentId = `pi_${randomUUID()}`;
     const session = withFields(
       stripeCheckoutSession({
