@@ -176,13 +176,22 @@ async function insertRows(
   lines: AsyncGenerator<string>,
 ): Promise<void> {
   const table = pg.escapeIdentifier(name);
+  // A generated column takes no value.
+  const { rows: columns } = await client.query<{ name: string }>(
+    `select attname as name from pg_attribute
+      where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`,
+    [table],
+  );
+  const given = columns.map((column) => pg.escapeIdentifier(column.name));
   let batch: string[] = [];
   let characters = 0;
   const flush = async (): Promise<void> => {
     if (batch.length > 0) {
-      await client.query(`insert into ${table} select (r.line::${table}).* from unnest($1::text[]) r(line)`, [
-        batch,
-      ]);
+      await client.query(
+        `insert into ${table} (${given.join(', ')})
+         select ${given.map((column) => `r.${column}`).join(', ')} from unnest($1::text[]) l (line) cross join lateral (select (l.line::${table}).*) r`,
+        [batch],
+      );
     }
     batch = [];
     characters = 0;

@@ -158,16 +158,18 @@ async function replaceBindings(
       from ${keysOf(tx, keys)} k
      where b.app_id = ${appId} and b.customer_user_id = k.replacement and b.key_source = k.source
        and exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = k.user_key and x.key_source = k.source)`;
+  // A reason may name the person.
+  await tx`
+    update manual_attributions m set reason = null
+      from bindings b
+     where b.app_id = ${appId} and m.binding_id = b.id and m.reason is not null
+       and (b.customer_user_id = ${user}
+            or exists (select from ${keysOf(tx, keys)} k where k.user_key = b.customer_user_id and k.source = b.key_source))`;
   const ofKeys = await count(tx`
     update bindings b set customer_user_id = k.replacement
       from ${keysOf(tx, keys)} k
      where b.app_id = ${appId} and b.customer_user_id = k.user_key and b.key_source = k.source
     returning 1`);
-  // A reason may name the person.
-  await tx`
-    update manual_attributions m set reason = null
-      from bindings b
-     where b.app_id = ${appId} and b.customer_user_id = ${user} and m.binding_id = b.id and m.reason is not null`;
   const ofUser = await count(tx`
     update bindings b
        set customer_user_id = case when exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = ${pseudonym})
@@ -220,17 +222,23 @@ async function replaceSubscriptionCodes(
   tx: Statements,
   { appId, user, pseudonym, keys }: Replacements,
 ): Promise<number> {
+  // An event that names no user has the anonymous ids, which are keys.
+  const names = [...(user === null ? [] : [user]), ...keys.map(({ userKey }) => userKey)];
   const removed = await tx<SubscriptionCode>`
     delete from subscription_codes c
      where c.app_id = ${appId}
-       and (c.customer_user_id = ${user}
+       and (c.customer_user_id = any(${names}::text[])
             or exists (select from ${keysOf(tx, keys)} k where k.user_key = c.user_key and k.source = c.source))
     returning environment, source, user_key, namespace, value, epoch_ms(used_at) as used_at, customer_user_id, created_at`;
   const replaced = removed.map((row) => ({
     ...row,
     userKey:
       keys.find((k) => k.source === row.source && k.userKey === row.userKey)?.replacement ?? row.userKey,
-    customerUserId: row.customerUserId === user ? pseudonym : row.customerUserId,
+    customerUserId:
+      row.customerUserId === user
+        ? pseudonym
+        : (keys.find((k) => k.source === row.source && k.userKey === row.customerUserId)?.replacement ??
+          row.customerUserId),
   }));
   if (replaced.length > 0)
     await tx`

@@ -61,7 +61,7 @@ export function prepare(
 }
 
 /**
- * Binds the further keys of a person whom a code has bound. A key that somebody else has just bound violates its unique key, so that the
+ * Binds the further keys of a person whom a code has bound. A founder who gives the person away at the same time holds the first binding. A key that somebody else has just bound violates its unique key, so that the
  * payment is read again.
  */
 function bindFurtherKeys(sql: Statements, { furtherKeys, boundBy, binding }: Evaluation): Fragment {
@@ -69,8 +69,9 @@ function bindFurtherKeys(sql: Statements, { furtherKeys, boundBy, binding }: Eva
   const person =
     boundBy === null
       ? sql.fragment`
-          select attribution_id::text as attribution_id, coalesce(counts_with, id::text) as id, reassigned_at
-            from bindings where id = ${binding?.bindingId ?? null}`
+          select b.attribution_id::text as attribution_id, r.id::text as id, r.reassigned_at
+            from bindings b join bindings r on r.id = coalesce(b.counts_with, b.id::text)
+           where b.id = ${binding?.bindingId ?? null} for no key update of r`
       : sql.fragment`
           select ${boundBy.binding.attributionId}::text as attribution_id, id::text as id, null::timestamptz as reassigned_at from bound`;
   return sql.fragment`

@@ -36,11 +36,10 @@ export function detailsOf(sql: Sql, { event, appId, environment, source }: Event
     ? event.userIds.map((customerUserId, position) => ({ customerUserId, position }))
     : [];
   const keys = isPayment ? event.userKeys.map((userKey, position) => ({ userKey, position })) : [];
+  // The anonymous ids are among the keys, but for placeholders.
+  const beganBy = [...event.userIds, ...event.userKeys.filter((key) => event.anonymousUserIds.includes(key))];
   const begun = event.subscriptionCodes.flatMap((code) =>
-    (event.userIds.length === 0 ? [null] : event.userIds).map((customerUserId) => ({
-      ...code,
-      customerUserId,
-    })),
+    (beganBy.length === 0 ? [null] : beganBy).map((customerUserId) => ({ ...code, customerUserId })),
   );
   const transfers =
     environment === 'production' && event.transfer !== null

@@ -81,12 +81,15 @@ export async function holdBinding(
   if (affiliateId !== null && !(await insertAttribution(tx, attribution))) return undefined;
   if (bound === undefined)
     return (await bind(tx, attribution)) ? { bindingId: attribution.bindingId, position: 0 } : 'lost_race';
-  // With the user or a key, all keys of the person that a code bound.
+  // The first binding of the person, so that no key is added meanwhile.
+  await tx`
+    select from bindings r join bindings b on r.id = coalesce(b.counts_with, b.id::text) where b.id = ${bound.id} for no key update of r`;
+  // With a key, or the only user, all keys of the person that a code bound.
   await tx`
     update bindings b set reassigned_at = now()
       from bindings own
      where own.id = ${bound.id} and b.reassigned_at is null
-       and (b.id = own.id or b.key_source is not null
+       and (b.id = own.id or b.key_source is not null and (own.key_source is not null or is_only_user(own, now()))
             and (b.id = own.counts_with or b.counts_with = coalesce(own.counts_with, own.id::text)))`;
   const { position } = await tx.one<{ position: number }>`
     select 1 + coalesce(max(position), 0) as position from manual_attributions where binding_id = ${bound.id}`;

@@ -244,7 +244,7 @@ function paymentColumns(
                       union all
                       select l.customer_user_id,
                              case when l.is_bound then -1 when k.user_key ~ ${CUSTOMER_KEY} then 2 else 1 end,
-                             k.payment_id <> p.id, 1000 + k.position
+                             k.payment_id <> p.id, case when l.is_bound then 1000 - k.position else 1000 + k.position end
                         from unnest(${rowIds}) i
                        cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) k
                        cross join lateral (

@@ -98,16 +98,15 @@ export async function hasRuleAboveBase(sql: Statements, appId: AppId, policyId: 
   return isAbove;
 }
 
-/** Whether a policy of a group, now or later, has such a rule. */
-export async function groupHasRuleAboveBase(
-  sql: Statements,
-  appId: AppId,
-  groupId: GroupId,
-): Promise<boolean> {
+/**
+ * Whether a policy of the app or of a group, now or later, has such a rule: a creator may come to earn by it who ends in a group, or whose own
+ * rate or policy ends.
+ */
+export async function sharedPolicyHasRuleAboveBase(sql: Statements, appId: AppId): Promise<boolean> {
   const { isAbove } = await sql.one<{ isAbove: boolean }>`
     select exists (select from policy_assignments a
                      join policy_versions v on v.policy_id = a.policy_id
-                    where a.app_id = ${appId} and a.scope_id = ${groupId}
+                    where a.app_id = ${appId} and a.affiliate_id is null
                       and v.terms @? '$.rules[*] ? (@.aboveBase == true)') as is_above`;
   return isAbove;
 }

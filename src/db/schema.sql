@@ -2046,11 +2046,13 @@ AS $function$
     select x.attribution_id
       from (select m.attribution_id::text, m.effective_from, m.created_at, m.position
               from manual_attributions m
+              join bindings y on y.id = m.binding_id
              where m.binding_id = any(case when b.key_source is null then array[b.id::text] else array(
-                     select y.id::text from bindings y where y.id = coalesce(b.counts_with, b.id::text)
+                     select z.id::text from bindings z where z.id = coalesce(b.counts_with, b.id::text)
                      union all
-                     select y.id::text from bindings y where y.counts_with = coalesce(b.counts_with, b.id::text)) end)
+                     select z.id::text from bindings z where z.counts_with = coalesce(b.counts_with, b.id::text)) end)
                and m.position > 0 and m.effective_from <= at
+               and (y.id = b.id or y.key_source is not null or is_only_user(y, m.created_at))
             union all
             select b.attribution_id::text, '-infinity', '-infinity', 0) x
      order by x.effective_from desc, x.created_at desc, x.position desc limit 1) end
@@ -2090,15 +2092,6 @@ AS $function$
    where r.app_id = of_app and r.customer_user_id = receiver and r.role = 'receiver' and b.customer_user_id <> receiver
      and of_attribution in (b.attribution_id, attribution_at(b, now()))
 $function$;
-
-CREATE OR REPLACE FUNCTION break_check(of_table text, rule text)
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-begin
-  raise check_violation using table = of_table, constraint = rule,
-    message = format('new row for relation "%s" violates check constraint "%s"', of_table, rule);
-end $function$;
 
 CREATE OR REPLACE FUNCTION camel_case(name text)
  RETURNS text
@@ -2375,34 +2368,22 @@ CREATE OR REPLACE FUNCTION codes_of_payment(p payments, row_ids text[], refs tex
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
-  with keys as (
-    select distinct y.user_key, y.source from unnest(row_ids) i
-     cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) y
-  ), begun as materialized (
-    select x.* from keys k
-     cross join lateral (
-       select * from subscription_codes y
-        where y.app_id = p.app_id and y.user_key = k.user_key and y.source = k.source and y.environment = p.environment
-          and y.used_at <= p.occurred_at offset 0) x
-  )
   select x.namespace, x.value, p.occurred_at, true from unnest(refs) n (ref)
    cross join lateral (
      select * from payment_codes y
       where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
         and y.payment_ref = n.ref collate "default" offset 0) x
   union
-  select x.namespace, x.value, min(x.used_at), not exists (
-           select from (
-             select y.customer_user_id from begun y where y.customer_user_id is not null
-              union
-             (select w.customer_user_id from begun y
-               cross join lateral (select * from payment_user_keys z
-                                    where z.app_id = y.app_id and z.user_key = y.user_key and z.source = y.source limit 200) k
-               cross join lateral (select * from payment_users z where z.payment_id = k.payment_id offset 0) w
-               where w.environment = p.environment)) u
+  select x.namespace, x.value, x.used_at, not exists (
+           select from users_of_key(p.app_id, k.user_key, k.source) u
             cross join lateral (
               select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b)
-    from begun x group by x.namespace, x.value
+    from (select distinct y.user_key, y.source::text from unnest(row_ids) i
+           cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) y) k
+   cross join lateral (
+     select * from subscription_codes y
+      where y.app_id = p.app_id and y.user_key = k.user_key and y.source = k.source and y.environment = p.environment
+        and y.used_at <= p.occurred_at offset 0) x
 $function$;
 
 CREATE OR REPLACE FUNCTION commission_is_valid(c commissions)
@@ -2444,7 +2425,11 @@ declare
     when not ((c.kind in ('reversal', 'correction')) = (c.reverses_commission_id is not null)
               and (c.kind = 'reversal') = (c.adjustment_id is not null)) then 'reversal_names_earning' end;
 begin
-  return broken is null or break_check('commissions', broken);
+  if broken is null then
+    return true;
+  end if;
+  raise check_violation using table = 'commissions', constraint = broken,
+    message = format('new row for relation "commissions" violates check constraint "%s"', broken);
 end $function$;
 
 CREATE OR REPLACE FUNCTION count_with_giver()
@@ -2500,7 +2485,11 @@ declare
     when not ((d.processing_status = 'rejected') = (d.refused_hour is not null)) then 'only_rejected_has_hour'
     when not (d.signature_valid = (d.secret_id is not null)) then 'valid_signature_has_secret' end;
 begin
-  return broken is null or break_check('deliveries', broken);
+  if broken is null then
+    return true;
+  end if;
+  raise check_violation using table = 'deliveries', constraint = broken,
+    message = format('new row for relation "deliveries" violates check constraint "%s"', broken);
 end $function$;
 
 CREATE OR REPLACE FUNCTION epoch_ms(at timestamp with time zone)
@@ -2539,7 +2528,11 @@ declare
     when not (length(e.source_event_id) between 1 and 500) then 'events_source_event_id_check'
     when not (num_nulls(e.fx_rate, e.fx_units, e.fx_worth_usd) in (0, 3)) then 'fx_rate_is_complete' end;
 begin
-  return broken is null or break_check('events', broken);
+  if broken is null then
+    return true;
+  end if;
+  raise check_violation using table = 'events', constraint = broken,
+    message = format('new row for relation "events" violates check constraint "%s"', broken);
 end $function$;
 
 CREATE OR REPLACE FUNCTION fail_waiting_messages()
@@ -2733,6 +2726,16 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION is_only_user(b bindings, at timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select not exists (select from bindings z where z.id = b.counts_with and z.key_source is null and z.created_at <= at)
+     and not exists (select from bindings z where z.counts_with = coalesce(b.counts_with, b.id::text) and z.id <> b.id
+                                              and z.key_source is null and z.created_at <= at)
+$function$;
+
 CREATE OR REPLACE FUNCTION is_part_of(p payments, whole payments)
  RETURNS boolean
  LANGUAGE sql
@@ -2777,7 +2780,11 @@ AS $function$
     union all
     select p.ref, e.source::text, false, 0, true from events e where e.id = p.event_id and not exists (select from keys)
   )
-  select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('userKey', k.user_key, 'source', k.source, 'isPayment', k.is_payment))
+  select coalesce(jsonb_agg(jsonb_build_object('userKey', k.user_key, 'source', k.source, 'isPayment', coalesce(k.is_payment, false), 'owners', (
+                              select coalesce(jsonb_agg(distinct case when b.reassigned_at is null then b.attribution_id::text else attribution_at(b, now()) end), '[]')
+                                from users_of_key(p.app_id, k.user_key, k.source) u
+                               cross join lateral (
+                                 select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b))
                             order by k.is_of_other, k.position, k.user_key), '[]')
     from own k
    where not exists (select from bindings b where b.app_id = p.app_id and b.customer_user_id = k.user_key)
@@ -2923,7 +2930,11 @@ declare
     when not (p.earned_cents >= 0) then 'payments_earned_cents_check'
     when not (p.usd_cents > 0) then 'payments_usd_cents_check' end;
 begin
-  return broken is null or break_check('payments', broken);
+  if broken is null then
+    return true;
+  end if;
+  raise check_violation using table = 'payments', constraint = broken,
+    message = format('new row for relation "payments" violates check constraint "%s"', broken);
 end $function$;
 
 CREATE OR REPLACE FUNCTION payment_number_is_valid(n payment_numbers)
@@ -2937,7 +2948,11 @@ declare
     when not (n.environment = 'production') then 'payment_numbers_environment_check'
     when not (n.number > 0) then 'payment_numbers_number_check' end;
 begin
-  return broken is null or break_check('payment_numbers', broken);
+  if broken is null then
+    return true;
+  end if;
+  raise check_violation using table = 'payment_numbers', constraint = broken,
+    message = format('new row for relation "payment_numbers" violates check constraint "%s"', broken);
 end $function$;
 
 CREATE OR REPLACE FUNCTION payout_chain_hash(previous_hash bytea, of_app app_id, at_position integer, of_payout payout_id, total_cents cents, csv_sha256 bytea)
@@ -3269,6 +3284,20 @@ CREATE OR REPLACE FUNCTION usd_text(amount cents)
  IMMUTABLE PARALLEL SAFE
 AS $function$
   select (amount::numeric / 100)::numeric(20, 2)::text
+$function$;
+
+CREATE OR REPLACE FUNCTION users_of_key(of_app text, key text, of_source text)
+ RETURNS TABLE(customer_user_id text)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select y.customer_user_id from subscription_codes y
+   where y.app_id = of_app and y.user_key = key and y.source = of_source and y.environment = 'production' and y.customer_user_id is not null
+  union
+  (select w.customer_user_id
+     from (select * from payment_user_keys z where z.app_id = of_app and z.user_key = key and z.source = of_source limit 200) k
+    cross join lateral (select * from payment_users z where z.payment_id = k.payment_id offset 0) w
+    where k.environment = 'production')
 $function$;
 
 CREATE OR REPLACE FUNCTION whole_payment(of_row payments)

@@ -133,10 +133,19 @@ export function evaluatePayment(
  * count only where no event of the payment names a user, and the key of a customer only where no other key leads to one.
  */
 export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
+  const lastOfKeys = Math.max(
+    ...payment.candidates.map(({ via, binding }) =>
+      via === 'bound_key' && binding?.matchMethod === 'manual' ? binding.touchedAt : -Infinity,
+    ),
+  );
+  // A user who signed in has what a founder had said of the key until then.
   const isByHand = payment.candidates.some(
     ({ via, binding, givenToNobody }) =>
       (via === 'event' || via === 'key') &&
-      (givenToNobody || (binding?.matchMethod === 'manual' && mayAttribute(payment, binding))),
+      (givenToNobody ||
+        (binding?.matchMethod === 'manual' &&
+          binding.touchedAt > lastOfKeys &&
+          mayAttribute(payment, binding))),
   );
   const real = payment.candidates.filter(
     ({ customerUserId, via, binding }) =>
@@ -146,9 +155,11 @@ export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
   const closest = CANDIDATE_SOURCES.find((source) => real.some(({ via }) => via === source));
   const payers = real.filter(({ via }) => via === closest);
   if (closest !== 'bound_key') return payers;
-  const isSamePerson = ({ binding }: UserCandidate) =>
-    binding !== null && payers.some((key) => key.binding?.attributionId === binding.attributionId);
-  return [...real.filter((one) => one.via !== 'bound_key' && isSamePerson(one)), ...payers];
+  // The first one: the subscription comes before the anonymous customer, also where it belongs to nobody.
+  const [key] = payers;
+  const isSamePerson = ({ via, binding }: UserCandidate) =>
+    via !== 'bound_key' && binding !== null && binding.attributionId === key?.binding?.attributionId;
+  return [...real.filter(isSamePerson), ...payers.slice(0, 1)];
 }
 
 /**
@@ -158,7 +169,9 @@ export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
  */
 function ownerByCode(payment: PaymentSnapshot): Evaluation['boundBy'] | 'ambiguous' {
   const [owner] = payment.codeOwners;
-  const isFree = payment.candidates.every(({ binding, givenToNobody }) => binding === null && !givenToNobody);
+  const isFree =
+    payment.candidates.every(({ binding, givenToNobody }) => binding === null && !givenToNobody) &&
+    payment.keysToBind.every(({ owners }) => owners.length === 0);
   const [payer] = payersOf(payment);
   const isKey = payer === undefined || payer.via === 'customer_key';
   const [key = null] = isKey ? payment.keysToBind : [];
@@ -169,7 +182,8 @@ function ownerByCode(payment: PaymentSnapshot): Evaluation['boundBy'] | 'ambiguo
 
 /**
  * Returns the keys of a payment that become keys of its customer, whom a code has bound, now or before. A subscription then stays with the
- * creator whose code brought it, also under another anonymous id, and before the sign-in. `key` is bound in place of the user.
+ * creator whose code brought it, also under another anonymous id, and before the sign-in. A key of somebody else is none of them. `key` is
+ * bound in place of the user.
  */
 function furtherKeysOf(
   { keysToBind }: PaymentSnapshot,
@@ -177,7 +191,9 @@ function furtherKeysOf(
   key: KeyToBind | null,
 ): readonly KeyToBind[] {
   if (binding?.matchMethod !== 'purchase_code') return [];
-  return keysToBind.filter((one) => one.isPayment !== true && one !== key);
+  return keysToBind.filter(
+    (one) => !one.isPayment && one !== key && one.owners.every((owner) => owner === binding.attributionId),
+  );
 }
 
 /** Whether another event may still name the user of a payment that has just been made and reported. */

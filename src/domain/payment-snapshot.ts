@@ -71,7 +71,9 @@ export interface KeyToBind {
   readonly userKey: string;
   readonly source: string;
   /** Whether it is the reference of a payment that has no key. */
-  readonly isPayment?: boolean;
+  readonly isPayment: boolean;
+  /** The attributions of those whom events name with it. Null for one who belongs to nobody. */
+  readonly owners: readonly (AttributionId | null)[];
   /** The new id of the binding that a code would make. */
   readonly bindingId: BindingId;
 }

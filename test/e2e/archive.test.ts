@@ -67,6 +67,15 @@ beforeAll(async () => {
   const hostile = 'a\\b\n"c",(d) \u2028é\t\'€ NULL';
   await service.sql`update accounts set name = ${hostile} where id = ${founder.accountId}`;
   await founder.exportCsv();
+  // Rows with generated columns.
+  const app = `/apps/${founder.app.id}`;
+  const policy = await founder.ok<{ id: string }>('POST', `${app}/policies`, { name: 'Standard' });
+  const terms = { base: 'gross', rules: [{ percentBps: 1_000 }] };
+  await founder.ok('POST', `${app}/policies/${policy.id}/versions`, terms);
+  await founder.ok('PUT', `${app}/policy-assignment`, { policyId: policy.id });
+  const { affiliateId } = await founder.newAffiliate();
+  for (const state of ['blocked', 'lifted'])
+    await founder.ok('POST', `${app}/affiliates/${affiliateId}/payout-blocks`, { state, reason: 'A test' });
   const exported = await admin(
     { DATABASE_URL: service.database.url, SECRETS_KEY },
     'export',

@@ -530,4 +530,108 @@ describe('what a code has bound', () => {
     expect(await commissions()).toHaveLength(2);
     expect(await paid()).toBe(1);
   });
+
+  // @promise code-key-of-others
+  test('gets no subscription of somebody who belongs to another creator, whoever restores it', async () => {
+    const other = await founder.newAffiliate('Other');
+    await registered(offer, other.affiliateId);
+    const [owner, guest, key] = [await founder.customer(), randomUUID(), randomUUID()];
+    await send(trial, buy(owner, key));
+    await send(trial, buy(guest, randomUUID(), { code: 'SPRING20' }));
+    await send(trial, buy(guest, key));
+    await send(trial, buy(owner, key));
+    const [, , , last] = (await commissions()).toReversed();
+    expect(last).toMatchObject({ affiliateId: founder.affiliateId, customerUserId: owner });
+    // Nor with a code of the payment itself, which names nobody.
+    await send(trial, buy(anonymous(), key, { code: 'SPRING20' }));
+    expect(await commissions()).toHaveLength(4);
+  });
+
+  // @promise code-subscription-first
+  test.each([
+    ['the creator whose code brought the subscription', 'first'],
+    ['the creator to whom a founder gave it', 'given'],
+    ['nobody, if a founder said so', 'nobody'],
+  ])('pays for %s, whosever the phone is', async (_, whose) => {
+    const other = await founder.newAffiliate('Other');
+    await registered(offer);
+    await registered({ namespace: 'app_store', value: 'AUTUMN' }, other.affiliateId);
+    const given = await founder.newAffiliate('Given');
+    const [phone, key] = [anonymous(), randomUUID()];
+    await send(trial, buy(anonymous(), key, { code: 'SPRING20' }));
+    await send(trial, buy(phone, randomUUID(), { code: 'AUTUMN' }));
+    if (whose !== 'first') await byHand(`app_store:${key}`, whose === 'given' ? given.affiliateId : null);
+    await send(trial, buy(phone, key, { at: Date.now() + 2_000 }));
+    const last = (await commissions()).toReversed()[2];
+    expect(last?.affiliateId).toBe(
+      { first: founder.affiliateId, given: given.affiliateId }[whose] ?? undefined,
+    );
+  });
+
+  test.each([
+    ['whose customer has another creator', true],
+    ['whose customer a founder took from everybody', false],
+  ])('gets no subscription from a code of its trial %s', async (_, isOther) => {
+    const other = await founder.newAffiliate('Other');
+    await registered(offer);
+    await registered({ namespace: 'app_store', value: 'AUTUMN' }, other.affiliateId);
+    const [phone, key] = [anonymous(), randomUUID()];
+    await send(trial, buy(phone, randomUUID(), { code: 'AUTUMN' }));
+    if (!isOther) await byHand(phone, null);
+    await send(trial, trial.begin(key, soon(), phone));
+    await send(trial, buy(anonymous(), key, { at: Date.now() + 2_000 }));
+    expect(await commissions()).toHaveLength(1);
+  });
+
+  test('stays with its creator when another user of the subscription is given away', async () => {
+    const other = await founder.newAffiliate('Other');
+    await registered(offer);
+    const [user, member, key] = [randomUUID(), randomUUID(), randomUUID()];
+    await send(trial, buy(anonymous(), key, { code: 'SPRING20' }));
+    for (const one of [user, member]) await send(trial, buy(one, key));
+    await healed();
+    await byHand(member, other.affiliateId);
+    const at = Date.now() + 2_000;
+    await send(trial, buy(user, key, { at }));
+    await send(trial, buy(member, key, { at }));
+    expect((await commissions()).toReversed().map(({ affiliateId }) => affiliateId)).toEqual([
+      ...Array(4).fill(founder.affiliateId),
+      other.affiliateId,
+    ]);
+  });
+
+  test('follows the last word about the subscription, also with a user who signed in before it', async () => {
+    const [second, third] = [await founder.newAffiliate('Second'), await founder.newAffiliate('Third')];
+    await registered(offer);
+    const [user, key] = [randomUUID(), randomUUID()];
+    await send(trial, buy(anonymous(), key, { code: 'SPRING20' }));
+    await byHand(`app_store:${key}`, second.affiliateId);
+    await send(trial, buy(user, key, { at: Date.now() + 1_000 }));
+    await healed();
+    await byHand(`app_store:${key}`, third.affiliateId);
+    await send(trial, buy(user, key, { at: Date.now() + 2_000 }));
+    expect((await commissions())[0]).toMatchObject({ affiliateId: third.affiliateId });
+  });
+
+  test('counts with a code that was registered before its second use', async () => {
+    await registered(offer);
+    const key = randomUUID();
+    await send(trial, trial.begin(key, Date.now() - 5 * DAY_MS, key));
+    await send(trial, trial.begin(key, dayBefore(), key));
+    await send(trial, trial.pay(key, soon(), key));
+    expect(await commissions()).toHaveLength(1);
+  });
+
+  test('is forgotten with what a founder wrote about its key', async () => {
+    const [user, key] = [randomUUID(), randomUUID()];
+    await send(trial, buy(anonymous(), key));
+    await byHand(`app_store:${key}`, founder.affiliateId);
+    await send(trial, buy(user, key));
+    await founder.ok('DELETE', `/apps/${founder.app.id}/users/${user}`);
+    await eventually('the reason is gone', async () => {
+      const rows = await service.sql<{ reason: string | null }>`
+        select reason from manual_attributions where app_id = ${founder.app.id}`;
+      return rows.every(({ reason }) => reason === null);
+    });
+  });
 });

@@ -189,6 +189,16 @@ describe('policies and versions', () => {
     expect(await assigned(`groups/${group.id}/`, app.key)).toBe(200);
     expect((await send('PUT', `affiliates/${creator}/group`, { groupId: group.id }, key)).status).toBe(403);
     expect((await send('PUT', `affiliates/${creator}/group`, { groupId: group.id })).status).toBe(200);
+    // Nor does a creator come to it by what ends.
+    expect((await send('PUT', `affiliates/${creator}/group`, { groupId: null }, key)).status).toBe(403);
+    const end = { policyId: null };
+    expect((await send('PUT', `affiliates/${creator}/policy-assignment`, end, key)).status).toBe(403);
+    expect((await send('PUT', `groups/${group.id}/policy-assignment`, end, key)).status).toBe(403);
+    const rate = async (defaultCommissionRateBps: number | null, by: string) =>
+      (await send('PATCH', `affiliates/${creator}`, { defaultCommissionRateBps }, by)).status;
+    expect(await rate(100, key)).toBe(200);
+    expect(await rate(null, key)).toBe(403);
+    expect(await rate(null, app.key)).toBe(200);
     const headers = await signIn(api, app.key);
     const path = `/apps/${app.appId}/policies/${policyId}/versions`;
     expect((await api.call('POST', path, { body: terms, headers })).body).toMatchObject({

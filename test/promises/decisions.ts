@@ -460,6 +460,8 @@ const MONEY: readonly PromiseSection[] = [
         'a code that began a free period takes no user of the subscription from another creator, whomever its payments name',
       'code-one-customer':
         'a code binds a person with the user and all keys, who is one customer under whatever name',
+      'code-key-of-others': 'a code binds no key of somebody who has a creator',
+      'code-subscription-first': 'of several bound keys of a payment, the subscription decides',
       'code-person-by-hand': 'what a code bound is given away as one person, by any of its keys',
       'code-providers': 'the events of each provider state codes in the documented fields',
     },

@@ -343,7 +343,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
     ...paidInStore(7, usd(402)),
     productId: 'lantern.oil.50',
   }),
-  family_share: reads(8, first, 'purchase', { userKeys: ['app_store:70000000000108'] }),
+  family_share: reads(8, first, 'purchase'),
   web_purchase: reads(
     9,
     first,

@@ -32,6 +32,8 @@ export interface Report {
     readonly code: string;
     readonly at: number;
     readonly users: readonly string[];
+    /** The anonymous customer, if it names no user. */
+    readonly anonymous?: string;
   };
   /** The users that keys of the provider belong to. */
   readonly names?: readonly { readonly key: string; readonly user: string }[];
@@ -530,7 +532,10 @@ export class MoneyModel {
     const keys = all.flatMap((one) => one.keys);
     const near = bindingsOf([...all.flatMap((one) => one.users), ...this.#usersOf(keys)]);
     const isByHand = near.some((binding) => binding.by === 'founder' && mayAttribute(binding));
-    const bound = isByHand ? [] : keys.flatMap((key) => this.#boundKeys.get(key) ?? []);
+    // The subscription comes before the anonymous customer.
+    const bound = isByHand
+      ? []
+      : all.flatMap((one) => one.keys.toReversed()).flatMap((key) => this.#boundKeys.get(key) ?? []);
     return [...bound, ...bindingsOf(this.#payersOf(row, others))].find(mayAttribute) ?? null;
   }
 
@@ -554,6 +559,7 @@ export class MoneyModel {
     const user = payers.find((one) => this.#identified.some((known) => known.user === one)) ?? payers[0];
     const isFree =
       ![...users, ...customers].some((one) => this.#bindings.has(one)) &&
+      keys.every((key) => this.#ownersOf(key).length === 0) &&
       !keys.some((key) => this.#boundKeys.has(key));
     if (creator === undefined || more.length > 0 || !isFree) return null;
     if (!isFirst && !this.#isRecent(row.payment)) return null;
@@ -570,10 +576,24 @@ export class MoneyModel {
     return binding;
   }
 
-  /** Binds those of the keys that nobody has. */
+  /** Binds those of the keys that nobody else has. */
   #bindKeys(keys: readonly string[], binding: Binding): void {
-    for (const key of keys)
-      if (!this.#boundKeys.has(key)) this.#bindKey(key, { ...binding, step: this.#step });
+    const free = keys.filter(
+      (key) => !this.#boundKeys.has(key) && this.#ownersOf(key).every((owner) => owner.user === binding.user),
+    );
+    for (const key of free) this.#bindKey(key, { ...binding, step: this.#step });
+  }
+
+  /** Returns the bindings of those whom events name with a key. */
+  #ownersOf(key: string): readonly Binding[] {
+    const begun = this.#began.filter((one) => one.key === key);
+    const rows = [...this.#rows.values()].filter(({ keys }) => keys.includes(key));
+    const users = [...begun, ...rows].flatMap((one) => one.users);
+    const anonymous = begun.flatMap((one) => one.anonymous ?? []);
+    return [
+      ...users.flatMap((user) => this.#bindings.get(user) ?? []),
+      ...anonymous.flatMap((one) => this.#boundKeys.get(one) ?? []),
+    ];
   }
 
   /** Returns when a code of somebody was first used: with the payment, or when its subscription began; and the creators of the codes of then. */
@@ -590,16 +610,12 @@ export class MoneyModel {
     return { at: first, owners: [...new Set(owners)] };
   }
 
-  /** Returns with which codes the subscription of a payment began. None if one of its users has a creator. */
+  /** Returns with which codes the subscription of a payment began. None of those whose customer, or a user of it, has a creator. */
   #begunCodes(row: Row, others: readonly Row[]): readonly NonNullable<Report['began']>[] {
     const keys = [row, ...others].flatMap((one) => one.keys);
-    const begun = this.#began.filter(({ key, at }) => keys.includes(key) && at <= row.payment.at);
-    const isOfBegun = (one: Row) => one.keys.some((key) => begun.some((began) => began.key === key));
-    const users = [
-      ...begun.flatMap((began) => began.users),
-      ...[...this.#rows.values()].filter(isOfBegun).flatMap((one) => one.users),
-    ];
-    return users.some((user) => this.#bindings.has(user)) ? [] : begun;
+    return this.#began.filter(
+      ({ key, at }) => keys.includes(key) && at <= row.payment.at && this.#ownersOf(key).length === 0,
+    );
   }
 
   #usersOf(keys: readonly string[]): readonly string[] {

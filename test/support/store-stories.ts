@@ -220,7 +220,15 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
     const extra = { offer_code: freeCode, period_type: 'TRIAL' };
     add(
       (ids) => revenuecatEvent({ ...ids, ...trial, extra }),
-      { began: { key: keyOf(key), code: freeCode, at: began, users: listed(freeUser) } },
+      {
+        began: {
+          key: keyOf(key),
+          code: freeCode,
+          at: began,
+          users: listed(freeUser),
+          ...(freeUser === null ? { anonymous } : {}),
+        },
+      },
       began,
     );
   }

@@ -337,7 +337,7 @@ export interface paths {
         head?: never;
         /**
          * Updates an affiliate.
-         * @description Existing commissions do not change.
+         * @description Existing commissions do not change. To end an own rate needs the permission `payout` where the app or a group has a policy with a rule `aboveBase`.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -898,7 +898,7 @@ export interface paths {
         get?: never;
         /**
          * Assigns a commission policy to the app.
-         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`.
+         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`, and so does what may bring a creator to one of the app or a group.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -920,7 +920,7 @@ export interface paths {
         get?: never;
         /**
          * Assigns a commission policy to a group.
-         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`.
+         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`, and so does what may bring a creator to one of the app or a group.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -942,7 +942,7 @@ export interface paths {
         get?: never;
         /**
          * Assigns a commission policy to an affiliate.
-         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`. It goes before the affiliate's own rate.
+         * @description Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`, and so does what may bring a creator to one of the app or a group. It goes before the affiliate's own rate.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -964,7 +964,7 @@ export interface paths {
         get?: never;
         /**
          * Moves an affiliate to a group.
-         * @description Payments from `effectiveFrom` on earn by the policy of the group.
+         * @description Payments from `effectiveFrom` on earn by the policy of the group. Needs the permission `payout` where the app or a group has a policy with a rule `aboveBase`.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -11488,7 +11488,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            /** @description `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11500,7 +11500,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "cross_origin" | "forbidden";
+                        code: "session_not_raised" | "cross_origin" | "forbidden";
                     };
                 };
             };

@@ -17,42 +17,43 @@ create index subscription_codes_by_created on subscription_codes (app_id, create
 create index subscription_codes_by_value on subscription_codes (app_id, namespace, (lower(value) collate "C"), created_at desc);
 create index subscription_codes_by_user on subscription_codes (app_id, customer_user_id) where customer_user_id is not null;
 
+-- The users and anonymous customers whom events name with a key, also by what began for free. No real key has more.
+create function users_of_key(of_app text, key text, of_source text) returns table (customer_user_id text)
+language sql stable parallel safe as $$
+  select y.customer_user_id from subscription_codes y
+   where y.app_id = of_app and y.user_key = key and y.source = of_source and y.environment = 'production' and y.customer_user_id is not null
+  union
+  (select w.customer_user_id
+     from (select * from payment_user_keys z where z.app_id = of_app and z.user_key = key and z.source = of_source limit 200) k
+    cross join lateral (select * from payment_users z where z.payment_id = k.payment_id offset 0) w
+    where k.environment = 'production')
+$$;
+
 -- The codes of a payment with its rows and references, and when the customer used each: with the payment, or when its subscription began. A code
--- of the subscription is of its users: it is none where one of them has a binding, or had, that no code of the subscription made.
+-- of the subscription is of its users: it is none (`is_free`) where one of them has a binding.
 create function codes_of_payment(p payments, row_ids text[], refs text[])
 returns table (namespace text, value text, used_at timestamptz, is_free boolean) language sql stable parallel safe as $$
-  with keys as (
-    select distinct y.user_key, y.source from unnest(row_ids) i
-     cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) y
-  ), begun as materialized (
-    select x.* from keys k
-     cross join lateral (
-       select * from subscription_codes y
-        where y.app_id = p.app_id and y.user_key = k.user_key and y.source = k.source and y.environment = p.environment
-          and y.used_at <= p.occurred_at offset 0) x
-  )
   select x.namespace, x.value, p.occurred_at, true from unnest(refs) n (ref)
    cross join lateral (
      select * from payment_codes y
       where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
         and y.payment_ref = n.ref collate "default" offset 0) x
   union
-  select x.namespace, x.value, min(x.used_at), not exists (
-           select from (
-             select y.customer_user_id from begun y where y.customer_user_id is not null
-              union
-             (select w.customer_user_id from begun y
-               cross join lateral (select * from payment_user_keys z
-                                    where z.app_id = y.app_id and z.user_key = y.user_key and z.source = y.source limit 200) k
-               cross join lateral (select * from payment_users z where z.payment_id = k.payment_id offset 0) w
-               where w.environment = p.environment)) u
+  select x.namespace, x.value, x.used_at, not exists (
+           select from users_of_key(p.app_id, k.user_key, k.source) u
             cross join lateral (
               select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b)
-    from begun x group by x.namespace, x.value
+    from (select distinct y.user_key, y.source::text from unnest(row_ids) i
+           cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) y) k
+   cross join lateral (
+     select * from subscription_codes y
+      where y.app_id = p.app_id and y.user_key = k.user_key and y.source = k.source and y.environment = p.environment
+        and y.used_at <= p.occurred_at offset 0) x
 $$;
 
 -- The keys of a payment that nobody has: the anonymous customer, the subscription. Not the customer, who may be a company with many users: its
--- keys match a pattern. A payment without any key has its reference (`isPayment`).
+-- keys match a pattern. With each, the attributions of those whom events name with it (`owners`, null for one who belongs to nobody). A payment
+-- without any key has its reference (`isPayment`).
 create function keys_to_bind(p payments, row_ids text[], customer_key text) returns jsonb language sql stable parallel safe as $$
   with keys as materialized (
     select distinct on (y.user_key) y.user_key, y.source::text, y.payment_id <> p.id as is_of_other, y.position
@@ -65,7 +66,11 @@ create function keys_to_bind(p payments, row_ids text[], customer_key text) retu
     union all
     select p.ref, e.source::text, false, 0, true from events e where e.id = p.event_id and not exists (select from keys)
   )
-  select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('userKey', k.user_key, 'source', k.source, 'isPayment', k.is_payment))
+  select coalesce(jsonb_agg(jsonb_build_object('userKey', k.user_key, 'source', k.source, 'isPayment', coalesce(k.is_payment, false), 'owners', (
+                              select coalesce(jsonb_agg(distinct case when b.reassigned_at is null then b.attribution_id::text else attribution_at(b, now()) end), '[]')
+                                from users_of_key(p.app_id, k.user_key, k.source) u
+                               cross join lateral (
+                                 select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b))
                             order by k.is_of_other, k.position, k.user_key), '[]')
     from own k
    where not exists (select from bindings b where b.app_id = p.app_id and b.customer_user_id = k.user_key)
@@ -130,17 +135,27 @@ end $$;
 create trigger subscription_codes_mark_for_recheck after insert on subscription_codes
   referencing new table as added for each statement execute function mark_payments_of_subscriptions();
 
--- What a founder says of one of a person's keys, or of the person, holds for all keys of the person that a code bound.
+-- Whether no other user counted with the user of a binding at an instant.
+create function is_only_user(b bindings, at timestamptz) returns boolean language sql stable parallel safe as $$
+  select not exists (select from bindings z where z.id = b.counts_with and z.key_source is null and z.created_at <= at)
+     and not exists (select from bindings z where z.counts_with = coalesce(b.counts_with, b.id::text) and z.id <> b.id
+                                              and z.key_source is null and z.created_at <= at)
+$$;
+
+-- The attribution of a binding for a payment of an instant. What a founder says of one of a person's keys holds for all keys of the person that
+-- a code bound, and so does what a founder says of the person's user, if there was one then.
 create or replace function attribution_at(b bindings, at timestamptz) returns text language sql stable parallel safe as $$
   select case when b.reassigned_at is null then b.attribution_id::text else (
     select x.attribution_id
       from (select m.attribution_id::text, m.effective_from, m.created_at, m.position
               from manual_attributions m
+              join bindings y on y.id = m.binding_id
              where m.binding_id = any(case when b.key_source is null then array[b.id::text] else array(
-                     select y.id::text from bindings y where y.id = coalesce(b.counts_with, b.id::text)
+                     select z.id::text from bindings z where z.id = coalesce(b.counts_with, b.id::text)
                      union all
-                     select y.id::text from bindings y where y.counts_with = coalesce(b.counts_with, b.id::text)) end)
+                     select z.id::text from bindings z where z.counts_with = coalesce(b.counts_with, b.id::text)) end)
                and m.position > 0 and m.effective_from <= at
+               and (y.id = b.id or y.key_source is not null or is_only_user(y, m.created_at))
             union all
             select b.attribution_id::text, '-infinity', '-infinity', 0) x
      order by x.effective_from desc, x.created_at desc, x.position desc limit 1) end

@@ -9,6 +9,7 @@ import {
   updateAffiliate,
 } from '../../db/affiliates.ts';
 import type { Affiliate, AffiliateListRow, CreatedAffiliate } from '../../db/affiliates.ts';
+import { sharedPolicyHasRuleAboveBase } from '../../db/policy-assignments.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
 import * as enums from '../enum-fields.ts';
 import { ApiError, externalIdTaken, foundOrThrow, invalidField } from '../errors.ts';
@@ -27,7 +28,7 @@ import {
 import type { IdGenerator } from '../id-generator.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, nameKey, pageSchema, pageQuery, presentPage, timeKey } from '../pagination.ts';
-import { accountApp } from '../routing/callers.ts';
+import { accountApp, withPermission } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
 const NAME = 'The name of the creator, as in the CSV of a payout.';
@@ -260,12 +261,17 @@ export const affiliateRoutes = [
     caller: accountApp('write'),
     operationId: 'updateAffiliate',
     summary: 'Updates an affiliate.',
-    description: 'Existing commissions do not change.',
+    description:
+      'Existing commissions do not change. To end an own rate needs the permission `payout` where the app or a group has a policy with a rule `aboveBase`.',
     ids: { affiliateId: 'affiliate' },
     body: affiliatePatch,
     response: { status: 200, schema: affiliate },
-    errors: ['external_id_taken'],
-    handler: async ({ deps, app, ids, body }) => {
+    errors: ['external_id_taken', 'session_not_raised'],
+    handler: async (call) => {
+      const { app, ids, body } = call;
+      const mayPayAboveBase =
+        body.defaultCommissionRateBps === null && (await sharedPolicyHasRuleAboveBase(call.deps.sql, app.id));
+      const { deps } = mayPayAboveBase ? withPermission(call, 'payout') : call;
       const changed = foundOrThrow(await updateAffiliate(deps.sql, app.id, ids.affiliateId, body));
       if ('existingId' in changed) throw externalIdTaken(changed.existingId, 'Nothing was changed.');
       return presentAffiliate(changed);

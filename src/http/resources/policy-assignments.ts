@@ -3,8 +3,8 @@ import { moveToGroup } from '../../db/groups.ts';
 import {
   ASSIGNMENT_STATES,
   assignPolicy,
-  groupHasRuleAboveBase,
   hasRuleAboveBase,
+  sharedPolicyHasRuleAboveBase,
   listAssignments,
   listOwnRates,
   SCOPE_KINDS,
@@ -135,7 +135,11 @@ async function assign(
 ) {
   const { app, body } = call;
   const policyId: PolicyId | null = idInBody('policy', body.policyId);
-  const paysAboveBase = policyId !== null && (await hasRuleAboveBase(call.deps.sql, app.id, policyId));
+  const { sql } = call.deps;
+  const paysAboveBase =
+    policyId === null
+      ? scope.kind !== 'app' && (await sharedPolicyHasRuleAboveBase(sql, app.id))
+      : await hasRuleAboveBase(sql, app.id, policyId);
   const { deps } = paysAboveBase ? withPermission(call, 'payout') : call;
   const { effectiveFrom = null } = body;
   const outcome = await assignPolicy(deps.sql, app.id, scope, { policyId, effectiveFrom });
@@ -149,7 +153,7 @@ async function assign(
 
 const DESCRIPTION =
   'Payments from `effectiveFrom` on earn by the version of the policy that is in effect when the customer pays. Earlier payments, ' +
-  'and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`.';
+  'and existing commissions, do not change. A policy with a rule `aboveBase` needs the permission `payout`, and so does what may bring a creator to one of the app or a group.';
 
 export const policyAssignmentRoutes = [
   route({
@@ -231,7 +235,8 @@ export const policyAssignmentRoutes = [
     caller: accountApp('write'),
     operationId: 'moveAffiliateToGroup',
     summary: 'Moves an affiliate to a group.',
-    description: 'Payments from `effectiveFrom` on earn by the policy of the group.',
+    description:
+      'Payments from `effectiveFrom` on earn by the policy of the group. Needs the permission `payout` where the app or a group has a policy with a rule `aboveBase`.',
     ids: { affiliateId: 'affiliate' },
     body: newMembership,
     response: { status: 200, schema: membership },
@@ -239,8 +244,8 @@ export const policyAssignmentRoutes = [
     handler: async (call) => {
       const { app, ids, body } = call;
       const groupId: GroupId | null = idInBody('group', body.groupId);
-      const paysAboveBase = groupId !== null && (await groupHasRuleAboveBase(call.deps.sql, app.id, groupId));
-      const { deps } = paysAboveBase ? withPermission(call, 'payout') : call;
+      const mayPayAboveBase = await sharedPolicyHasRuleAboveBase(call.deps.sql, app.id);
+      const { deps } = mayPayAboveBase ? withPermission(call, 'payout') : call;
       const { effectiveFrom = null } = body;
       const { groupName, ...moved } = tookEffect(
         await moveToGroup(deps.sql, app.id, ids.affiliateId, { groupId, effectiveFrom }),

@@ -102,14 +102,12 @@ function paidKind(data: Data, price: StorePrice): EventKind {
 
 function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {
   const kind = paidKind(data, price);
-  const key = money.subscriptionKey(data.store, data.originalTransactionId);
+  // A family member's event may have the organizer's transaction and code.
+  const key = data.isFamilyShare ? null : money.subscriptionKey(data.store, data.originalTransactionId);
   const codes = read.readAs(codesSchema, raw, 'data');
   if (!codes.ok) return failed(codes.reason);
   const event = { ...eventOf(data, eventAt, kind), userKeys: read.distinct([key]) };
-  // A family member's event may have the organizer's transaction and code.
-  const subscriptionCodes = data.isFamilyShare
-    ? []
-    : codesOfSubscription(key, data.purchasedAt ?? eventAt, codes.value);
+  const subscriptionCodes = codesOfSubscription(key, data.purchasedAt ?? eventAt, codes.value);
   if (kind === 'trial_started') return done({ ...event, subscriptionCodes });
   const paid = money.storePayment(price, read.readAs(transactionSchema, raw, 'data'));
   if (!paid.ok) return failed(paid.reason);
