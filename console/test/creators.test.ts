@@ -549,7 +549,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await shoot(page, 'payouts-blocked');
 
     await page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
-    await page.getByText('You have blocked the payouts: $5.50 are due.').waitFor();
+    await page.getByText('You have blocked the payouts of $5.50.').waitFor();
     expect(await button(page, /^Pay/).count()).toBe(0);
 
     await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada}/`);

@@ -199,7 +199,7 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     await button(page, 'Archive').click();
     await page.getByText('Archived since').waitFor();
     expect(await button(page, 'Assign').isDisabled()).toBe(true);
-    await page.getByRole('link', { name: 'All policies' }).click();
+    await page.getByRole('link', { name: 'Policies and groups' }).click();
     await title(page, 'Policies');
     await page.getByRole('heading', { name: 'Standard' }).waitFor();
     expect(await page.getByRole('heading', { name: 'Old' }).count()).toBe(0);

@@ -29,5 +29,9 @@ export function attributableKeyOf(sql: Statements, cause: Fragment): Fragment {
         from (select array(select x.id::text from same_payment(p.app_id, p.environment, p.store, array[p.ref]) x) as ids offset 0) same
        cross join lateral (select keys_to_bind(p, same.ids, ${CUSTOMER_KEY})->0 as key offset 0) bound
        -- A payment without a key has its reference, which nobody can attribute.
-       where ${sourceOfKey(sql, sql.fragment`p.app_id`, sql.fragment`(bound.key->>'userKey')`)} is not null) end`;
+       where ${sourceOfKey(sql, sql.fragment`p.app_id`, sql.fragment`(bound.key->>'userKey')`)} is not null
+         -- Who has one of the keys has the payments that follow.
+         and not exists (select from unnest(same.ids) i
+                          cross join lateral (select * from payment_user_keys x where x.payment_id = i offset 0) y
+                           join bindings b on b.app_id = p.app_id and b.customer_user_id = y.user_key)) end`;
 }

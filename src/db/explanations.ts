@@ -13,6 +13,7 @@ import type { AppId, EventId, PaymentId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { attributableKeyOf } from './attributable-keys.ts';
 import { isSimilarUserId, loadPayments } from './payments.ts';
+import type { UserCandidate } from '../domain/payment-snapshot.ts';
 import type { StoredPayment } from './payments.ts';
 import { testAttributionOfUser } from './test-attributions.ts';
 import { shownPolicyOf } from './policy-snapshot.ts';
@@ -80,7 +81,19 @@ async function findCommissions(sql: Sql, paymentId: PaymentId): Promise<Explaine
 async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promise<ExplainedUser[]> {
   // A payment that was attributed through a key keeps that user, also beside a user whom a later event names.
   const candidates = payment.bindingId === null ? payersOf(payment) : payment.candidates;
-  const users = candidates.map(({ customerUserId, identified }) => ({ customerUserId, identified }));
+  // The keys of a person whom a code has bound are named once.
+  const isAgain = ({ via, binding }: UserCandidate) =>
+    via === 'bound_key' &&
+    binding !== null &&
+    binding.bindingId !== payment.bindingId &&
+    candidates.some(
+      (other) =>
+        other.binding?.attributionId === binding.attributionId &&
+        (other.via !== 'bound_key' || other.binding.bindingId === payment.bindingId),
+    );
+  const users = candidates
+    .filter((one) => !isAgain(one))
+    .map(({ customerUserId, identified }) => ({ customerUserId, identified }));
   const rows = await sql<ExplainedUser & { readonly keySource: string | null }>`
     select u."customerUserId", u.identified, b.key_source,
            case when u.identified then '[]' else coalesce((

@@ -40,7 +40,10 @@ const columns = (sql: Statements) => sql.fragment`
   coalesce((select f.name from affiliates f where f.id = a.affiliate_id), (select g.name from affiliate_groups g where g.id = a.group_id),
            (select x.name from apps x where x.id = a.app_id)) as scope_name,
   a.policy_id, (select p.name from policies p where p.id = a.policy_id) as policy_name, a.effective_from, a.created_at,
-  case when a.effective_from > now() then 'scheduled'
+  case when a.effective_from > now() then
+         case when exists (select from policy_assignments x
+                            where x.scope_id = a.scope_id and x.effective_from = a.effective_from and x.position > a.position)
+              then 'past' else 'scheduled' end
        when a.position = (select x.position from policy_assignments x
                            where x.scope_id = a.scope_id and x.effective_from <= now()
                            order by x.effective_from desc, x.position desc limit 1) then 'in_effect'

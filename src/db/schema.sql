@@ -3014,7 +3014,9 @@ AS $function$
   select exists (
     select from policy_assignments a
      where a.app_id = of_app and a.policy_id = of_policy
-       and (a.effective_from > now()
+       and (a.effective_from > now() and not exists (
+              select from policy_assignments x
+               where x.scope_id = a.scope_id and x.effective_from = a.effective_from and x.position > a.position)
             or a.position = (select x.position from policy_assignments x
                               where x.scope_id = a.scope_id and x.effective_from <= now()
                               order by x.effective_from desc, x.position desc limit 1)))

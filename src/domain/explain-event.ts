@@ -234,7 +234,14 @@ function attributePayment(payment: ExplainedPayment, event: ExplainedEvent): Exp
   const waits =
     NAMES_NO_USER.has(cause) && codes.some(({ state }) => state === 'in_force') ? [WAITS_FOR_USER] : [];
   const ofCode = codes.map((code) => codeSentence(code, hasCreator));
-  const explanation = [CAUSE_EXPLANATIONS[cause], ...ofCode, ...waits];
+  const isBeforeWord =
+    cause === 'outside_attribution_window' &&
+    users.some(({ attribution }) => attribution?.matchMethod === 'manual' && paidAt < attribution.touchedAt);
+  const explanation = [
+    isBeforeWord ? BEFORE_MANUAL_ATTRIBUTION : CAUSE_EXPLANATIONS[cause],
+    ...ofCode,
+    ...waits,
+  ];
   return step('attribute', cause, explanation.join(' '), { ...facts, ...ofCodes, ...ofKey });
 }
 
@@ -246,6 +253,8 @@ function whoSentence({ customerUserId, keySource }: ExplainedUser): string {
 
 /** Causes of a payment whose code binds its subscription. */
 const NAMES_NO_USER: ReadonlySet<LikelyCause> = new Set(['missing_user_id', 'anonymous_user_id']);
+const BEFORE_MANUAL_ATTRIBUTION =
+  'The customer was attributed by hand from a later time on, so this payment earns nothing. It stays so.';
 const WAITS_FOR_USER =
   'If no event names the user within a minute, the code counts for the subscription, or for this payment alone.';
 

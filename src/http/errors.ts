@@ -140,7 +140,7 @@ export const ERRORS = {
   policy_assigned: [
     409,
     'The policy is assigned',
-    'Nothing was changed. The policy is in effect for the app, a group or an affiliate, or will be. Assign another one there first.',
+    'Nothing was changed. The policy is in effect for the app, a group or a creator, or will be. Assign another one there first, and archive it when that one is in effect.',
   ],
   policy_archived: [
     409,

@@ -254,6 +254,20 @@ describe('policies and versions', () => {
 });
 
 describe('archiving', () => {
+  test('a scheduled assignment is taken back by another one of the same instant, and its policy can be archived', async () => {
+    const policyId = await newPolicy();
+    await publish(policyId, percent(5_000));
+    const group = await ok('POST', 'groups', { name: 'VIPs' });
+    const path = `groups/${group.id}/policy-assignment`;
+    const effectiveFrom = Date.now() + 30 * DAY_MS;
+    expect(await ok('PUT', path, { policyId, effectiveFrom })).toMatchObject({ state: 'scheduled' });
+    expect((await send('PATCH', `policies/${policyId}`, { archived: true })).status).toBe(409);
+    expect(await ok('PUT', path, { policyId: null, effectiveFrom })).toMatchObject({ state: 'scheduled' });
+    const { items } = await ok('GET', `policy-assignments?groupId=${group.id}`);
+    expect((items as { state: string }[]).map(({ state }) => state)).toEqual(['scheduled', 'past']);
+    expect((await send('PATCH', `policies/${policyId}`, { archived: true })).status).toBe(200);
+  });
+
   // @promise policy-archived
   test('a policy that is assigned to nobody is archived: lists leave it out, nobody gets it, and its commissions stay', async () => {
     const [old, used] = [await newPolicy('Old'), await newPolicy('Used')];

@@ -121,7 +121,9 @@ export function PayoutBlockDialog({
     <Dialog
       isOpen={state !== null}
       onClose={close}
-      title={`${state === 'lifted' ? 'Pay' : 'Stop paying'} ${creator.name}`}
+      title={
+        state === 'lifted' ? `Lift the block of ${creator.name}` : `Block the payouts of ${creator.name}`
+      }
     >
       {state !== null && (
         <AskToPay onCancel={close}>

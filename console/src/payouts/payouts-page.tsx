@@ -156,7 +156,7 @@ function whyNot({ reason, balanceCents, nextDueAt }: NotPayableRow): string {
       return 'Refunds and deductions take back exactly what is due.';
     case 'payouts_blocked':
       return balanceCents > 0
-        ? `You have blocked the payouts: ${formatMoney(balanceCents)} are due.`
+        ? `You have blocked the payouts of ${formatMoney(balanceCents)}.`
         : 'You have blocked the payouts.';
     case 'negative_balance':
       return `Refunds and deductions took back ${formatMoney(-balanceCents)} more than is due. Later commissions have to outweigh that.`;

@@ -5,12 +5,14 @@ drop trigger policies_audit on policies;
 create trigger policies_audit after insert or update on policies
   for each row execute function write_audit_row('policy', 'id', 'name archived_at');
 
--- Whether a policy is in effect for somebody, or will be: the latest assignment of a scope counts, and each later one.
+-- Whether a policy is in effect for somebody, or will be: the latest assignment of a scope counts, and of each later instant the last one.
 create function policy_is_assigned(of_app app_id, of_policy policy_id) returns boolean language sql stable as $$
   select exists (
     select from policy_assignments a
      where a.app_id = of_app and a.policy_id = of_policy
-       and (a.effective_from > now()
+       and (a.effective_from > now() and not exists (
+              select from policy_assignments x
+               where x.scope_id = a.scope_id and x.effective_from = a.effective_from and x.position > a.position)
             or a.position = (select x.position from policy_assignments x
                               where x.scope_id = a.scope_id and x.effective_from <= now()
                               order by x.effective_from desc, x.position desc limit 1)))
