@@ -147,6 +147,12 @@ async function replaceDevices(
   };
 }
 
+/** Returns the user and the keys, which stand for a user where no event names one. */
+const namesOf = ({ user, keys }: Pick<Replacements, 'user' | 'keys'>): string[] => [
+  ...(user === null ? [] : [user]),
+  ...keys.map(({ userKey }) => userKey),
+];
+
 /** Replaces the user, and keys that codes bound in place of a user. */
 async function replaceBindings(
   tx: Statements,
@@ -160,11 +166,11 @@ async function replaceBindings(
        and exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = k.user_key and x.key_source = k.source)`;
   // A reason may name the person.
   await tx`
-    update manual_attributions m set reason = null
-      from bindings b
-     where b.app_id = ${appId} and m.binding_id = b.id and m.reason is not null
-       and (b.customer_user_id = ${user}
-            or exists (select from ${keysOf(tx, keys)} k where k.user_key = b.customer_user_id and k.source = b.key_source))`;
+    update manual_attributions set reason = null
+     where reason is not null and binding_id = any(array(
+       select b.id::text from bindings b
+        where b.app_id = ${appId} and b.customer_user_id = any(${namesOf({ user, keys })}::text[])
+          and (b.customer_user_id = ${user} or b.key_source is not null)))`;
   const ofKeys = await count(tx`
     update bindings b set customer_user_id = k.replacement
       from ${keysOf(tx, keys)} k
@@ -222,12 +228,10 @@ async function replaceSubscriptionCodes(
   tx: Statements,
   { appId, user, pseudonym, keys }: Replacements,
 ): Promise<number> {
-  // An event that names no user has the anonymous ids, which are keys.
-  const names = [...(user === null ? [] : [user]), ...keys.map(({ userKey }) => userKey)];
   const removed = await tx<SubscriptionCode>`
     delete from subscription_codes c
      where c.app_id = ${appId}
-       and (c.customer_user_id = any(${names}::text[])
+       and (c.customer_user_id = any(${namesOf({ user, keys })}::text[])
             or exists (select from ${keysOf(tx, keys)} k where k.user_key = c.user_key and k.source = c.source))
     returning environment, source, user_key, namespace, value, epoch_ms(used_at) as used_at, customer_user_id, created_at`;
   const replaced = removed.map((row) => ({
