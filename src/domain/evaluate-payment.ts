@@ -1,6 +1,6 @@
 import { convertToUsdCents } from './exchange-rate.ts';
 import { maturesAt } from './hold.ts';
-import { commissionCents, share } from './money.ts';
+import { commissionCents } from './money.ts';
 import { chooseComponents, chooseProduct, earnByPolicy, earnByRule, policyThatCounts } from './policy.ts';
 import type { AssignedPolicy, PolicyEarning, PolicySale } from './policy.ts';
 import { DAY_MS } from './time.ts';
@@ -17,6 +17,7 @@ import type {
   UserCandidate,
 } from './payment-snapshot.ts';
 import { applyAdjustments } from './apply-adjustments.ts';
+import { takeBack } from './take-back.ts';
 import { DEFAULT_LIMITS } from './evaluation.ts';
 import type { RevenueEntry, EvaluationLimits, Evaluation } from './evaluation.ts';
 
@@ -257,29 +258,6 @@ function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined
   if (user.identified) return 'user_not_attributed';
   if (user.nearlyIdentified) return 'user_id_mismatch';
   return user.identifiedInTest ? 'test_key_only' : 'user_never_identified';
-}
-
-/**
- * Returns what is left of the earning and the revenue of a duplicate, as opposite entries. Refunds and disputes count
- * for the row that stays. The entries have the time of the payment, so that they correct the day that counted it twice.
- */
-function takeBack(payment: PaymentSnapshot): Pick<Evaluation, 'likelyCause' | 'correction' | 'revenue'> {
-  const { likelyCause, occurredAt, earning } = payment;
-  const revenueCents = payment.revenueCents ?? 0;
-  const leftCents = (earning?.amountCents ?? 0) - payment.reversedCents - payment.correctedCents;
-  const leftBaseCents =
-    earning?.policyBaseCents == null ? revenueCents : leftOfPolicyBase(payment, earning.policyBaseCents);
-  return {
-    likelyCause,
-    correction: leftCents > 0 ? { amountCents: -leftCents, baseCents: 0 - leftBaseCents } : null,
-    revenue: revenueCents === 0 ? [] : [{ adjustmentId: null, amountCents: -revenueCents, occurredAt }],
-  };
-}
-
-/** Returns the part of a policy's base that refunds and disputes have not taken back, US cents. */
-function leftOfPolicyBase({ adjustments, amountMinor }: PaymentSnapshot, baseCents: number): number {
-  const bookedMinor = adjustments.reduce((sum, a) => sum + a.bookedMinor, 0);
-  return baseCents - share(baseCents, bookedMinor, amountMinor);
 }
 
 /** The amount in US cents that a commission is calculated from, or why there is none. */
