@@ -610,12 +610,10 @@ export class MoneyModel {
     return { at: first, owners: [...new Set(owners)] };
   }
 
-  /** Returns with which codes the subscription of a payment began. None of those whose customer, or a user of it, has a creator. */
+  /** Returns with which codes the subscription of a payment began. */
   #begunCodes(row: Row, others: readonly Row[]): readonly NonNullable<Report['began']>[] {
     const keys = [row, ...others].flatMap((one) => one.keys);
-    return this.#began.filter(
-      ({ key, at }) => keys.includes(key) && at <= row.payment.at && this.#ownersOf(key).length === 0,
-    );
+    return this.#began.filter(({ key, at }) => keys.includes(key) && at <= row.payment.at);
   }
 
   #usersOf(keys: readonly string[]): readonly string[] {

@@ -106,8 +106,7 @@ create function code_owners(p payments, row_ids text[], refs text[]) returns jso
                where y.app_id = p.app_id and y.namespace = s.namespace and y.external_id = s.value collate "C"
                  and y.created_at <= s.used_at and coalesce(y.deactivated_at > s.used_at, true) order by y.created_at limit 1)) o
           limit 1) c
-        join affiliates g on g.id = c.affiliate_id and g.status <> 'removed'
-       where s.is_free) o
+        join affiliates g on g.id = c.affiliate_id and g.status <> 'removed') o
    cross join lateral (select * from apps y where y.id = p.app_id offset 0) app
    cross join lateral (select * from affiliates y where y.id = o.affiliate_id offset 0) f
    where o.turn = 1
