@@ -61,8 +61,8 @@ export function prepare(
 }
 
 /**
- * Binds the further keys of a person whom a code has bound. A founder who gives the person away at the same time holds the first binding. A key that somebody else has just bound violates its unique key, so that the
- * payment is read again.
+ * Binds the further keys of a person whom a code has bound. A founder who gives the person away at the same time holds the
+ * first binding. A key that somebody else has just bound violates its unique key, so that the payment is read again.
  */
 function bindFurtherKeys(sql: Statements, { furtherKeys, boundBy, binding }: Evaluation): Fragment {
   if (furtherKeys.length === 0) return sql.fragment``;

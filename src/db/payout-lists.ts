@@ -160,7 +160,8 @@ const EXAMINED_HELD = 4_000;
 
 /**
  * Returns affiliates whom an export at `asOf` would pay nothing although the ledger has unpaid commissions of theirs, and why:
- * first those whose payouts are blocked, then those with a negative balance, then those whose next commission is due first. Reads at most the next 4,000 held commissions.
+ * first those whose payouts are blocked, then those with a negative balance, then those whose next commission is due first.
+ * Reads at most the next 4,000 held commissions.
  *
  * The parts of the statement: `nets` is what is due, `held` the commissions in the hold period that are due next, `waiting` the
  * affiliates of both without a positive net or with blocked payouts, whose held sum is what they earned and is neither due nor paid.

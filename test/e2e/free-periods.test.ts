@@ -532,7 +532,7 @@ describe('what a code has bound', () => {
   });
 
   // @promise code-key-of-others
-  test('gets no subscription of somebody who belongs to another creator, whoever restores it', async () => {
+  test('gets no subscription of somebody who belongs to another creator, also where somebody else restores it', async () => {
     const other = await founder.newAffiliate('Other');
     await registered(offer, other.affiliateId);
     const [owner, guest, key] = [await founder.customer(), randomUUID(), randomUUID()];
