@@ -8,6 +8,7 @@ import { createHealActivities } from './heal.ts';
 import { createMarkingActivities } from './marking.ts';
 import { createMatureActivities } from './mature.ts';
 import { createPayoutActivities } from './payout.ts';
+import { createPayoutRunActivities } from './payout-run.ts';
 import { createRatesActivities } from './rates.ts';
 import { createReprocessActivities } from './reprocess.ts';
 import { createRetentionActivities } from './retention.ts';
@@ -22,6 +23,7 @@ const FACTORIES = [
   createMarkingActivities,
   createMatureActivities,
   createPayoutActivities,
+  createPayoutRunActivities,
   createRatesActivities,
   createReprocessActivities,
   createRetentionActivities,

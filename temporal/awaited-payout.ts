@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
-import type { PayoutRequestKeys } from '../src/commands/deps.ts';
+import type { PayoutRequestKeys } from '../src/domain/payout.ts';
 import type { PayoutRequestId } from '../src/domain/ids.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/signals.ts';
 import type { AwaitedDeps } from './awaited-delivery.ts';

@@ -1,6 +1,7 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { Logger } from 'pino';
+import type { PayoutRunKeys } from '../src/domain/payout-run.ts';
 import type { HeldCommission } from '../src/db/maturing.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
 import type { AppId, BindingId, ReprocessRunId } from '../src/domain/ids.ts';
@@ -144,6 +145,11 @@ export function backgroundWork({ starter, shortestHoldMs = SHORTEST_HOLD_MS, log
     /** Starts a workflow, or finds the one that runs already. Its failure is logged: the relay starts it again. */
     startInBackground<Name extends StartedWorkflow>(name: Name, input: Input<Name>, appId?: AppId): void {
       inBackground(starter.start(name, input, appId === undefined ? {} : { labels: { AppId: appId } }));
+    },
+
+    /** See `WorkflowStarter.startPayoutRun`. */
+    startPayoutRun({ runId, appId }: PayoutRunKeys): void {
+      inBackground(starter.start('payoutRun', { runId }, { labels: { AppId: appId } }));
     },
 
     /**

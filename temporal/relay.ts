@@ -10,6 +10,7 @@ import { claimErasures } from '../src/db/erasures.ts';
 import { claimWebhookMessages } from '../src/db/webhook-attempts.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
+import { claimPayoutRuns } from '../src/db/payout-run-requests.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { AccountId, AppId, BindingId } from '../src/domain/ids.ts';
@@ -102,7 +103,13 @@ export interface RelaySettings {
   readonly sql: Sql;
   readonly workflows: Pick<
     TemporalWorkflowStarter,
-    'isReachable' | 'runDelivery' | 'runHeal' | 'runWebhook' | 'startInBackground' | 'startReprocess'
+    | 'isReachable'
+    | 'runDelivery'
+    | 'runHeal'
+    | 'runWebhook'
+    | 'startInBackground'
+    | 'startPayoutRun'
+    | 'startReprocess'
   >;
   readonly logger: Logger;
   readonly overdueMs?: number;
@@ -195,13 +202,17 @@ export function startRelay({
     for (const run of reprocessRuns) workflows.startReprocess(run);
     const erasures = await claimErasures(sql, overdueMs, PAGE);
     for (const { id, appId } of erasures) workflows.startInBackground('erase', { erasureId: id }, appId);
-    if (deliveries.count + heals.count + conversions + reprocessRuns.length + erasures.length > 0) {
+    const payoutRuns = await claimPayoutRuns(sql, overdueMs, PAGE);
+    for (const run of payoutRuns) workflows.startPayoutRun(run);
+    const runs = reprocessRuns.length + erasures.length + payoutRuns.length;
+    if (deliveries.count + heals.count + conversions + runs > 0) {
       logger.info({
         deliveries: deliveries.count,
         bindings: heals.count,
         conversions,
         reprocessRuns: reprocessRuns.length,
         erasures: erasures.length,
+        payoutRuns: payoutRuns.length,
         msg: 'the relay started overdue work',
       });
     }

@@ -24,6 +24,7 @@ const SUGGESTED_AT = 12;
 const DELIVERY = [{ deliveryId: 'del_recorded' }];
 const HEAL = [{ bindingId: 'bnd_recorded' }];
 const PAYOUT = [{ affiliateId: 'aff_recorded' }];
+const PAYOUT_RUN = [{ runId: 'run_recorded' }];
 const ERASE = [{ erasureId: 'ers_recorded' }];
 const WEBHOOK = [{ messageId: 'msg_recorded' }];
 const REPROCESS = [{ reprocessRunId: 'rpr_recorded' }];
@@ -44,6 +45,7 @@ function script(failures: number, ...results: readonly unknown[]) {
 
 const convertPage = (next: string | null) => ({ next, evaluated: 1, failed: 0 });
 const erasePage = (waitMs: number) => ({ done: false, waitMs });
+const runPage = (settled: number, done = false) => ({ settled, items: 3, done });
 const progress = (state: string, waitMs = 0) => ({ state, attempts: 1, problem: null, waitMs });
 const pages = <T>(count: number, more: T): T[] => Array.from({ length: count }, () => more);
 
@@ -154,6 +156,24 @@ const BRANCHES: readonly Branch[] = [
     workflow: 'reprocess',
     args: REPROCESS,
     activities: () => ({ reprocessPage: script(0, ...pages(3, { done: false }), { done: true }) }),
+  },
+  {
+    name: 'payout-run',
+    workflow: 'payoutRun',
+    args: PAYOUT_RUN,
+    activities: () => ({ settlePayoutRunPage: script(0, runPage(2), runPage(2), runPage(3, true)) }),
+  },
+  {
+    name: 'payout-run-fallback',
+    workflow: 'payoutRun',
+    args: PAYOUT_RUN,
+    activities: () => ({ canMark, settlePayoutRunPage: script(3, runPage(3, true)) }),
+  },
+  {
+    name: 'payout-run-continued',
+    workflow: 'payoutRun',
+    args: PAYOUT_RUN,
+    activities: () => ({ settlePayoutRunPage: script(0, ...pages(3, runPage(1)), runPage(3, true)) }),
   },
   {
     name: 'erase',

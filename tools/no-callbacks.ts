@@ -7,5 +7,6 @@ export const NO_CALLBACKS = {
   onSettled: () => {},
   onBindings: () => {},
   canMark: async () => false,
+  settlePayout: async () => {},
   deleteHistory: async () => 'absent',
 } satisfies Partial<ActivityDeps>;

@@ -4,6 +4,7 @@ export { erase } from './erase.ts';
 export { heal } from './heal.ts';
 export { hold } from './hold.ts';
 export { payout } from './payout.ts';
+export { payoutRun } from './payout-run.ts';
 export { rates } from './rates.ts';
 export { reprocess } from './reprocess.ts';
 export { retention } from './retention.ts';

@@ -3,18 +3,13 @@ import type { SecretBox } from '../config/secret-box.ts';
 import type { HeldCommission } from '../db/maturing.ts';
 import type { Sql } from '../db/sql.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../domain/delivery.ts';
-import type { AffiliateId, AppId, BindingId, PayoutRequestId } from '../domain/ids.ts';
+import type { AppId, BindingId } from '../domain/ids.ts';
+import type { PayoutRequestKeys } from '../domain/payout.ts';
+import type { PayoutRunKeys } from '../domain/payout-run.ts';
 import type { WebhookMessageKeys } from '../domain/outgoing-webhooks.ts';
 import type { AddressHasher } from './address-hasher.ts';
 import type { WebhookCache } from './webhook-cache.ts';
 import type { RefusalCounter } from './refusal-counter.ts';
-
-/** The ids with which the workflow of a payout request is started and found. */
-export interface PayoutRequestKeys {
-  readonly id: PayoutRequestId;
-  readonly appId: AppId;
-  readonly affiliateId: AffiliateId;
-}
 
 /**
  * Keeps the place of a call among those that are worked on, after its answer, until `ended` is settled. `ended` never
@@ -39,6 +34,8 @@ export interface WorkflowStarter {
   startHolds(commissions: readonly HeldCommission[]): void;
   /** Passes an open payout request to the affiliate's payout workflow and waits at most `waitMs`. Never throws. */
   settlePayout(request: PayoutRequestKeys, waitMs: number): Promise<void>;
+  /** Starts the workflow of an approved payout run in the background. The relay starts it otherwise. Never throws. */
+  startPayoutRun(run: PayoutRunKeys): void;
   /** Makes the next attempt at a message that is due, whatever its workflow waits for. Never throws. */
   sendWebhookNow(message: WebhookMessageKeys): void;
 }

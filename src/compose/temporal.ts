@@ -84,6 +84,7 @@ export function startTemporalWork(
       ratesUrl,
       withRollback: (work) => withRollback(databaseUrl, work),
       canMark: () => connection.canMark(),
+      settlePayout: (request, waitMs) => workflows.settlePayout(request, waitMs),
       deleteHistory: (workflowId) => workflows.deleteHistory(workflowId),
       settleMs: settings.erasureSettleMs,
       takeStored: (deliveryId) => webhookCache.take(deliveryId),

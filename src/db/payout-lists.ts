@@ -3,7 +3,7 @@ import { PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
 import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
 
 export interface PayoutListRow {
   readonly id: PayoutId;
@@ -81,7 +81,7 @@ export interface DueTotals {
 }
 
 /** What is due at `asOf`, by affiliate: matured commissions, from their stored sums, and pending ones that are due. */
-const payableParts = (sql: Sql, appId: AppId, asOf: number) => sql.fragment`
+export const payableParts = (sql: Statements, appId: AppId, asOf: number) => sql.fragment`
   select scope_id as affiliate_id, matured_cents as cents, matured_count as items
     from rollup_totals
    where app_id = ${appId} and scope = 'affiliate' and (matured_count <> 0 or matured_cents <> 0)

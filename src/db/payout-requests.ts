@@ -10,8 +10,8 @@ import { violatedConstraint } from './errors.ts';
 import { newId } from './new-id.ts';
 import { arePayoutsBlocked } from './payout-blocks.ts';
 import { retryUntilVisible } from './conflict-retries.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
-import type { Sql, Statements } from './sql.ts';
+import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import type { Fragment, Sql, Statements } from './sql.ts';
 
 export type PayoutRequestStatus = 'open' | 'paid' | 'empty' | 'total_changed' | 'blocked' | 'closed';
 
@@ -192,7 +192,8 @@ async function settle(tx: Statements, requestId: PayoutRequestId, limit: number)
   }
 }
 
-type Creator = Pick<OpenRequest, 'appId' | 'affiliateId'>;
+/** Whose commissions a request pays, and which of them. */
+type Payable = Pick<OpenRequest, 'appId' | 'affiliateId' | 'asOf'>;
 
 interface OpenRequest {
   readonly id: PayoutRequestId;
@@ -200,13 +201,18 @@ interface OpenRequest {
   readonly affiliateId: AffiliateId;
   readonly affiliateName: string;
   readonly expectedTotalCents: number | null;
+  /** Epoch ms. A payout run pays what was due then. Null for an export, which pays what is due now. */
+  readonly asOf: number | null;
 }
 
 /** Locks a request until the end of the transaction. Undefined if it is not open any more. */
 async function lockOpenRequest(tx: Statements, id: PayoutRequestId): Promise<OpenRequest | undefined> {
   return await tx.maybe<OpenRequest>`
-    select r.id, r.app_id, r.affiliate_id, r.expected_total_cents, f.name as affiliate_name
-      from payout_requests r join affiliates f on f.id = r.affiliate_id
+    select r.id, r.app_id, r.affiliate_id, r.expected_total_cents, f.name as affiliate_name, run.as_of
+      from payout_requests r
+      join affiliates f on f.id = r.affiliate_id
+      left join payout_run_items i on i.request_id = r.id
+      left join payout_runs run on run.id = i.run_id
      where r.id = ${id} and r.status = 'open' and r.expires_at > now()
        for update of r`;
 }
@@ -216,13 +222,34 @@ async function lockCreator(tx: Statements, { affiliateId }: OpenRequest): Promis
   await tx`select pg_advisory_xact_lock(hashtextextended('payout of ' || ${affiliateId}::text, 0))`;
 }
 
-/** The unpaid commissions of a creator that are due at the start of the transaction, of one sign. */
-function dueOf(tx: Statements, { appId, affiliateId }: Creator, sign: ReturnType<Statements['fragment']>) {
+/** The unpaid commissions that are due at the start of the transaction, of one sign. */
+function dueOf(tx: Statements, { appId, affiliateId }: Payable, sign: Fragment, isOfRun: Fragment) {
   return tx.fragment`
-    app_id = ${appId} and affiliate_id = ${affiliateId} and status <> 'paid' and due_at <= now() and amount_cents ${sign} 0`;
+    app_id = ${appId} and affiliate_id = ${affiliateId} and status <> 'paid' and due_at <= now() and amount_cents ${sign} 0 ${isOfRun}`;
 }
-const deductionsOf = (tx: Statements, creator: Creator) => dueOf(tx, creator, tx.fragment`<`);
-const earningsOf = (tx: Statements, creator: Creator) => dueOf(tx, creator, tx.fragment`>`);
+
+/** A payout run takes earnings that were due when it was drafted. */
+function earningsOf(tx: Statements, payable: Payable): Fragment {
+  const { asOf } = payable;
+  const isOfRun =
+    asOf === null
+      ? tx.fragment``
+      : tx.fragment`and greatest(due_at, created_at) <= ${instant(asOf)}::timestamptz`;
+  return dueOf(tx, payable, tx.fragment`>`, isOfRun);
+}
+
+/**
+ * A payout run takes all deductions that a founder has entered, and what takes back earnings that were due when it was drafted, also
+ * from a later refund. What takes back a later earning has its due date and waits for it.
+ */
+function deductionsOf(tx: Statements, payable: Payable): Fragment {
+  const { asOf } = payable;
+  const isOfRun =
+    asOf === null
+      ? tx.fragment``
+      : tx.fragment`and (due_at <= ${instant(asOf)}::timestamptz or kind = 'deduction')`;
+  return dueOf(tx, payable, tx.fragment`<`, isOfRun);
+}
 
 interface SumRow {
   readonly count: number;
@@ -267,12 +294,12 @@ async function sumEarnings(tx: Statements, request: OpenRequest): Promise<bigint
 }
 
 /** The due commissions that a decision is about: all deductions, and the oldest earnings. */
-function oldestDue(tx: Statements, creator: Creator, earnings: number) {
+function oldestDue(tx: Statements, payable: Payable, earnings: number) {
   const columns = tx.fragment`id, amount_cents, occurred_at, status`;
   return tx.fragment`
-    (select ${columns} from commissions where ${deductionsOf(tx, creator)}
+    (select ${columns} from commissions where ${deductionsOf(tx, payable)}
      union all
-     (select ${columns} from commissions where ${earningsOf(tx, creator)} order by due_at, id limit ${earnings}))`;
+     (select ${columns} from commissions where ${earningsOf(tx, payable)} order by due_at, id limit ${earnings}))`;
 }
 
 /** Marks due commissions matured that no payout contains. */
@@ -291,10 +318,11 @@ function resultOf(tx: Statements, { status, isMoreDue, netCents }: PayoutDecisio
 /** Inserts a payout with its items, and marks their commissions paid. Throws `DueChanged` if they are not those that were decided. */
 async function pay(
   tx: Statements,
-  { id, appId, affiliateId, affiliateName }: OpenRequest,
+  request: OpenRequest,
   decision: PayoutDecision,
   itemCount: number,
 ): Promise<void> {
+  const { id, appId, affiliateId, affiliateName } = request;
   const payoutId = newId('payout');
   // One statement: the audit row of a payout names the caller of its request.
   await tx`
@@ -308,7 +336,7 @@ async function pay(
     with items as (
       insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
       select ${payoutId}, id, ${appId}, ${affiliateId}, amount_cents, row_number() over (order by occurred_at, id)
-        from ${oldestDue(tx, { appId, affiliateId }, decision.earnings)} due
+        from ${oldestDue(tx, request, decision.earnings)} due
       returning amount_cents
     )
     select count(*)::int as count, coalesce(sum(amount_cents), 0)::text as cents from items`;

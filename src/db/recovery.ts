@@ -11,6 +11,8 @@ export interface OpenWork {
   readonly reprocessRuns: number;
   /** Erasures of persons whose search is not complete. */
   readonly erasures: number;
+  /** Payout runs that are being paid. */
+  readonly payoutRuns: number;
   /** Messages to endpoints that wait for an attempt. */
   readonly messages: number;
   /** Payments that are marked for another evaluation. */
@@ -45,6 +47,7 @@ export async function makeOverdue(sql: Sql, withinMs: number): Promise<void> {
     update reprocess_runs set relayed_at = '-infinity' where finished_at is null and ${recent(sql.fragment`relayed_at`)}`;
   await sql`update webhook_messages set relay_at = now() where completed_at is null and relay_at > now()`;
   await sql`update erasures set relayed_at = '-infinity' where finished_at is null and ${recent(sql.fragment`relayed_at`)}`;
+  await sql`update payout_runs set relayed_at = '-infinity' where status = 'approved' and ${recent(sql.fragment`relayed_at`)}`;
 }
 
 /** Counts the work without an outcome. With `since`, epoch ms: only what the relay has not claimed since then. */
@@ -60,6 +63,8 @@ export async function countOpenWork(sql: Sql, since: number | null = null): Prom
              where finished_at is null and ${unclaimed(sql.fragment`coalesce(relayed_at, '-infinity')`)}) as reprocess_runs,
            (select count(*)::int from erasures
              where finished_at is null and ${unclaimed(sql.fragment`coalesce(relayed_at, '-infinity')`)}) as erasures,
+           (select count(*)::int from payout_runs
+             where status = 'approved' and ${unclaimed(sql.fragment`coalesce(relayed_at, '-infinity')`)}) as payout_runs,
            (select count(*)::int from webhook_messages
              where completed_at is null and ${since === null ? sql.fragment`true` : sql.fragment`relay_at <= now()`}) as messages,
            (select count(*)::int from payments where recheck_since is not null) as payments`;

@@ -28,6 +28,8 @@ create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hj
 create domain payout_block_id as text collate "C" CHECK ((VALUE ~ '^pbk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_id as text collate "C" CHECK ((VALUE ~ '^pay_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_request_id as text collate "C" CHECK ((VALUE ~ '^req_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain payout_run_id as text collate "C" CHECK ((VALUE ~ '^run_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain payout_run_item_id as text collate "C" CHECK ((VALUE ~ '^pit_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain policy_id as text collate "C" CHECK ((VALUE ~ '^pol_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain policy_version_id as text collate "C" CHECK ((VALUE ~ '^plv_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain provider as text collate "C" CHECK ((VALUE = ANY (ARRAY['revenuecat'::text, 'adapty'::text, 'superwall'::text, 'stripe'::text, 'paddle'::text])));
@@ -1100,6 +1102,92 @@ create table payout_requests (
 CREATE UNIQUE INDEX payout_requests_idempotency ON payout_requests USING btree (account_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX payout_requests_open ON payout_requests USING btree (expires_at) WHERE (status = 'open'::text);
 CREATE UNIQUE INDEX payout_requests_payout ON payout_requests USING btree (payout_id) WHERE (payout_id IS NOT NULL);
+CREATE TRIGGER payout_requests_amount_of_run BEFORE UPDATE ON payout_requests FOR EACH ROW WHEN (((new.status = 'paid'::text) AND (old.status <> 'paid'::text))) EXECUTE FUNCTION require_amount_of_run();
+
+create table payout_run_exclusions (
+  app_id app_id not null,
+  run_id payout_run_id not null,
+  affiliate_id affiliate_id not null,
+  affiliate_name text not null,
+  "position" integer not null,
+  reason text collate "C" not null,
+  balance_cents cents not null,
+  held_cents cents not null,
+  constraint payout_run_exclusions_pkey PRIMARY KEY (run_id, "position"),
+  constraint payout_run_exclusions_run_id_affiliate_id_key UNIQUE (run_id, affiliate_id),
+  constraint payout_run_exclusions_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint payout_run_exclusions_app_id_run_id_fkey FOREIGN KEY (app_id, run_id) REFERENCES payout_runs(app_id, id),
+  constraint payout_run_exclusions_position_check CHECK (("position" >= 1)),
+  constraint payout_run_exclusions_reason_check CHECK ((reason = ANY (ARRAY['payouts_blocked'::text, 'below_minimum'::text, 'too_many_commissions'::text, 'negative_balance'::text, 'reversed'::text, 'held'::text])))
+);
+CREATE TRIGGER payout_run_exclusions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_run_exclusions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+
+create table payout_run_items (
+  id payout_run_item_id not null,
+  app_id app_id not null,
+  run_id payout_run_id not null,
+  affiliate_id affiliate_id not null,
+  affiliate_name text not null,
+  "position" integer not null,
+  expected_cents cents not null,
+  request_id payout_request_id,
+  constraint payout_run_items_pkey PRIMARY KEY (id),
+  constraint payout_run_items_request_id_key UNIQUE (request_id),
+  constraint payout_run_items_run_id_affiliate_id_key UNIQUE (run_id, affiliate_id),
+  constraint payout_run_items_run_id_position_key UNIQUE (run_id, "position"),
+  constraint payout_run_items_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint payout_run_items_app_id_run_id_fkey FOREIGN KEY (app_id, run_id) REFERENCES payout_runs(app_id, id),
+  constraint payout_run_items_request_id_fkey FOREIGN KEY (request_id) REFERENCES payout_requests(id),
+  constraint payout_run_items_expected_cents_check CHECK (((expected_cents)::bigint > 0)),
+  constraint payout_run_items_position_check CHECK (("position" >= 1))
+);
+CREATE INDEX payout_run_items_waiting ON payout_run_items USING btree (run_id, "position") WHERE (request_id IS NULL);
+CREATE TRIGGER payout_run_items_change BEFORE INSERT OR UPDATE ON payout_run_items FOR EACH ROW EXECUTE FUNCTION payout_run_item_change();
+CREATE TRIGGER payout_run_items_kept BEFORE DELETE OR TRUNCATE ON payout_run_items FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+
+create table payout_runs (
+  id payout_run_id not null,
+  app_id app_id not null,
+  account_id account_id not null,
+  key_id key_id not null,
+  approved_by key_id,
+  as_of timestamp with time zone not null,
+  minimum_cents cents not null,
+  item_count integer not null,
+  total_cents cents not null,
+  status text collate "C" not null default 'draft'::text,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  approved_at timestamp with time zone,
+  actor jsonb,
+  stopped_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  paid_count integer,
+  paid_cents cents,
+  relayed_at timestamp with time zone,
+  constraint payout_runs_pkey PRIMARY KEY (id),
+  constraint payout_runs_app_id_id_key UNIQUE (app_id, id),
+  constraint payout_runs_account_id_approved_by_fkey FOREIGN KEY (account_id, approved_by) REFERENCES account_keys(account_id, id),
+  constraint payout_runs_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint payout_runs_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint payout_runs_approval CHECK ((((status = ANY (ARRAY['approved'::text, 'settled'::text])) = (approved_at IS NOT NULL)) AND ((approved_at IS NULL) = (approved_by IS NULL)))),
+  constraint payout_runs_check CHECK ((expires_at > created_at)),
+  constraint payout_runs_check1 CHECK (((paid_count >= 0) AND (paid_count <= item_count))),
+  constraint payout_runs_check2 CHECK ((((paid_cents)::bigint >= 0) AND ((paid_cents)::bigint <= (total_cents)::bigint))),
+  constraint payout_runs_end CHECK (((status = ANY (ARRAY['settled'::text, 'cancelled'::text])) = (ended_at IS NOT NULL))),
+  constraint payout_runs_item_count_check CHECK ((item_count >= 0)),
+  constraint payout_runs_minimum_cents_check CHECK (((minimum_cents)::bigint >= 0)),
+  constraint payout_runs_result CHECK ((((status = 'settled'::text) = (paid_count IS NOT NULL)) AND ((paid_count IS NULL) = (paid_cents IS NULL)))),
+  constraint payout_runs_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'approved'::text, 'settled'::text, 'cancelled'::text]))),
+  constraint payout_runs_stop CHECK (((stopped_at IS NULL) OR (approved_at IS NOT NULL))),
+  constraint payout_runs_total_cents_check CHECK (((total_cents)::bigint >= 0))
+);
+CREATE INDEX payout_runs_approved ON payout_runs USING btree (relayed_at NULLS FIRST) WHERE (status = 'approved'::text);
+CREATE INDEX payout_runs_by_created ON payout_runs USING btree (app_id, created_at DESC, id DESC);
+CREATE UNIQUE INDEX payout_runs_one_open ON payout_runs USING btree (app_id) WHERE (status = ANY (ARRAY['draft'::text, 'approved'::text]));
+CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'status minimum_cents item_count total_cents approved_by stopped_at');
+CREATE TRIGGER payout_runs_kept BEFORE DELETE OR TRUNCATE ON payout_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_runs_transition BEFORE UPDATE ON payout_runs FOR EACH ROW EXECUTE FUNCTION payout_run_transition();
 
 create table payout_transfers (
   id transfer_id not null,
@@ -2963,6 +3051,56 @@ AS $function$
                            || of_payout || E'\n' || total_cents || E'\n' || encode(csv_sha256, 'hex') || E'\n', 'UTF8'))
 $function$;
 
+CREATE OR REPLACE FUNCTION payout_run_item_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  run payout_runs;
+begin
+  select * into run from payout_runs where id = new.run_id for share;
+  if tg_op = 'INSERT' then
+    if run.status <> 'draft' or run.created_at <> now() or new.request_id is not null then
+      raise exception 'payout run % is not being drafted', new.run_id using errcode = 'integrity_constraint_violation';
+    end if;
+    return new;
+  end if;
+  if run.status <> 'approved' or old.request_id is not null or new.request_id is null
+     or (old.id, old.app_id, old.run_id, old.affiliate_id, old.affiliate_name, old.position, old.expected_cents)
+          is distinct from (new.id, new.app_id, new.run_id, new.affiliate_id, new.affiliate_name, new.position, new.expected_cents)
+     or not exists (select from payout_requests r
+                     where r.id = new.request_id and r.affiliate_id = new.affiliate_id and r.expected_total_cents = new.expected_cents) then
+    raise exception 'item % of a payout run does not change this way', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION payout_run_transition()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if (old.id, old.app_id, old.account_id, old.key_id, old.as_of, old.minimum_cents, old.item_count, old.total_cents, old.created_at, old.expires_at)
+       is distinct from
+     (new.id, new.app_id, new.account_id, new.key_id, new.as_of, new.minimum_cents, new.item_count, new.total_cents, new.created_at, new.expires_at)
+     or (old.status, new.status) not in (('draft', 'draft'), ('draft', 'approved'), ('draft', 'cancelled'), ('approved', 'approved'),
+                                         ('approved', 'settled'))
+     or old.approved_at is not null and (old.approved_at, old.approved_by) is distinct from (new.approved_at, new.approved_by) then
+    raise exception 'payout run % is %, and that does not change this way', old.id, old.status using errcode = 'integrity_constraint_violation';
+  end if;
+  if old.status = 'draft' and new.status = 'approved' and not (
+       select new.total_cents = coalesce(sum(i.expected_cents), 0) and new.item_count = count(*) and count(*) > 0
+         from payout_run_items i where i.run_id = new.id) then
+    raise exception 'the items of payout run % are not its total', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  if new.status = 'settled' and exists (
+       select from payout_run_items i left join payout_requests r on r.id = i.request_id
+        where i.run_id = new.id and (r.status = 'open' or r.id is null and new.stopped_at is null)) then
+    raise exception 'items of payout run % are not settled', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION policy_context(of_binding text, counts_with text, has_paid boolean, of_app text, of_affiliate text, at timestamp with time zone)
  RETURNS json
  LANGUAGE plpgsql
@@ -3053,6 +3191,17 @@ AS $function$
 begin
   if exists (select from policies p where p.app_id = new.app_id and p.id = new.policy_id and p.archived_at is not null) then
     raise exception 'policy % is archived and cannot be assigned', new.policy_id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION require_amount_of_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select from payout_run_items i where i.request_id = new.id and i.expected_cents <> new.net_cents) then
+    raise exception 'request % is of a payout run with another amount', new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $function$;

@@ -21,6 +21,8 @@ export const ID_PREFIXES = {
   payout: 'pay',
   transfer: 'trf',
   payoutBlock: 'pbk',
+  payoutRun: 'run',
+  payoutRunItem: 'pit',
   key: 'key',
   session: 'ses',
   webhookEndpoint: 'whe',
@@ -60,6 +62,8 @@ export type PolicyVersionId = Id<'policyVersion'>;
 export type PayoutId = Id<'payout'>;
 export type TransferId = Id<'transfer'>;
 export type PayoutBlockId = Id<'payoutBlock'>;
+export type PayoutRunId = Id<'payoutRun'>;
+export type PayoutRunItemId = Id<'payoutRunItem'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
 export type WebhookEndpointId = Id<'webhookEndpoint'>;

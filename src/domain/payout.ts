@@ -1,3 +1,12 @@
+import type { AffiliateId, AppId, PayoutRequestId } from './ids.ts';
+
+/** The ids with which the workflow of a payout request is started and found. */
+export interface PayoutRequestKeys {
+  readonly id: PayoutRequestId;
+  readonly appId: AppId;
+  readonly affiliateId: AffiliateId;
+}
+
 /** How many due commissions there are, and their sum in cents. A sum may exceed what a number represents exactly. */
 export interface Due {
   readonly count: number;

@@ -127,6 +127,16 @@ export const ERRORS = {
     'The payouts of the creator are blocked',
     'Nothing was paid. Read why in the payout blocks of the creator, and lift the block first.',
   ],
+  payout_run_in_progress: [
+    409,
+    'A payout run is being paid',
+    'Nothing was drafted. Draft again when the run has ended, or cancel it.',
+  ],
+  payout_run_not_possible: [
+    409,
+    'The payout run cannot be approved',
+    'Nothing was paid. It has ended, was not approved in time, or pays nobody. Draft a new one.',
+  ],
   payout_block_not_possible: [
     409,
     'The payouts are blocked already, or not blocked',

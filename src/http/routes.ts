@@ -24,6 +24,7 @@ import { groupRoutes } from './resources/groups.ts';
 import { manualAttributionRoutes } from './resources/manual-attributions.ts';
 import { operatorRoutes } from './resources/operator.ts';
 import { payoutBlockRoutes } from './resources/payout-blocks.ts';
+import { payoutRunRoutes } from './resources/payout-runs.ts';
 import { payoutRoutes } from './resources/payouts.ts';
 import { policyAssignmentRoutes } from './resources/policy-assignments.ts';
 import { policyRoutes } from './resources/policies.ts';
@@ -86,7 +87,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Payouts',
     description: 'Amounts due to affiliates, and their payment as a CSV file.',
-    routes: [...payoutRoutes, ...payoutBlockRoutes],
+    routes: [...payoutRoutes, ...payoutRunRoutes, ...payoutBlockRoutes],
   },
   {
     name: 'Dashboards',

@@ -25,6 +25,8 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
   links: 'app_id created_at id',
   manual_attributions: 'account_id app_id created_at id key_id position',
   payout_blocks: 'account_id app_id created_at id key_id position previous',
+  payout_runs:
+    'account_id actor app_id approved_at as_of created_at ended_at expires_at id key_id paid_cents paid_count relayed_at',
   payout_transfers: 'account_id app_id created_at id key_id position previous_position previous_state',
   payouts: 'affiliate_name app_id created_at csv_gzip csv_sha256 id',
   policies: 'app_id created_at id',

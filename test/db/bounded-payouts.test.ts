@@ -38,6 +38,7 @@ beforeAll(async () => {
       startHolds: () => {},
       healBinding: () => {},
       settlePayout: async ({ id }) => await settlePayoutRequest(api.sql, id, limit),
+      startPayoutRun: () => {},
       sendWebhookNow: () => {},
     },
   });

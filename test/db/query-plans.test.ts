@@ -101,6 +101,7 @@ const TABLES: Partial<Record<IdKind, string>> = {
   group: 'affiliate_groups',
   policy: 'policies',
   payout: 'payouts',
+  payoutRun: 'payout_runs',
   event: 'events',
   delivery: 'deliveries',
   erasure: 'erasures',

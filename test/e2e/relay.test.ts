@@ -26,6 +26,7 @@ const NO_WORKFLOWS = {
   runHeal: async () => 'running' as const,
   runWebhook: async () => 'running' as const,
   startInBackground: () => {},
+  startPayoutRun: () => {},
   startReprocess: () => {},
 };
 
@@ -230,6 +231,7 @@ describe('the outbox relay', () => {
       workflows: {
         ...NO_WORKFLOWS,
         runDelivery: async () => 'running' as const,
+        startPayoutRun: () => {},
         startReprocess: (run) => void passed.push([run.id, run.isCancelled]),
       },
       logger: pino({ level: 'silent' }),

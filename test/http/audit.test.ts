@@ -31,6 +31,7 @@ beforeAll(async () => {
       processDelivery: async () => null,
       startHolds: () => {},
       healBinding: () => {},
+      startPayoutRun: () => {},
       sendWebhookNow: () => {},
       settlePayout: async ({ id }) => await settlePayoutRequest(api.sql, id),
     },

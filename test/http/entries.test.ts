@@ -23,6 +23,7 @@ beforeAll(async () => {
       processDelivery: async () => null,
       healBinding: () => {},
       settlePayout: async () => {},
+      startPayoutRun: () => {},
       sendWebhookNow: () => {},
       startHolds: (commissions) => void holds.push(...commissions),
     },

@@ -54,6 +54,7 @@ beforeAll(async () => {
       startHolds: () => {},
       healBinding: () => {},
       settlePayout: async () => {},
+      startPayoutRun: () => {},
       sendWebhookNow: () => {},
     },
     readiness: async () => {

@@ -20,6 +20,7 @@ beforeAll(async () => {
       startHolds: () => {},
       healBinding: () => {},
       settlePayout: async () => {},
+      startPayoutRun: () => {},
       sendWebhookNow: ({ messageId }) => void hurried.push(messageId),
     },
   });

@@ -478,6 +478,21 @@ const MONEY: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: payout runs',
+    promises: {
+      'run-as-of':
+        'a payout run pays what was due when it was drafted; what is earned or becomes due later waits',
+      'run-changed':
+        'a run does not pay a creator who has a refund, a deduction, a block or an export after the draft, and says so',
+      'run-refused': '409 for an approval with another total, or of a run that has ended or pays nobody',
+      'run-one-open':
+        'an app has one run that is being paid at a time, and a cancelled one pays nobody further',
+      'run-database':
+        'the database refuses a payout of a run with another amount, and a run that changes after its approval',
+      'run-killed': 'a run whose process is killed pays each of its creators once',
+    },
+  },
+  {
     title: 'Beyond the specification: manual attribution',
     promises: {
       'attributable-key':

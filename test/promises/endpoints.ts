@@ -355,6 +355,41 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'post-payout-block': '201 with the statement and its author' },
   },
   {
+    route: 'GET /apps/:appId/payout-runs',
+    caller: 'account read',
+    promises: { 'get-payout-runs': 'lists the payout runs, latest first' },
+  },
+  {
+    route: 'POST /apps/:appId/payout-runs',
+    caller: 'account payout',
+    promises: { 'post-payout-run': '201 with a draft, which pays nothing and replaces a draft before it' },
+  },
+  {
+    route: 'GET /apps/:appId/payout-runs/:runId',
+    caller: 'account read',
+    promises: { 'get-payout-run': 'returns a run, and how far it is' },
+  },
+  {
+    route: 'POST /apps/:appId/payout-runs/:runId/approve',
+    caller: 'account payout',
+    promises: { 'approve-payout-run': '202, and each creator of the draft is paid once' },
+  },
+  {
+    route: 'POST /apps/:appId/payout-runs/:runId/cancel',
+    caller: 'account payout',
+    promises: { 'cancel-payout-run': 'cancels a draft, or pays no further creator of a run' },
+  },
+  {
+    route: 'GET /apps/:appId/payout-runs/:runId/items',
+    caller: 'account read',
+    promises: { 'get-payout-run-items': 'lists whom a run pays, and what became of each' },
+  },
+  {
+    route: 'GET /apps/:appId/payout-runs/:runId/excluded',
+    caller: 'account read',
+    promises: { 'get-payout-run-exclusions': 'lists whom a run leaves out, and why' },
+  },
+  {
     route: 'POST /apps/:appId/payouts/:payoutId/transfers',
     caller: 'account payout',
     promises: { 'post-transfer': 'appends what somebody states about the money of a payout' },

@@ -89,6 +89,7 @@ export async function startTestApi(
       startHolds: () => {},
       healBinding: (bindingId) => void healed.push(bindingId),
       settlePayout: async () => {},
+      startPayoutRun: () => {},
       sendWebhookNow: () => {},
     },
     webhookCache: new WebhookCache(),

@@ -62,6 +62,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
       startHolds: () => {},
       healBinding: heal,
       settlePayout: async ({ id }) => void (await payouts.settlePayoutRequest(id)),
+      startPayoutRun: () => {},
       sendWebhookNow: () => {},
     },
   });

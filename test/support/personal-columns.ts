@@ -84,6 +84,9 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payout_requests: { none: 'idempotency_key status actor' },
   // What founders state about the money of a creator.
   payout_blocks: { none: 'state reason' },
+  payout_runs: { none: 'status actor' },
+  payout_run_items: { none: 'affiliate_name' },
+  payout_run_exclusions: { none: 'affiliate_name reason' },
   payout_transfers: { none: 'state previous_state method reference note' },
   // The CSV has ids of commissions and events, and nothing of a user.
   payouts: { none: 'affiliate_name csv_gzip csv_sha256' },

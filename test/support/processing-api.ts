@@ -40,6 +40,7 @@ export async function startProcessingApi({
     startHolds: () => {},
     healBinding: onBinding,
     settlePayout: async () => {},
+    startPayoutRun: () => {},
     sendWebhookNow: () => {},
   };
   const webhookCache = new WebhookCache();

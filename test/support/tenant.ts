@@ -126,6 +126,19 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
              ${sql.json([{ what: 'status', stored: 'failed', today: mark, action: 'append' }])}, true
         from run r join deliveries d on d.app_id = r.app_id order by d.received_at, d.id limit 2`;
   }
+  const post = async (path: string, body: object) =>
+    await api.call<{ id: string }>('POST', `/apps/${app.appId}/${path}`, { key: app.key, body });
+  // Two creators are paid by each run, and two are left out.
+  for (const name of ['A', 'B']) {
+    const affiliateId = await newAffiliate(api, app, { name: `${mark} debtor ${name}` });
+    const debt = { amountCents: -5, category: 'other', reason: mark, externalId: `${mark}-debt-${name}` };
+    await post(`affiliates/${affiliateId}/entries`, debt);
+  }
+  await post('payout-runs', {});
+  ids.payoutRun = (await post('payout-runs', {})).body.id;
+  const { id: itemId } = await sql.one<{ id: string }>`
+    select id from payout_run_items where run_id = ${ids.payoutRun} limit 1`;
+  ids.payoutRunItem = itemId;
   const erased = await api.call<{ erasureId: string }>('DELETE', `/apps/${app.appId}/users/${mark}-erased`, {
     key: app.key,
   });

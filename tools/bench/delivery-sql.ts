@@ -167,6 +167,7 @@ const deps = {
     startHolds: () => {},
     healBinding: () => {},
     settlePayout: async () => {},
+    startPayoutRun: () => {},
     sendWebhookNow: () => {},
   },
 };

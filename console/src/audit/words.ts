@@ -30,6 +30,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   payout: 'Payout',
   payout_transfer: 'Money of a payout',
   payout_block: 'Block of payouts',
+  payout_run: 'Payout run',
   webhook_endpoint: 'Webhook endpoint',
   erasure: 'Erasure of a person',
   reprocess_run: 'Reprocessing',
@@ -186,6 +187,8 @@ export function pathOf({ object, appId, after }: Row): string | null {
       return ofApp && `${ofApp}/setup`;
     case 'webhook_endpoint':
       return ofApp && `${ofApp}/webhooks`;
+    case 'payout_run':
+      return ofApp && `${ofApp}/payouts`;
     case 'reprocess_run':
       return ofApp && `${ofApp}/deliveries`;
     case 'manual_attribution':

@@ -24,8 +24,7 @@ async function untilNone(changePage: (limit: number) => Promise<number>): Promis
   }
 }
 
-const isStarted = ({ deliveries, bindings, reprocessRuns, erasures, messages }: OpenWork): boolean =>
-  deliveries + bindings + reprocessRuns + erasures + messages === 0;
+const isStarted = (work: OpenWork): boolean => RELAYED.every((kind) => work[kind] === 0);
 
 /** Waits until the running service has claimed all open work, or claims nothing more for `patienceMs`. Returns the rest. */
 async function waitUntilClaimed(sql: Sql, since: number, patienceMs: number): Promise<OpenWork> {
@@ -60,13 +59,11 @@ export function addRecoverCommand(program: Command, context: CommandContext): vo
         const left = await waitUntilClaimed(sql, now, serviceTimeoutMs);
         const { pending, nextDueAt, openPayoutRequests } = await readWaiting(sql);
         const ok = isStarted(left);
-        const work = (['deliveries', 'bindings', 'reprocessRuns', 'erasures', 'messages'] as const).map(
-          (kind) => ({
-            work: NAMES[kind],
-            open: found[kind],
-            started: Math.max(0, found[kind] - left[kind]),
-          }),
-        );
+        const work = RELAYED.map((kind) => ({
+          work: NAMES[kind],
+          open: found[kind],
+          started: Math.max(0, found[kind] - left[kind]),
+        }));
         print(
           { ok, open: found, left, matured, closed, pending, nextDueAt, openPayoutRequests },
           [
@@ -89,10 +86,16 @@ export function addRecoverCommand(program: Command, context: CommandContext): vo
     });
 }
 
-const NAMES: Readonly<Record<Exclude<keyof OpenWork, 'payments'>, string>> = {
+type Relayed = Exclude<keyof OpenWork, 'payments'>;
+
+const NAMES: Readonly<Record<Relayed, string>> = {
   deliveries: 'deliveries without an outcome',
   bindings: 'users whose earlier payments wait',
   reprocessRuns: 'reprocess runs',
   erasures: 'erasures of persons',
+  payoutRuns: 'payout runs',
   messages: 'messages to endpoints of webhooks',
 };
+
+/** What the relay starts. */
+const RELAYED = Object.keys(NAMES) as Relayed[];

@@ -75,6 +75,25 @@ export const PAYOUT_CHECKS: readonly LedgerCheck[] = [
        where app_id = ${appId} and payout_id is not null group by 1 having count(*) > 1`,
   ),
   byStatement(
+    'payout_runs_pay_what_was_approved',
+    'The total of a payout run is the sum of its items. Each paid item has a payout of its creator and its amount, and no unapproved one has. A settled run states what was paid.',
+    (sql, appId) => sql.fragment`
+      select r.id::text
+        from payout_runs r
+       cross join lateral (
+         select count(*) as items, coalesce(sum(i.expected_cents), 0) as cents, count(*) filter (where q.status = 'paid') as paid,
+                coalesce(sum(p.total_cents), 0) as paid_cents, count(*) filter (where q.status = 'open') as open,
+                bool_or(q.id is not null and (r.approved_at is null or q.affiliate_id <> i.affiliate_id
+                        or q.status = 'paid' and (p.affiliate_id, p.total_cents) is distinct from (i.affiliate_id::text, i.expected_cents::bigint))) as is_wrong
+           from payout_run_items i
+           left join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q on true
+           left join lateral (select * from payouts x where x.id = q.payout_id offset 0) p on true
+          where i.run_id = r.id) s
+       where r.app_id = ${appId}
+         and ((r.item_count, r.total_cents) is distinct from (s.items, s.cents) or s.is_wrong
+              or r.status = 'settled' and (r.paid_count, r.paid_cents, 0) is distinct from (s.paid, s.paid_cents, s.open))`,
+  ),
+  byStatement(
     'payouts_are_chained',
     'Each payout with a CSV is in the hash chain of its app, with its CSV and total, after the payout before it.',
     (sql, appId) => sql.fragment`

@@ -20,7 +20,7 @@ export interface Declaration {
 
 /** A response in JSON. */
 interface JsonResponse {
-  readonly status: 200 | 201;
+  readonly status: 200 | 201 | 202;
   readonly schema: z.ZodType;
   /** For a list: whether `Accept: text/csv` gets its rows as CSV. */
   readonly asCsv?: boolean;

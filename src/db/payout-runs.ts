@@ -1,0 +1,291 @@
+import { DRAFT_VALID_MS, draftPayoutRun, refuseApproval } from '../domain/payout-run.ts';
+import type { ExclusionReason, PayoutRunStatus, UnpaidCreator } from '../domain/payout-run.ts';
+import { MAX_PAYOUT_CENTS, PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
+import type { AccountId, AffiliateId, AppId, KeyId, PayoutId, PayoutRunId } from '../domain/ids.ts';
+import type { PayoutRunItemId } from '../domain/ids.ts';
+import { lockApp } from './app-lock.ts';
+import { acting } from './audit.ts';
+import { newId } from './new-id.ts';
+import { createdBefore, pageOf } from './page.ts';
+import type { Page, Position } from './page.ts';
+import { payableParts } from './payout-lists.ts';
+import type { PayoutRequestStatus } from './payout-requests.ts';
+import { LONG_STATEMENT_MS } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
+
+/** A run that pays many creators. Amounts are in US cents, instants epoch ms. */
+export interface PayoutRun {
+  readonly id: PayoutRunId;
+  readonly status: PayoutRunStatus;
+  readonly asOf: number;
+  readonly minimumCents: number;
+  /** The creators that it pays, and what it pays them in all. */
+  readonly itemCount: number;
+  readonly totalCents: number;
+  /** The items that were settled, those of them that were paid, and the sum of these. */
+  readonly settledCount: number;
+  readonly paidCount: number;
+  readonly paidCents: number;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly approvedAt: number | null;
+  readonly stoppedAt: number | null;
+  readonly endedAt: number | null;
+  readonly keyId: KeyId;
+  readonly keyLabel: string | null;
+  readonly keyDisplay: string;
+  readonly approverId: KeyId | null;
+  readonly approverLabel: string | null;
+  readonly approverDisplay: string | null;
+}
+
+interface Author {
+  readonly appId: AppId;
+  readonly accountId: AccountId;
+  readonly keyId: KeyId;
+}
+
+/** The columns of a `PayoutRun` of a row `r`. */
+const columns = (sql: Statements) => sql.fragment`
+  r.id, case when r.status = 'draft' and r.expires_at <= now() then 'expired' else r.status end as status, r.as_of, r.minimum_cents,
+  r.item_count, r.total_cents, case r.status when 'settled' then r.item_count else s.settled_count end as settled_count,
+  coalesce(r.paid_count, s.paid_count) as paid_count, coalesce(r.paid_cents, s.paid_cents)::float8 as paid_cents, r.created_at, r.expires_at, r.approved_at, r.stopped_at,
+  r.ended_at, k.id as key_id, k.label as key_label, k.display as key_display,
+  y.id as approver_id, y.label as approver_label, y.display as approver_display`;
+
+const joined = (sql: Statements) => sql.fragment`
+  cross join lateral (select id, label, display from account_keys x where x.id = r.key_id offset 0) k
+  left join lateral (select id, label, display from account_keys x where x.id = r.approved_by offset 0) y on true
+  cross join lateral (
+    select count(*) filter (where q.status <> 'open')::int as settled_count, count(*) filter (where q.status = 'paid')::int as paid_count,
+           coalesce(sum(q.net_cents) filter (where q.status = 'paid'), 0)::float8 as paid_cents
+      from payout_run_items i
+     cross join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q
+     where i.run_id = r.id and r.status = 'approved') s`;
+
+async function find(sql: Statements, appId: AppId, runId: PayoutRunId): Promise<PayoutRun | undefined> {
+  return await sql.maybe<PayoutRun>`
+    select ${columns(sql)} from payout_runs r ${joined(sql)} where r.app_id = ${appId} and r.id = ${runId}`;
+}
+
+/** Returns a run of an app. Undefined for an unknown one, and one of another app. */
+export async function findPayoutRun(
+  sql: Sql,
+  appId: AppId,
+  runId: PayoutRunId,
+): Promise<PayoutRun | undefined> {
+  return await find(sql, appId, runId);
+}
+
+/** Returns a page of the runs of an app, the latest first. */
+export async function listPayoutRuns(
+  sql: Sql,
+  appId: AppId,
+  after: Position<number> | null,
+  limit: number,
+): Promise<Page<PayoutRun, number>> {
+  const rows = await sql<PayoutRun & Position<number>>`
+    select ${columns(sql)}, r.sort_key
+      from (select *, (extract(epoch from created_at) * 1000000)::bigint as sort_key
+              from payout_runs
+             where app_id = ${appId} ${createdBefore(sql, after)}
+             order by created_at desc, id desc limit ${limit + 1}) r
+      ${joined(sql)}
+     order by r.sort_key desc, r.id desc`;
+  return pageOf(rows, limit);
+}
+
+/**
+ * Drafts a run: writes who is paid what, and who is left out. Pays nothing. A draft before it is cancelled. Null while a run is being
+ * paid. A call that runs again with the same id writes nothing and returns the same.
+ */
+export async function draftRun(
+  sql: Sql,
+  {
+    id,
+    appId,
+    accountId,
+    keyId,
+    minimumCents,
+  }: Author & { readonly id: PayoutRunId; readonly minimumCents: number },
+): Promise<PayoutRun | null> {
+  return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    await lockApp(tx, appId);
+    const stored = await find(tx, appId, id);
+    if (stored !== undefined) return stored;
+    const isPaying = await tx.maybe`select from payout_runs where app_id = ${appId} and status = 'approved'`;
+    if (isPaying !== undefined) return null;
+    await tx`
+      update payout_runs set status = 'cancelled', ended_at = now() where app_id = ${appId} and status = 'draft' and ${acting(tx)}`;
+    const { asOf } = await tx.one<{ asOf: number }>`select floor(epoch_ms(now()))::float8 as as_of`;
+    const { items, exclusions, totalCents } = draftPayoutRun(await readUnpaid(tx, appId, asOf), minimumCents);
+    await tx`
+      insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, item_count, total_cents, expires_at)
+      select ${id}::text, ${appId}::text, ${accountId}::text, ${keyId}::text, date_trunc('milliseconds', now()), ${minimumCents}::bigint,
+             ${items.length}::int, ${totalCents}::bigint, now() + ${DRAFT_VALID_MS} * interval '1 millisecond'
+       where ${acting(tx)}`;
+    const identified = items.map((item, n) => ({ ...item, id: newId('payoutRunItem'), position: n + 1 }));
+    await tx`
+      insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents)
+      select x.id, ${appId}::text, ${id}::text, x."affiliateId", x."affiliateName", x.position, x."expectedCents"
+        from jsonb_to_recordset(${tx.json(identified)}) x
+             (id text, "affiliateId" text, "affiliateName" text, position int, "expectedCents" bigint)`;
+    await tx`
+      insert into payout_run_exclusions (app_id, run_id, affiliate_id, affiliate_name, position, reason, balance_cents, held_cents)
+      select ${appId}::text, ${id}::text, x."affiliateId", x."affiliateName", x.position, x.reason, x."balanceCents", x."heldCents"
+        from jsonb_to_recordset(${tx.json(exclusions.map((row, n) => ({ ...row, position: n + 1 })))}) x
+             ("affiliateId" text, "affiliateName" text, position int, reason text, "balanceCents" bigint, "heldCents" bigint)`;
+    return (await find(tx, appId, id)) ?? null;
+  });
+}
+
+/** Returns the creators of an app with unpaid commissions, from the stored sums and what became due since. */
+async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<UnpaidCreator[]> {
+  return await tx<UnpaidCreator>`
+    with due as (
+      select affiliate_id::text as affiliate_id, sum(cents) as cents, sum(items) as items
+        from (${payableParts(tx, appId, asOf)}) p
+       group by 1 having sum(cents) <> 0 or sum(items) > 0
+    ), held as (
+      select affiliate_id::text as affiliate_id, sum(amount_cents) as cents
+        from commissions where app_id = ${appId} and status = 'pending' and due_at > ${new Date(asOf)} group by 1
+    )
+    select f.id as affiliate_id, f.name as affiliate_name, coalesce(d.cents, 0)::float8 as due_cents, coalesce(h.cents, 0)::float8 as held_cents,
+           h.affiliate_id is not null as is_held,
+           coalesce(d.items > ${PAYOUT_EARNINGS_LIMIT} or abs(d.cents) > ${MAX_PAYOUT_CENTS}, false) as exceeds_payout,
+           are_payouts_blocked(f.id) as is_blocked
+      from due d
+      full join held h using (affiliate_id)
+      join affiliates f on f.app_id = ${appId} and f.id = coalesce(d.affiliate_id, h.affiliate_id)`;
+}
+
+/**
+ * Approves a draft. Its workflow then pays each item. `total_changed`: the caller expects another total; `not_possible`: the run has
+ * ended, or pays nobody. Undefined for an unknown run. A second call with the same total changes nothing.
+ */
+export async function approveRun(
+  sql: Sql,
+  {
+    appId,
+    keyId,
+    runId,
+    expectedTotalCents,
+  }: Author & { readonly runId: PayoutRunId; readonly expectedTotalCents: number },
+): Promise<PayoutRun | 'total_changed' | 'not_possible' | undefined> {
+  return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    await tx`select from payout_runs where app_id = ${appId} and id = ${runId} for update`;
+    const run = await find(tx, appId, runId);
+    if (run === undefined) return undefined;
+    const refusal = refuseApproval(run, expectedTotalCents);
+    if (refusal !== null) return refusal;
+    await tx`
+      update payout_runs set status = 'approved', approved_at = now(), approved_by = ${keyId}, actor = ${tx.actor}::text::jsonb
+       where id = ${runId} and status = 'draft' and ${acting(tx)}`;
+    return await find(tx, appId, runId);
+  });
+}
+
+/**
+ * Cancels a draft. Of a run that is being paid, pays no further creator: the exports that have begun are finished. A run that has ended
+ * stays as it is. Undefined for an unknown run.
+ */
+export async function cancelRun(sql: Sql, appId: AppId, runId: PayoutRunId): Promise<PayoutRun | undefined> {
+  await sql`
+    update payout_runs
+       set status = case status when 'draft' then 'cancelled' else status end,
+           ended_at = case status when 'draft' then now() end,
+           stopped_at = case status when 'approved' then now() end
+     where app_id = ${appId} and id = ${runId} and status in ('draft', 'approved') and stopped_at is null and ${acting(sql)}`;
+  return await find(sql, appId, runId);
+}
+
+/**
+ * What became of an item. `waiting`: not settled yet; `total_changed`: a refund, deduction or export changed what is due; `blocked`: the
+ * payouts were blocked; `empty`: nothing was due; `closed`: its request ended before Temporal could work on it; `cancelled`: the run was
+ * stopped before. Whoever was not paid is in the next draft.
+ */
+export const ITEM_OUTCOMES = [
+  'waiting',
+  'paid',
+  'total_changed',
+  'blocked',
+  'empty',
+  'closed',
+  'cancelled',
+] as const;
+export type ItemOutcome = (typeof ITEM_OUTCOMES)[number];
+
+export interface PayoutRunItem {
+  readonly id: PayoutRunItemId;
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly expectedCents: number;
+  /** Null while nothing is approved. */
+  readonly outcome: ItemOutcome | null;
+  readonly payoutId: PayoutId | null;
+}
+
+/** Returns a page of the items of a run, the largest first. */
+export async function listRunItems(
+  sql: Sql,
+  appId: AppId,
+  runId: PayoutRunId,
+  after: Position<number> | null,
+  limit: number,
+): Promise<Page<PayoutRunItem, number> | undefined> {
+  const rows = await sql<
+    Omit<PayoutRunItem, 'outcome'> &
+      Position<number> & {
+        readonly requestStatus: PayoutRequestStatus | null;
+        readonly isApproved: boolean;
+        readonly isOver: boolean;
+      }
+  >`
+    select i.id, i.affiliate_id, i.affiliate_name, i.expected_cents, i.position as sort_key, q.status as request_status, q.payout_id,
+           r.approved_at is not null as is_approved, r.status = 'settled' or r.stopped_at is not null as is_over
+      from (select * from payout_run_items
+             where app_id = ${appId} and run_id = ${runId} and position > ${after?.sortKey ?? 0}
+             order by position limit ${limit + 1}) i
+     cross join lateral (select * from payout_runs x where x.id = i.run_id offset 0) r
+      left join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q on true
+     order by i.position`;
+  if (rows.length === 0 && (await find(sql, appId, runId)) === undefined) return undefined;
+  const page: Page<(typeof rows)[number], number> = pageOf(rows, limit);
+  return {
+    next: page.next,
+    rows: page.rows.map(({ requestStatus, isApproved, isOver, ...item }) => ({
+      ...item,
+      outcome: isApproved ? outcomeOf(requestStatus, isOver) : null,
+    })),
+  };
+}
+
+function outcomeOf(status: PayoutRequestStatus | null, isOver: boolean): ItemOutcome {
+  if (status === null) return isOver ? 'cancelled' : 'waiting';
+  return status === 'open' ? 'waiting' : status;
+}
+
+export interface RunExclusion {
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly reason: ExclusionReason;
+  readonly balanceCents: number;
+  readonly heldCents: number;
+}
+
+/** Returns a page of the creators whom a run leaves out, those to whom most is due first. */
+export async function listRunExclusions(
+  sql: Sql,
+  appId: AppId,
+  runId: PayoutRunId,
+  after: Position<number> | null,
+  limit: number,
+): Promise<Page<RunExclusion, number> | undefined> {
+  const rows = await sql<RunExclusion & Position<number>>`
+    select affiliate_id as id, affiliate_id, affiliate_name, reason, balance_cents, held_cents, position as sort_key
+      from payout_run_exclusions
+     where app_id = ${appId} and run_id = ${runId} and position > ${after?.sortKey ?? 0}
+     order by position limit ${limit + 1}`;
+  if (rows.length === 0 && (await find(sql, appId, runId)) === undefined) return undefined;
+  return pageOf(rows, limit);
+}

@@ -1,0 +1,116 @@
+import { MAX_PAYOUT_CENTS } from './payout.ts';
+import type { AffiliateId, AppId, PayoutRunId } from './ids.ts';
+import { DAY_MS } from './time.ts';
+
+/** The ids with which the workflow of a payout run is started. */
+export interface PayoutRunKeys {
+  readonly runId: PayoutRunId;
+  readonly appId: AppId;
+}
+
+/** A creator with unpaid commissions. */
+export interface UnpaidCreator {
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  /** The net of what is due, in US cents. */
+  readonly dueCents: number;
+  /** The net of what is in the hold period, in US cents. */
+  readonly heldCents: number;
+  /** Whether commissions are in the hold period. Reversals may take back all that they earn. */
+  readonly isHeld: boolean;
+  /** Whether more is due than one payout has room for. */
+  readonly exceedsPayout: boolean;
+  readonly isBlocked: boolean;
+}
+
+/**
+ * Why a payout run leaves out a creator. `payouts_blocked`: a founder has blocked the payouts. `below_minimum`: less is due than the run
+ * pays. `too_many_commissions`: more is due than one payout has room for. `negative_balance`: reversals and deductions take back more than
+ * is due. `reversed`: they take back exactly that. `held`: all is in the hold period.
+ */
+export const EXCLUSION_REASONS = [
+  'payouts_blocked',
+  'below_minimum',
+  'too_many_commissions',
+  'negative_balance',
+  'reversed',
+  'held',
+] as const;
+export type ExclusionReason = (typeof EXCLUSION_REASONS)[number];
+
+export interface DraftedItem {
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  /** Positive. */
+  readonly expectedCents: number;
+}
+
+export interface Exclusion {
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly reason: ExclusionReason;
+  readonly balanceCents: number;
+  readonly heldCents: number;
+}
+
+export interface PayoutRunDraft {
+  /** The largest amount first. */
+  readonly items: readonly DraftedItem[];
+  /** Those to whom most is due first. */
+  readonly exclusions: readonly Exclusion[];
+  readonly totalCents: number;
+}
+
+/** How long a draft can be approved, ms. */
+export const DRAFT_VALID_MS = 7 * DAY_MS;
+
+/** Divides the creators with unpaid commissions into those whom a run pays, each in full, and those whom it leaves out. */
+export function draftPayoutRun(creators: readonly UnpaidCreator[], minimumCents: number): PayoutRunDraft {
+  const items: DraftedItem[] = [];
+  const exclusions: Exclusion[] = [];
+  let totalCents = 0;
+  for (const creator of creators.toSorted(byDue)) {
+    const { affiliateId, affiliateName, dueCents, heldCents } = creator;
+    const hasRoom = totalCents + dueCents <= MAX_PAYOUT_CENTS;
+    const reason = reasonToExclude(creator, minimumCents) ?? (hasRoom ? null : 'too_many_commissions');
+    if (reason !== null) {
+      exclusions.push({ affiliateId, affiliateName, reason, balanceCents: dueCents, heldCents });
+      continue;
+    }
+    items.push({ affiliateId, affiliateName, expectedCents: dueCents });
+    totalCents += dueCents;
+  }
+  return { items, exclusions, totalCents };
+}
+
+function byDue(a: UnpaidCreator, b: UnpaidCreator): number {
+  if (a.dueCents !== b.dueCents) return b.dueCents - a.dueCents;
+  return a.affiliateId < b.affiliateId ? -1 : 1;
+}
+
+function reasonToExclude(
+  { dueCents, isHeld, isBlocked, exceedsPayout }: UnpaidCreator,
+  minimumCents: number,
+): ExclusionReason | null {
+  if (isBlocked) return 'payouts_blocked';
+  if (dueCents < 0) return 'negative_balance';
+  if (dueCents === 0) return isHeld ? 'held' : 'reversed';
+  if (exceedsPayout) return 'too_many_commissions';
+  return dueCents < minimumCents ? 'below_minimum' : null;
+}
+
+/** Where a run is. `expired`: a draft that nobody approved in time. */
+export const PAYOUT_RUN_STATUSES = ['draft', 'approved', 'settled', 'cancelled', 'expired'] as const;
+export type PayoutRunStatus = (typeof PAYOUT_RUN_STATUSES)[number];
+
+/**
+ * Why an approval is refused: `total_changed`, the caller expects another total than that of the draft; `not_possible`, the run has
+ * ended, or pays nobody. Null: it is approved, or was before with the same total.
+ */
+export function refuseApproval(
+  run: { readonly status: PayoutRunStatus; readonly totalCents: number; readonly itemCount: number },
+  expectedTotalCents: number,
+): 'total_changed' | 'not_possible' | null {
+  if (run.status === 'expired' || run.status === 'cancelled' || run.itemCount === 0) return 'not_possible';
+  return run.totalCents === expectedTotalCents ? null : 'total_changed';
+}

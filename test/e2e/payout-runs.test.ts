@@ -1,0 +1,249 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { newId } from '../../src/db/new-id.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { runOn } from '../support/postgres-admin.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+/** Have due: $2.00, $1.00 and $0.40. */
+let ann: string;
+let ben: string;
+let cleo: string;
+let base: string;
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(async () => {
+  await expectConsistentLedger(service.sql);
+  await service.close();
+});
+beforeEach(async () => {
+  founder = await setUpFounder(service);
+  base = `/apps/${founder.app.id}`;
+  ann = founder.affiliateId;
+  [ben, cleo] = [await newCreator('Ben'), await newCreator('Cleo')];
+  await add(ann, 200);
+  await add(ben, 100);
+  await add(cleo, 40);
+});
+
+const newCreator = async (name: string) =>
+  (await founder.ok<{ id: string }>('POST', `${base}/affiliates`, { name })).id;
+
+/** Enters a bonus, or a deduction, that is due at once. */
+const add = async (creator: string, amountCents: number, dueAt?: number) =>
+  await founder.ok<{ id: string }>('POST', `${base}/affiliates/${creator}/entries`, {
+    amountCents,
+    category: 'other',
+    reason: 'A test',
+    externalId: randomUUID(),
+    ...(dueAt && { dueAt }),
+  });
+
+interface Run {
+  readonly id: string;
+  readonly status: string;
+  readonly totalCents: number;
+  readonly itemCount: number;
+  readonly paidCount: number;
+  readonly paidCents: number;
+  readonly code?: string;
+}
+const draft = async (minimumCents = 0) =>
+  await founder.ok<Run>('POST', `${base}/payout-runs`, { minimumCents });
+const approve = async ({ id, totalCents }: Run, expectedTotalCents = totalCents) =>
+  await founder.call<Run>('POST', `${base}/payout-runs/${id}/approve`, { body: { expectedTotalCents } });
+const cancel = async ({ id }: Run) => await founder.ok<Run>('POST', `${base}/payout-runs/${id}/cancel`);
+const read = async ({ id }: Run) => await founder.ok<Run>('GET', `${base}/payout-runs/${id}`);
+const list = async <T>({ id }: Run, what: 'items' | 'excluded') =>
+  (await founder.ok<{ items: T[] }>('GET', `${base}/payout-runs/${id}/${what}`)).items;
+const settled = async (run: Run) => {
+  for (;;) {
+    const now = await read(run);
+    if (now.status !== 'approved') return now;
+    await sleep(50);
+  }
+};
+const payAll = async (minimumCents = 0) => {
+  const run = await draft(minimumCents);
+  expect((await approve(run)).status).toBe(202);
+  return await settled(run);
+};
+const payouts = async () =>
+  await service.sql<{ affiliateId: string; totalCents: number }>`
+    select affiliate_id, total_cents from payouts where app_id = ${founder.app.id} order by total_cents desc`;
+
+describe('a payout run', () => {
+  // @promise post-payout-run, get-payout-run, get-payout-run-items, get-payout-run-exclusions
+  test('pays nothing as a draft, and says who would be paid and who is left out, and why', async () => {
+    await add(await newCreator('Dora'), -300);
+    await add(await newCreator('Emil'), 500, Date.now() + 86_400_000);
+    const run = await draft(50);
+    expect(run).toMatchObject({
+      status: 'draft',
+      totalCents: 300,
+      itemCount: 2,
+      paidCount: 0,
+      approvedBy: null,
+    });
+    expect(await list(run, 'items')).toMatchObject([
+      { affiliateId: ann, expectedCents: 200, outcome: null, payoutId: null },
+      { affiliateId: ben, expectedCents: 100, outcome: null },
+    ]);
+    expect(await list(run, 'excluded')).toMatchObject([
+      { affiliateName: 'Cleo', reason: 'below_minimum', balanceCents: 40 },
+      { affiliateName: 'Emil', reason: 'held', balanceCents: 0, heldCents: 500 },
+      { affiliateName: 'Dora', reason: 'negative_balance', balanceCents: -300 },
+    ]);
+    expect(await payouts()).toEqual([]);
+  });
+
+  // @promise approve-payout-run, get-payout-runs
+  test('pays each creator of the draft once when it is approved, also if that is said twice', async () => {
+    const run = await draft(50);
+    const both = await Promise.all([approve(run), approve(run)]);
+    expect(both.map(({ status }) => status)).toEqual([202, 202]);
+    expect(await settled(run)).toMatchObject({ status: 'settled', paidCount: 2, paidCents: 300 });
+    expect((await approve(run)).status).toBe(202);
+    expect(await list(run, 'items')).toMatchObject([
+      { affiliateId: ann, outcome: 'paid', payoutId: expect.stringMatching(/^pay_/) },
+      { affiliateId: ben, outcome: 'paid' },
+    ]);
+    expect(await payouts()).toMatchObject([
+      { affiliateId: ann, totalCents: 200 },
+      { affiliateId: ben, totalCents: 100 },
+    ]);
+    expect(await payAll()).toMatchObject({ paidCount: 1, paidCents: 40 });
+  });
+
+  // @promise run-as-of
+  test('pays what was due at its draft: what was earned or became due later waits', async () => {
+    const soon = await newCreator('Fritz');
+    await add(soon, 70, Date.now() + 400);
+    const run = await draft();
+    await add(ann, 1_000);
+    await sleep(500);
+    await approve(run);
+    expect(await settled(run)).toMatchObject({ paidCount: 3, paidCents: 340 });
+    expect(await payAll()).toMatchObject({ paidCount: 2, paidCents: 1_070 });
+  });
+
+  // @promise run-changed
+  test('does not pay a creator who has a deduction, a block or an export after the draft, and says so', async () => {
+    const run = await draft();
+    await add(ann, -10);
+    await founder.ok('POST', `${base}/affiliates/${ben}/payout-blocks`, {
+      state: 'blocked',
+      reason: 'A test',
+    });
+    expect((await founder.exportCsv(cleo)).status).toBe(200);
+    await approve(run);
+    expect(await settled(run)).toMatchObject({ status: 'settled', paidCount: 0, paidCents: 0 });
+    expect(await list(run, 'items')).toMatchObject([
+      { affiliateId: ann, outcome: 'total_changed', payoutId: null },
+      { affiliateId: ben, outcome: 'blocked' },
+      { affiliateId: cleo, outcome: 'total_changed' },
+    ]);
+    const next = await draft();
+    expect(next).toMatchObject({ totalCents: 190, itemCount: 1 });
+    expect(await list(next, 'excluded')).toMatchObject([{ affiliateId: ben, reason: 'payouts_blocked' }]);
+  });
+
+  // @promise run-refused
+  test('is not approved with another total, when it was replaced or cancelled, or pays nobody', async () => {
+    const first = await draft();
+    expect(await approve(first, 339)).toMatchObject({ status: 409, body: { code: 'total_changed' } });
+    const second = await draft(500);
+    expect(await read(first)).toMatchObject({ status: 'cancelled' });
+    for (const run of [first, second, await cancel(await draft())]) {
+      expect(await approve(run)).toMatchObject({ status: 409, body: { code: 'payout_run_not_possible' } });
+    }
+    const late = await draft();
+    await runOn(
+      service.database.url,
+      `alter table payout_runs disable trigger payout_runs_transition;
+       update payout_runs set created_at = now() - interval '8 days', expires_at = now() - interval '1 day' where id = '${late.id}';
+       alter table payout_runs enable trigger payout_runs_transition`,
+    );
+    expect(await read(late)).toMatchObject({ status: 'expired' });
+    expect((await approve(late)).status).toBe(409);
+    expect(await payouts()).toEqual([]);
+  });
+
+  // @promise run-one-open, cancel-payout-run
+  test('is the only one of its app that is paid at a time', async () => {
+    const run = await draft();
+    await runOn(
+      service.database.url,
+      `update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour' where id = '${run.id}'`,
+    );
+    const refused = await founder.call<Run>('POST', `${base}/payout-runs`, { body: {} });
+    expect(refused).toMatchObject({ status: 409, body: { code: 'payout_run_in_progress' } });
+    expect(await cancel(run)).toMatchObject({ status: 'approved', stoppedAt: expect.any(Number) });
+    expect((await approve(run)).status).toBe(202);
+    expect(await settled(run)).toMatchObject({ status: 'settled', paidCount: 0 });
+    expect(await list(run, 'items')).toMatchObject(
+      Array.from({ length: 3 }, () => ({ outcome: 'cancelled' })),
+    );
+  });
+
+  // @promise run-database
+  test('is paid by no statement with another amount, and changes no more once it was approved', async () => {
+    const run = await draft();
+    const change = async (text: string) => await runOn(service.database.url, text);
+    const where = `where id = '${run.id}'`;
+    await expect(change(`update payout_runs set total_cents = 1 ${where}`)).rejects.toThrow(
+      /does not change this way/,
+    );
+    await expect(change(`delete from payout_runs ${where}`)).rejects.toThrow(/cannot be changed or deleted/);
+    await expect(
+      change(`update payout_run_items set expected_cents = 1 where run_id = '${run.id}'`),
+    ).rejects.toThrow(/does not change this way/);
+    const request = (cents: number) => `
+      with request as (
+        insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, expected_total_cents, expires_at)
+        select '${newId('payoutRequest')}', i.app_id, i.affiliate_id, r.account_id, r.key_id, ${cents}, now() + interval '1 hour'
+          from payout_run_items i join payout_runs r on r.id = i.run_id where i.run_id = '${run.id}' and i.position = 1
+        returning id
+      )
+      select * from request`;
+    const attach = `update payout_run_items i set request_id = q.id from payout_requests q
+                     where i.run_id = '${run.id}' and i.position = 1 and q.affiliate_id = i.affiliate_id`;
+    await change(request(199));
+    await expect(change(attach)).rejects.toThrow(/does not change this way/);
+    await change(
+      `update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour' ${where}`,
+    );
+    await expect(change(attach)).rejects.toThrow(/does not change this way/);
+    await expect(
+      change(
+        `update payout_runs set status = 'settled', ended_at = now(), paid_count = 0, paid_cents = 0 ${where}`,
+      ),
+    ).rejects.toThrow(/are not settled/);
+    await expect(
+      change(`update payout_runs set status = 'cancelled', ended_at = now() ${where}`),
+    ).rejects.toThrow();
+    await expect(
+      change(
+        `insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents)
+         select '${newId('payoutRunItem')}', app_id, run_id, affiliate_id, 'x', 9, 1 from payout_run_items where run_id = '${run.id}' limit 1`,
+      ),
+    ).rejects.toThrow(/is not being drafted/);
+    await change(request(200));
+    await change(`${attach} and q.expected_total_cents = 200`);
+    await expect(
+      change(`update payout_requests set status = 'paid', settled_at = now(), net_cents = 199
+               where id = (select request_id from payout_run_items where run_id = '${run.id}' and position = 1)`),
+    ).rejects.toThrow(/is of a payout run with another amount/);
+    await cancel(run);
+    await approve(run);
+    expect(await settled(run)).toMatchObject({ paidCount: 1, paidCents: 200 });
+  });
+});
