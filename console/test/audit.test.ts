@@ -36,13 +36,13 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     expect(await field(page, 'Name').inputValue()).toBe('After');
 
     await page.getByRole('link', { name: 'Who changed these settings, and when' }).click();
-    await row(page, /In the console.*Changed: After.*Commission.*20 %.*25 %/).waitFor();
-    await row(page, /Created: Before/).waitFor();
+    await row(page, /In the console.*App changed: After.*Commission.*20 %.*25 %/).waitFor();
+    await row(page, /App created: Before/).waitFor();
     expect(await page.getByRole('row').count()).toBe(3);
     await field(page, 'Done').selectOption('created');
-    await row(page, /Changed: After/).waitFor({ state: 'detached' });
+    await row(page, /App changed: After/).waitFor({ state: 'detached' });
     await page.reload();
-    await row(page, /Created: Before/).waitFor();
+    await row(page, /App created: Before/).waitFor();
     expect(new URL(page.url()).searchParams.get('action')).toBe('created');
     await page.getByRole('link', { name: 'Before' }).click();
     await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
@@ -128,28 +128,53 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     await own.ok('POST', `/apps/${own.app.id}/affiliates`, { name: '__proto__' });
     const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/audit?app=${own.app.id}`);
-    await row(page, /By the API.*Created: Test creator.*Creator/).waitFor();
-    await row(page, /Created: __proto__.*Name __proto__/).waitFor();
-    await row(page, /By the API.*Created: Test creator/)
+    await row(page, /By the API.*Creator created: Test creator/).waitFor();
+    await row(page, /Creator created: __proto__.*Name __proto__/).waitFor();
+    await row(page, /By the API.*Creator created: Test creator/)
       .getByRole('button', { name: /Show only changes by tri_sk_live_/ })
       .click();
     await page.getByText(/^Only changes by tri_sk_live_\S+ and sessions with that key\.$/).waitFor();
     const download = page.waitForEvent('download');
     await button(page, 'Save as CSV').click();
     expect((await download).suggestedFilename()).toBe('audit.csv');
-    await row(page, /Created: Test creator/)
+    await row(page, /Creator created: Test creator/)
       .first()
       .getByRole('link', { name: 'Test creator' })
       .click();
     await page.getByRole('heading', { level: 1, name: 'Test creator' }).waitFor();
     // What a change has only the id of is shown with its name.
     await page.goto(`${service.url}/console/audit?app=${own.app.id}&kind=link`);
-    await row(page, new RegExp(`Created: ${own.slug}.* Creator Test creator ${own.affiliateId}`))
+    await row(page, new RegExp(`Link created: ${own.slug}.* Creator Test creator ${own.affiliateId}`))
       .getByRole('link', { name: 'Test creator' })
       .click();
     await page.getByRole('heading', { level: 1, name: 'Test creator' }).waitFor();
     await page.goto(`${service.url}/console/audit?app=${own.app.id}&kind=erasure`);
     await page.getByText('No changes match these filters').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('the audit names the kind of each thing, so that a creator, a code, a bonus and a block of one name differ', async () => {
+    const own = await setUpApp(founder, { name: 'Kinds' });
+    const at = `/apps/${own.app.id}/affiliates/${own.affiliateId}`;
+    await own.ok('POST', `${at}/codes`, { namespace: 'attribute', value: 'SPRING20' });
+    await own.ok('POST', `${at}/entries`, {
+      amountCents: 500,
+      category: 'bonus',
+      reason: 'Prize',
+      externalId: 'e1',
+    });
+    await own.ok('POST', `${at}/payout-blocks`, { state: 'blocked', reason: 'Refunds' });
+    await own.ok('POST', `${at}/payout-blocks`, { state: 'lifted', reason: 'All is well' });
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(`${service.url}/console/audit?app=${own.app.id}`);
+    for (const heading of [
+      'Creator created: Test creator',
+      'Code created: SPRING20',
+      'Bonus or deduction created: Test creator',
+      'Block of payouts created: Test creator',
+      'Block of payouts lifted: Test creator',
+    ])
+      await row(page, new RegExp(heading)).waitFor();
     expect(problems()).toEqual([]);
   });
 
@@ -186,7 +211,7 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
       const options = { colorScheme, viewport: { width, height: 900 } };
       const { page, problems } = await signedIn(founder.key, options);
       const pages: readonly (readonly [name: string, path: string, ready: string])[] = [
-        ['audit-full', 'audit', 'Created: '],
+        ['audit-full', 'audit', 'Creator created: '],
         ['audit-empty', 'audit?kind=erasure', 'No changes match these filters'],
         ['settings', `apps/${own.app.id}/settings`, 'Changes apply from now on'],
         ['ledger', `apps/${own.app.id}/ledger`, 'rules hold'],

@@ -179,8 +179,8 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await page.getByText('by a purchase code for payments since').waitFor();
     expect(await page.getByText('First opened').count()).toBe(0);
     await page.goto(`${service.url}/console/audit?kind=code`);
-    await row(page, /Created: Test creator.*Code SPRING20.*Where it is from App Store/).waitFor();
-    await row(page, /Created: Test creator/)
+    await row(page, /Code created: SPRING20.*Where it is from App Store/).waitFor();
+    await row(page, /Code created: SPRING20/)
       .getByRole('link')
       .first()
       .click();
@@ -230,8 +230,8 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await button(page, 'Done').click();
     await page.getByText('No payment of this range is without a commission').waitFor();
     await page.goto(`${service.url}/console/audit?kind=manual_attribution`);
-    await row(page, /Created: Manual attribution.*Earlier payments that earned 1.*They earned \$2\.00/)
-      .getByRole('link', { name: 'Manual attribution' })
+    await row(page, /Manual attribution created .*Earlier payments that earned 1.*They earned \$2\.00/)
+      .getByRole('link', { name: 'Manual attribution created' })
       .click();
     await title(page, 'Manual attributions');
     await row(page, /Grace Hopper .*\$2\.00/).waitFor();

@@ -100,11 +100,11 @@ describeInBrowser('what policies show on other pages, in a browser', ({ service,
     await page.getByRole('table').waitFor();
     const text = await page.getByRole('main').innerText();
     for (const words of [
-      'Policy',
-      'Version of a policy',
-      'Assignment of a policy',
-      'Group of creators',
-      'Group of a creator',
+      'Policy created: Test policy',
+      'Version of a policy created',
+      'Assignment of a policy created',
+      'Group of creators created: VIPs',
+      'Membership of a group created: Test creator',
     ])
       expect(text).toContain(words);
     await page.getByRole('link', { name: 'Test policy' }).first().click();

@@ -19,7 +19,18 @@ import type { Filters } from '../parts/filters.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { TermsInWords } from '../policies/sentences.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
-import { ACTIONS, ACTORS, fieldName, fieldValue, NONE, OBJECTS, pathOf, pathOfId } from './words.ts';
+import {
+  ACTIONS,
+  ACTORS,
+  fieldName,
+  fieldValue,
+  headingOf,
+  nameOf,
+  NONE,
+  OBJECTS,
+  pathOf,
+  pathOfId,
+} from './words.ts';
 
 type Row = Schemas['AuditRow'];
 
@@ -138,8 +149,8 @@ function AuditTableRow({
   readonly filters: Filters;
 }) {
   const path = pathOf(row);
-  const { id, kind, label } = row.object;
-  const name = label ?? row.names[id] ?? OBJECTS[kind];
+  const { id, kind } = row.object;
+  const [heading, name] = [headingOf(row), nameOf(row)];
   return (
     <tr>
       <td>
@@ -152,12 +163,11 @@ function AuditTableRow({
       </td>
       <td>
         <Text size="sm">
-          {ACTIONS[row.action]}: {path === null ? name : <Link to={path}>{name}</Link>}
+          {name !== null && `${heading}: `}
+          {path === null ? (name ?? heading) : <Link to={path}>{name ?? heading}</Link>}
         </Text>
         <Text size="xs" className="quiet">
-          {[OBJECTS[kind], kind === 'app' ? null : appName, id]
-            .filter((text) => text !== null && text !== name)
-            .join(' · ')}
+          {[kind === 'app' ? null : appName, id].filter((text) => text !== null).join(' · ')}
         </Text>
       </td>
       <td>

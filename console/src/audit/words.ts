@@ -19,7 +19,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   identity_secret: 'Identity secret',
   affiliate: 'Creator',
   affiliate_group: 'Group of creators',
-  group_membership: 'Group of a creator',
+  group_membership: 'Membership of a group',
   policy: 'Policy',
   policy_version: 'Version of a policy',
   policy_assignment: 'Assignment of a policy',
@@ -58,6 +58,25 @@ export const ACTORS: Readonly<Record<Row['actor']['kind'], string>> = {
   service: 'By the service itself',
   database: 'In the database itself',
 };
+
+/** What a heading calls an object, where its kind in the filter is no beginning of a sentence about it. */
+const SUBJECTS: Readonly<Partial<Record<Row['object']['kind'], string>>> = {
+  app: 'App',
+  code: 'Code',
+  payout_transfer: 'Note on the money of a payout',
+};
+
+/** Returns what was done to what kind of object: "Creator created", "Session ended", "Block of payouts lifted". */
+export function headingOf({ object: { kind }, action, after }: Row): string {
+  const done = kind === 'payout_block' && after['state'] === 'lifted' ? 'lifted' : ACTIONS[action];
+  return `${SUBJECTS[kind] ?? OBJECTS[kind]} ${done.toLowerCase()}`;
+}
+
+/** Returns the name of the object of a change: a code by its value, all else by its label. Null if it has none. */
+export function nameOf({ object: { id, kind, label }, after, names }: Row): string | null {
+  const value = kind === 'code' ? after['value'] : undefined;
+  return typeof value === 'string' ? value : (label ?? names[id] ?? null);
+}
 
 /** Fields whose name in the API is not the word of the pages. */
 const FIELDS: Readonly<Record<string, string>> = {
