@@ -1,21 +1,21 @@
-import { Button, Group, NativeSelect, NumberInput, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import { Button, Group, NativeSelect, NumberInput, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { newIdempotencyKey, useIdempotencyKey } from '../api/idempotency.ts';
+import { newIdempotencyKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatMoney } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
 import { AskToPay, watchRaise } from '../payouts/raise-form.tsx';
 import { ENTRY_CATEGORIES } from '../words.ts';
+import { ReasonDialog, ReasonField } from './reason-dialog.tsx';
 
 export type Entry = Schemas['Entry'];
 type Category = Entry['category'];
 export type Creator = Pick<Schemas['ListedAffiliate'], 'id' | 'name'>;
 
 const CENTS = 100;
-const REASON_LENGTH = 500;
 
 /** What a form holds until it was added, also while it asks for a key. */
 interface Draft {
@@ -62,27 +62,7 @@ const staleAfterEntry = (appId: string) =>
     ['creator', appId],
   ] as const;
 
-function ReasonField({
-  value,
-  onChange,
-}: {
-  readonly value: string;
-  readonly onChange: (reason: string) => void;
-}) {
-  return (
-    <Textarea
-      label="Reason"
-      description="The creator reads it. Name no customer."
-      required
-      withAsterisk={false}
-      maxLength={REASON_LENGTH}
-      autosize
-      minRows={2}
-      value={value}
-      onChange={(event) => onChange(event.currentTarget.value)}
-    />
-  );
-}
+const DESCRIPTION = 'The creator reads it. Name no customer.';
 
 /** Adds what a draft says. Null if an attempt whose answer was lost has added it before. */
 const useAddEntry = (appId: string, creator: Creator) =>
@@ -179,7 +159,11 @@ function EntryForm({
             </option>
           ))}
         </NativeSelect>
-        <ReasonField value={reason} onChange={(text) => onDraft({ reason: text })} />
+        <ReasonField
+          description={DESCRIPTION}
+          value={reason}
+          onChange={(text) => onDraft({ reason: text })}
+        />
         <TextInput
           label="Due"
           description="Payouts from this day on have it. Empty: now."
@@ -194,60 +178,6 @@ function EntryForm({
           </Button>
           <Button type="submit" loading={add.isPending} disabled={cents === 0 || reason.trim() === ''}>
             {direction === 'add' ? 'Add' : 'Deduct'} {formatMoney(cents)}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
-  );
-}
-
-function UndoForm({
-  appId,
-  entry,
-  reason,
-  onReason,
-  onNotRaised,
-  onClose,
-}: {
-  readonly appId: string;
-  readonly entry: Entry;
-  readonly reason: string;
-  readonly onReason: (reason: string) => void;
-  readonly onNotRaised: () => void;
-  readonly onClose: () => void;
-}) {
-  const body = { reason: reason.trim() };
-  const key = useIdempotencyKey(body);
-  const undo = useChange(
-    async () =>
-      await read(
-        api.POST('/apps/{appId}/entries/{entryId}/undo', {
-          params: { path: { appId, entryId: entry.id }, header: { 'Idempotency-Key': key } },
-          body,
-        }),
-      ),
-    ...staleAfterEntry(appId),
-  );
-  return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        undo.mutate(undefined, { onSuccess: onClose, onError: watchRaise(onNotRaised) });
-      }}
-    >
-      <Stack>
-        <Text size="sm">
-          {formatMoney(-entry.amountCents)} is added to the ledger, due at the same time, so that both net to
-          nothing. Both rows stay visible. An undo cannot be undone.
-        </Text>
-        <ReasonField value={reason} onChange={onReason} />
-        {undo.error !== null && <ErrorBox error={undo.error} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" color="red.9" loading={undo.isPending} disabled={body.reason === ''}>
-            Undo
           </Button>
         </Group>
       </Stack>
@@ -321,31 +251,20 @@ export function UndoDialog({
   readonly entry: Entry | null;
   readonly onClose: () => void;
 }) {
-  const [reason, setReason] = useState('');
-  const close = () => {
-    setReason('');
-    onClose();
+  const change = entry !== null && {
+    title: `Undo ${formatMoney(entry.amountCents)}: ${entry.reason}`,
+    meaning: `${formatMoney(-entry.amountCents)} is added to the ledger, due at the same time, so that both net to nothing. Both rows stay visible. An undo cannot be undone.`,
+    description: DESCRIPTION,
+    action: 'Undo',
+    color: 'red.9' as const,
+    stale: staleAfterEntry(appId),
+    send: async (reason: string, idempotencyKey: string) =>
+      await read(
+        api.POST('/apps/{appId}/entries/{entryId}/undo', {
+          params: { path: { appId, entryId: entry.id }, header: { 'Idempotency-Key': idempotencyKey } },
+          body: { reason },
+        }),
+      ),
   };
-  return (
-    <Dialog
-      isOpen={entry !== null}
-      onClose={close}
-      title={entry === null ? '' : `Undo ${formatMoney(entry.amountCents)}: ${entry.reason}`}
-    >
-      {entry !== null && (
-        <AskToPay onCancel={close}>
-          {(onNotRaised) => (
-            <UndoForm
-              appId={appId}
-              entry={entry}
-              reason={reason}
-              onReason={setReason}
-              onNotRaised={onNotRaised}
-              onClose={close}
-            />
-          )}
-        </AskToPay>
-      )}
-    </Dialog>
-  );
+  return <ReasonDialog change={change || null} onClose={onClose} />;
 }

@@ -12,7 +12,8 @@ import { Section } from '../lists.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { saveCsv, sha256Of } from './csv-file.ts';
-import { payerOf, PAYOUT_KEYS } from './payouts-page.tsx';
+import { PAYOUT_KEYS } from './keys.ts';
+import { payerOf } from './payouts-page.tsx';
 import { isRaised, RaiseForm } from './raise-form.tsx';
 import { MoneyTag, Transfers } from './transfers.tsx';
 

@@ -15,15 +15,10 @@ import { SearchFilter } from '../parts/search-filter.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { useAttempts } from './attempts.ts';
 import type { Scope } from './attempts.ts';
+import { PAYOUT_KEYS } from './keys.ts';
 import { PayAllDialog } from './pay-all.tsx';
 import { PayDialog, WaitingPayments } from './pay-dialog.tsx';
 import type { Payment } from './pay-dialog.tsx';
-
-export const PAYOUT_KEYS = {
-  preview: (appId: string) => ['payout-preview', appId],
-  list: (appId: string, affiliateId?: string) => ['payouts', appId, affiliateId ?? ''],
-  one: (appId: string, payoutId: string) => ['payout', appId, payoutId],
-} as const;
 
 const paymentOf = (row: Schemas['PayoutPreview']['rows'][number]): Payment => ({
   affiliateId: row.affiliateId,
@@ -166,7 +161,7 @@ function whyNot({ reason, balanceCents, nextDueAt }: NotPayableRow): string {
 /** The creators who are paid nothing at present, and why. Nothing where there are none. */
 function NotPaid({ appId }: { readonly appId: string }) {
   const list = useQuery({
-    queryKey: ['not-payable', appId],
+    queryKey: PAYOUT_KEYS.notPayable(appId),
     queryFn: async () =>
       await read(api.GET('/apps/{appId}/payouts/not-payable', { params: { path: { appId } } })),
     refetchInterval: OVERVIEW_MS,
