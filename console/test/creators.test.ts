@@ -539,6 +539,8 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     const ada = await withMoney(founder, 'Ada');
     const { page, problems } = await openApp(founder, `creators/${ada}`);
     const dialog = page.getByRole('dialog');
+    await button(page, 'Block payouts').waitFor();
+    expect(await page.getByText('Blocks of payouts').count()).toBe(0);
     await button(page, 'Block payouts').click();
     await page.getByLabel('Key that may pay').fill(founder.key);
     await button(page, 'Continue').click();
@@ -546,6 +548,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await dialog.getByRole('button', { name: 'Block payouts' }).click();
     await dialog.waitFor({ state: 'hidden' });
     await page.getByText(/^Since .*: Refunds of May/).waitFor();
+    await page.getByRole('region', { name: 'Blocks of payouts' }).waitFor();
     await shoot(page, 'payouts-blocked');
 
     await page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
@@ -562,6 +565,12 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await dialog.getByRole('button', { name: 'Lift the block' }).click();
     await dialog.waitFor({ state: 'hidden' });
     await button(page, 'Block payouts').waitFor();
+    // The reasons stay after the block.
+    const history = page.getByRole('region', { name: 'Blocks of payouts' });
+    await history.getByRole('row', { name: /Lifted All sales are real Ann$/ }).waitFor();
+    await history.getByRole('row', { name: /Blocked Refunds of May Ann$/ }).waitFor();
+    expect(await history.getByRole('row').count()).toBe(3);
+    await checkPage(page, 'payout-block-history');
     await page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
     await button(page, /^Pay/).first().waitFor();
     expect(problems()).toEqual([]);

@@ -19,7 +19,7 @@ import { PayoutHistory } from '../payouts/payouts-page.tsx';
 import { usePermission } from '../session.ts';
 import { CreatorForm } from './creator-form.tsx';
 import { CreatorTerms } from './creator-terms.tsx';
-import { PayoutBlockDialog, PayoutBlockNotice } from './payout-block.tsx';
+import { PayoutBlockDialog, PayoutBlockHistory, PayoutBlockNotice } from './payout-block.tsx';
 import { Entries } from './entries.tsx';
 import { CREATOR_STATUSES, CREATOR_TONES } from './creators-page.tsx';
 
@@ -320,6 +320,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
       <Section id="payouts" title="Payouts">
         <PayoutHistory appId={appId} affiliateId={creator.id} />
       </Section>
+      <PayoutBlockHistory appId={appId} affiliateId={creator.id} />
       <Dialog isOpen={open === 'edit'} onClose={close} title={`Edit ${creator.name}`}>
         <CreatorForm appId={appId} creator={creator} onCancel={close} onDone={close} />
       </Dialog>

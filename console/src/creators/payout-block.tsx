@@ -1,7 +1,10 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatAgo } from '../format.ts';
+import { formatAgo, formatInstant } from '../format.ts';
+import { Section } from '../lists.tsx';
+import { Tag } from '../parts/badges.tsx';
+import { ListView, useList } from '../parts/list.tsx';
 import { PAYOUT_KEYS } from '../payouts/keys.ts';
 import { ReasonDialog } from './reason-dialog.tsx';
 
@@ -46,6 +49,7 @@ export function PayoutBlockDialog({
       ['creators', appId],
       PAYOUT_KEYS.preview(appId),
       PAYOUT_KEYS.notPayable(appId),
+      PAYOUT_KEYS.blocks(appId),
       ['overview', appId],
     ],
     send: async (reason: string, idempotencyKey: string) =>
@@ -82,5 +86,59 @@ export function PayoutBlockNotice({
         </Button>
       </Group>
     </Alert>
+  );
+}
+
+const STATES: Readonly<Record<State, string>> = { blocked: 'Blocked', lifted: 'Lifted' };
+const TONES = { blocked: 'wait', lifted: 'good' } as const;
+
+/** Who blocked the payouts of a creator and who lifted a block, when and why. Nothing for a creator who was never blocked. */
+export function PayoutBlockHistory({
+  appId,
+  affiliateId,
+}: {
+  readonly appId: string;
+  readonly affiliateId: string;
+}) {
+  const list = useList(
+    [...PAYOUT_KEYS.blocks(appId), affiliateId],
+    async (cursor) =>
+      await read(
+        api.GET('/apps/{appId}/affiliates/{affiliateId}/payout-blocks', {
+          params: { path: { appId, affiliateId }, query: { limit: 25, ...cursor } },
+        }),
+      ),
+    { idOf: ({ id }) => id },
+  );
+  if (list.rows.length === 0 && list.query.error === null) return null;
+  return (
+    <Section id="payout-blocks" title="Blocks of payouts" hint="The creator does not see the reasons.">
+      <ListView list={list} what="blocks" nothing={null}>
+        {(rows) => (
+          <table className="rows">
+            <thead>
+              <tr>
+                <th scope="col">When</th>
+                <th scope="col">State</th>
+                <th scope="col">Reason</th>
+                <th scope="col">By</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map(({ id, createdAt, state, reason, createdBy }) => (
+                <tr key={id}>
+                  <td>{formatInstant(createdAt)}</td>
+                  <td>
+                    <Tag tone={TONES[state]}>{STATES[state]}</Tag>
+                  </td>
+                  <td style={{ overflowWrap: 'anywhere' }}>{reason}</td>
+                  <td className="quiet">{createdBy.label ?? createdBy.display}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </ListView>
+    </Section>
   );
 }
