@@ -576,6 +576,48 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
+  test('the question for a key keeps what a form holds, also when it is cancelled, and leads to the page of keys in another tab', async () => {
+    const founder = await newFounder();
+    const ada = await withMoney(founder, 'Ada');
+    const { page, problems } = await openApp(founder, `creators/${ada}`);
+    const dialog = page.getByRole('dialog');
+    const endRaise = async () =>
+      await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
+    await button(page, 'Block payouts').click();
+    const [tab] = await Promise.all([
+      page.waitForEvent('popup'),
+      dialog.getByRole('link', { name: 'Access' }).click(),
+    ]);
+    await title(tab, 'Access');
+    await tab.close();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await page.getByLabel('Reason').fill('Refunds of May');
+    await endRaise();
+    await dialog.getByRole('button', { name: 'Block payouts' }).click();
+    await page.getByLabel('Key that may pay').waitFor();
+    await button(page, 'Cancel').click();
+    expect(await page.getByLabel('Reason').inputValue()).toBe('Refunds of May');
+    // Without a key it asks again.
+    await dialog.getByRole('button', { name: 'Block payouts' }).click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    expect(await page.getByLabel('Reason').inputValue()).toBe('Refunds of May');
+    await button(page, 'Cancel').click();
+    await dialog.waitFor({ state: 'hidden' });
+
+    await button(page, 'Add or deduct').click();
+    await page.getByLabel('Amount').fill('50');
+    await page.getByLabel('Reason').fill('Retainer for May');
+    await endRaise();
+    await button(page, 'Add $50.00').click();
+    await page.getByLabel('Key that may pay').waitFor();
+    await button(page, 'Cancel').click();
+    expect(await page.getByLabel('Reason').inputValue()).toBe('Retainer for May');
+    await button(page, 'Add $50.00').waitFor();
+    expect(problems(/status of 403/)).toEqual([]);
+  });
+
   test('figures stay on the page when they cannot be read again, and a search that fails says so', async () => {
     const founder = await newFounder();
     await withMoney(founder, 'Ada');

@@ -18,7 +18,8 @@ export const isRaised = ({ raisedUntil }: Pick<Session, 'raisedUntil'>): boolean
 
 /**
  * Asks for a key that may pay if the session may not, then shows `children`. They call what they get when the service refuses
- * because the session may not pay any more: it asks again. What they hold must be kept outside of them.
+ * because the session may not pay any more: it asks again, and cancelling that leads back to them. What they hold must be kept
+ * outside of them.
  */
 export function AskToPay({
   onCancel,
@@ -30,7 +31,12 @@ export function AskToPay({
   const client = useQueryClient();
   const session = useCurrentSession();
   const [needsKey, setNeedsKey] = useState(() => !isRaised(session));
-  if (needsKey) return <RaiseForm onRaised={() => setNeedsKey(false)} onCancel={onCancel} />;
+  const [isBegun, setIsBegun] = useState(!needsKey);
+  const begin = () => {
+    setIsBegun(true);
+    setNeedsKey(false);
+  };
+  if (needsKey) return <RaiseForm onRaised={begin} onCancel={isBegun ? begin : onCancel} />;
   return children(() => {
     setNeedsKey(true);
     void client.invalidateQueries({ queryKey: KEYS.session });
@@ -69,10 +75,10 @@ export function RaiseForm({
         </Text>
         <Text size="sm">
           No such key yet? Create one on the page{' '}
-          <Anchor component={Link} to="/access" size="sm">
+          <Anchor component={Link} to="/access" target="_blank" size="sm">
             Access
           </Anchor>
-          .
+          , which opens in another tab. What you entered stays here.
         </Text>
         <PasswordInput
           label="Key that may pay"
