@@ -187,7 +187,9 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await title(page, 'Test creator');
     await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${founder.affiliateId}/links`);
     const codes = codesOf(page);
-    await codes.getByText('SPRING20').waitFor();
+    await codes.getByText('Offer “SPRING20” in the App Store').waitFor();
+    await codes.getByText('not what customers type').waitFor();
+    expect(await codes.locator('b').count()).toBe(0);
     expect(await codes.evaluate((one) => Number.parseFloat(getComputedStyle(one).paddingLeft))).toBe(20);
     await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${founder.affiliateId}/`);
     await page.getByRole('navigation').getByRole('link', { name: 'Commissions' }).click();

@@ -8487,7 +8487,7 @@ export interface components {
                  */
                 namespace: "app_store" | "play_store" | "stripe" | "paddle" | "attribute" | "campaign";
                 /**
-                 * @description What customers enter.
+                 * @description What customers enter. Of `app_store` and `play_store` the name of an offer, which no customer enters.
                  * @example SPRING20
                  */
                 value: string;

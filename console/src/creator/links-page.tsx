@@ -10,6 +10,8 @@ import { api } from './api.ts';
 import { KEYS } from './queries.ts';
 import type { Creator } from './queries.ts';
 
+type Code = NonNullable<Creator['codes']>[number];
+
 const QrCode = lazy(async () => ({ default: (await import('../setup/qr.tsx')).QrCode }));
 
 /** Whether the browser has a dialog to share. It has none over http and on most desktops. */
@@ -73,7 +75,49 @@ function LinkRow({ link, appName }: { readonly link: Schemas['CreatorLink']; rea
   );
 }
 
-function Codes({ codes }: { readonly codes: NonNullable<Creator['codes']> }) {
+/** Where buyers enter a code, or what sets it. An offer of a store is no code: its name is known only to the founder and the store. */
+const CODE_PLACES: Readonly<Record<Exclude<Code['namespace'], keyof typeof OFFERS>, string>> = {
+  stripe: 'entered when paying',
+  paddle: 'entered when paying',
+  attribute: 'entered in the app',
+  campaign: 'set by the app',
+};
+
+const OFFERS = {
+  app_store: {
+    store: 'the App Store',
+    meaning:
+      'A purchase with it counts for you. This is the name of the offer, not what customers type: ask for the code or the address to share.',
+  },
+  play_store: { store: 'Google Play', meaning: 'A purchase with it counts for you.' },
+} as const;
+
+const isOffer = (namespace: Code['namespace']): namespace is keyof typeof OFFERS => namespace in OFFERS;
+
+function CodeRow({ code: { namespace, value } }: { readonly code: Code }) {
+  if (!isOffer(namespace))
+    return (
+      <li>
+        <b className="code-text">{value}</b>{' '}
+        <Text span size="sm" className="quiet">
+          {CODE_PLACES[namespace]}
+        </Text>
+      </li>
+    );
+  const { store, meaning } = OFFERS[namespace];
+  return (
+    <li>
+      <Text size="sm">
+        Offer “{value}” in {store}
+      </Text>
+      <Text size="sm" className="quiet">
+        {meaning}
+      </Text>
+    </li>
+  );
+}
+
+function Codes({ codes }: { readonly codes: readonly Code[] }) {
   return (
     <section
       className="surface part"
@@ -87,28 +131,13 @@ function Codes({ codes }: { readonly codes: NonNullable<Creator['codes']> }) {
         A purchase with one of them counts for you, also without your link.
       </Text>
       <ul className="steps">
-        {codes.map(({ namespace, value }) => (
-          <li key={`${namespace} ${value}`}>
-            <b className="code-text">{value}</b>{' '}
-            <Text span size="sm" className="quiet">
-              {CODE_PLACES[namespace]}
-            </Text>
-          </li>
+        {codes.map((code) => (
+          <CodeRow key={`${code.namespace} ${code.value}`} code={code} />
         ))}
       </ul>
     </section>
   );
 }
-
-/** Where buyers use a code. */
-const CODE_PLACES: Readonly<Record<NonNullable<Creator['codes']>[number]['namespace'], string>> = {
-  app_store: 'an offer in the App Store',
-  play_store: 'an offer in Google Play',
-  stripe: 'entered when paying',
-  paddle: 'entered when paying',
-  attribute: 'entered in the app',
-  campaign: 'set by the app',
-};
 
 export function LinksPage({ creator }: { readonly creator: Creator }) {
   const links = useList(

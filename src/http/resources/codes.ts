@@ -29,7 +29,14 @@ const code = z
 
 /** The codes of a creator, as the creator sees them. */
 export const workingCodes = z
-  .array(code.pick({ namespace: true }).extend({ value: textField('SPRING20', 'What customers enter.') }))
+  .array(
+    code.pick({ namespace: true }).extend({
+      value: textField(
+        'SPRING20',
+        'What customers enter. Of `app_store` and `play_store` the name of an offer, which no customer enters.',
+      ),
+    }),
+  )
   .max(50)
   .describe(
     'The codes with which customers buy for the creator, oldest first. Absent without any, and where codes count nothing.',
