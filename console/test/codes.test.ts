@@ -146,6 +146,31 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
 
   test('the settings turn purchase codes on and off, and say so', async () => {
     const { page, problems } = await openApp('settings');
+  test('the set-up asks for a link or a purchase code, and takes either', async () => {
+    const { items } = await founder.ok<{ items: { id: string }[] }>('GET', `${app()}/links`);
+    for (const { id } of items) await founder.ok('PATCH', `${app()}/links/${id}`, { active: false });
+    const { page, problems } = await openApp('setup');
+    const step = page.getByRole('button', { name: 'Add your first creator, with a link or a purchase code' });
+    await step.click();
+    await page.getByText('A link or a purchase code is enough.').waitFor();
+    await turnOn();
+    await addCode(founder.affiliateId, { namespace: 'attribute', value: 'ADA' });
+    await page.reload();
+    await page.getByRole('button', { name: /link or a purchase code \(Done\) *Purchase codes/ }).click();
+    await page.getByText('sales count without a link and without a click').waitFor();
+    const { app: steps } = await founder.ok<{ app: { step: string; ok: boolean; detail: string }[] }>(
+      'POST',
+      `${app()}/self-test`,
+    );
+    const found = (name: string) => steps.find((one) => one.step === name);
+    expect(found('links')).toMatchObject({ ok: true });
+    expect(found('purchase_codes')).toMatchObject({
+      ok: false,
+      detail: expect.stringMatching(/^No code arrived yet\./),
+    });
+    expect(problems()).toEqual([]);
+  });
+
     const codes = page.getByLabel('Purchase codes');
     expect(await codes.isChecked()).toBe(false);
     await codes.click({ force: true });

@@ -100,7 +100,10 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     };
     const redirect = await page.request.get(link, { maxRedirects: 0, headers });
     const token = new URL(redirect.headers()['location'] ?? '').searchParams.get('claim_token') ?? '';
-    await button(page, /^Add your first creator and link \(Done\) *1 click in 30 days/).waitFor();
+    await button(
+      page,
+      /^Add your first creator, with a link or a purchase code \(Done\) *1 click in 30 days/,
+    ).waitFor();
 
     await page.getByRole('tab', { name: 'HTTP' }).click();
     const sdkCommands = await page

@@ -25,7 +25,7 @@ export async function checkApp(
   return [
     checkProviders(session, connected.length),
     checkPublicUrl(session),
-    ...(await checkActivity(session)),
+    ...(await checkActivity(session, codes)),
     await checkUserIds(session),
     ...(await checkPurchaseCodes(session, connected, codes)),
     await checkExchangeRates(session),
@@ -64,7 +64,10 @@ function checkPublicUrl({ deps }: SelfTestSession): AppStep {
       );
 }
 
-async function checkActivity({ deps, appId }: SelfTestSession): Promise<AppStep[]> {
+async function checkActivity(
+  { deps, appId }: SelfTestSession,
+  codes: readonly CodeInUse[],
+): Promise<AppStep[]> {
   const since = deps.now() - RECENT_DAYS * DAY_MS;
   const { hasActiveLink, clicks, installs, identified } = await readAppActivity(deps.sql, appId, since);
   const recent = (step: 'clicks' | 'installs' | 'identified', count: number, what: string, fix: string) =>
@@ -74,11 +77,17 @@ async function checkActivity({ deps, appId }: SelfTestSession): Promise<AppStep[
   return [
     hasActiveLink
       ? passed('links', 'There is an active link.', 'advice')
-      : advice(
-          'links',
-          'There is no active link.',
-          `Create a creator and a link, in the console (Set-up) or with POST /apps/${appId}/affiliates and POST /apps/${appId}/links.`,
-        ),
+      : codes.length > 0
+        ? passed(
+            'links',
+            'There is no active link, and none is needed: creators have purchase codes.',
+            'advice',
+          )
+        : advice(
+            'links',
+            'There is no active link and no purchase code. Either is enough.',
+            `Create a creator and a link, in the console (Set-up) or with POST /apps/${appId}/affiliates and POST /apps/${appId}/links; or a purchase code, in the console (Creators) or with POST /apps/${appId}/affiliates/ID/codes.`,
+          ),
     recent('clicks', clicks, 'click', 'Open one of your links once, on a phone.'),
     recent(
       'installs',

@@ -1,6 +1,7 @@
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
+import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { CopyLine, ErrorBox, Waiting } from '../parts.tsx';
@@ -99,7 +100,35 @@ function NewCreator({ appId }: { readonly appId: string }) {
   );
 }
 
-export function CreatorStep({ appId }: { readonly appId: string }) {
+/** Says that a link or a purchase code is enough. */
+function EitherDoes({ appId, hasCodes }: { readonly appId: string; readonly hasCodes: boolean }) {
+  const creators = <Link to={`/apps/${appId}/creators`}>Creators</Link>;
+  return (
+    <Text size="sm">
+      {hasCodes ? (
+        <>
+          Your creators have purchase codes, which is enough: sales count without a link and without a click.
+          You add a link here, or on the page of a creator under {creators}, if customers shall come by one,
+          too.
+        </>
+      ) : (
+        <>
+          A link or a purchase code is enough. You add purchase codes, such as promotion codes, on the page of
+          a creator under {creators}: sales with them count without a link and without a click.
+        </>
+      )}
+    </Text>
+  );
+}
+
+export function CreatorStep({
+  appId,
+  hasCodes,
+}: {
+  readonly appId: string;
+  /** Whether purchase codes attribute sales. */
+  readonly hasCodes: boolean;
+}) {
   const links = useQuery({
     queryKey: KEYS.links(appId),
     queryFn: async () =>
@@ -110,7 +139,13 @@ export function CreatorStep({ appId }: { readonly appId: string }) {
   if (links.error !== null) return <ErrorBox error={links.error} retry={() => void links.refetch()} />;
   if (links.data === undefined) return <Waiting what="links" />;
   const [link] = links.data.items;
-  if (link === undefined) return <NewCreator appId={appId} />;
+  if (link === undefined)
+    return (
+      <Stack gap="md">
+        <EitherDoes appId={appId} hasCodes={hasCodes} />
+        <NewCreator appId={appId} />
+      </Stack>
+    );
   return (
     <Group gap="xl" align="flex-start">
       <Stack gap="sm" style={{ flex: '1 1 300px' }}>

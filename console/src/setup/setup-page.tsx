@@ -100,8 +100,8 @@ function DeliveryStep({ appId, setup }: { readonly appId: string; readonly setup
         isPublic && (
           <Text size="sm">
             The last step is a purchase with real money: open the link on a phone, install the app, sign in,
-            and buy. A sandbox purchase shows on the page Events that everything works; it never earns, so it
-            does not end the set-up.
+            and buy; or buy with a purchase code of a creator. A sandbox purchase shows on the page Events
+            that everything works; it never earns, so it does not end the set-up.
           </Text>
         )
       )}
@@ -134,10 +134,14 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
     },
     {
       id: 'creator',
-      title: 'Add your first creator and link',
-      summary: setup.hasActiveLink ? `${formatCountOf(setup.clicks, 'click')} in 30 days` : '',
-      isDone: setup.hasActiveLink,
-      body: <CreatorStep appId={appId} />,
+      title: 'Add your first creator, with a link or a purchase code',
+      summary: setup.hasActiveLink
+        ? `${formatCountOf(setup.clicks, 'click')} in 30 days`
+        : codes !== undefined
+          ? 'Purchase codes'
+          : '',
+      isDone: setup.hasActiveLink || codes !== undefined,
+      body: <CreatorStep appId={appId} hasCodes={codes !== undefined} />,
     },
     {
       id: 'sdk',
