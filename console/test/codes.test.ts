@@ -83,7 +83,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     expect(await setting()).toBeUndefined();
     await codesOf(page).getByText('Purchase codes are off.').waitFor();
     await button(page, 'Turn on purchase codes').click();
-    await row(page, /SPRING20 promo_1SZ Stripe Works since/).waitFor();
+    await row(page, /SPRING20 promo_1SZ Stripe Active since/).waitFor();
     expect(await codesOf(page).getByText('Purchase codes are off.').count()).toBe(0);
     expect(await setting()).toBe('when_unattributed');
 
@@ -93,7 +93,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await dialog(page).getByText('the customers whom it brought stay with Test creator').waitFor();
     await button(page, 'Deactivate the code').last().click();
     await row(page, /SPRING20 promo_1SZ Stripe Deactivated since/).waitFor();
-    await row(page, /RevenueCat, set by your app Works/).waitFor();
+    await row(page, /RevenueCat, set by your app Active/).waitFor();
     expect(problems()).toEqual([]);
   });
 
@@ -130,10 +130,12 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await page.getByText('of 7 done').waitFor();
     await step.click();
     await row(page, /SPRING20 App Store Test creator None yet/).waitFor();
+    await page.getByText('No code arrived yet.', { exact: true }).waitFor();
     await page.getByText('set it as the subscriber attribute tributary_code').waitFor();
     // Both rows follow without a reload.
     await buy('user-1', 'Spring25', 'ada');
     await row(page, /ADA RevenueCat, set by your app Test creator \w+ \d+/).waitFor();
+    expect(await page.getByText('No code arrived yet').count()).toBe(0);
     await page.getByText('Spring25 (App Store) came with a purchase on').waitFor();
     await buy('user-2', 'spring20');
     await row(page, /SPRING20 App Store Test creator \w+ \d+/).waitFor();
@@ -144,8 +146,6 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     expect(problems()).toEqual([]);
   });
 
-  test('the settings turn purchase codes on and off, and say so', async () => {
-    const { page, problems } = await openApp('settings');
   test('the set-up asks for a link or a purchase code, and takes either', async () => {
     const { items } = await founder.ok<{ items: { id: string }[] }>('GET', `${app()}/links`);
     for (const { id } of items) await founder.ok('PATCH', `${app()}/links/${id}`, { active: false });
@@ -171,6 +171,8 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     expect(problems()).toEqual([]);
   });
 
+  test('the settings turn purchase codes on and off, and say so', async () => {
+    const { page, problems } = await openApp('settings');
     const codes = page.getByLabel('Purchase codes');
     expect(await codes.isChecked()).toBe(false);
     await codes.click({ force: true });
@@ -305,7 +307,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
       await check('codes-off');
       await turnOn();
       await page.reload();
-      await row(page, /GRACE .*Works/).waitFor();
+      await row(page, /GRACE .*Active/).waitFor();
       await check('codes');
       await button(page, 'Add a purchase code').click();
       await dialog(page).getByLabel('Where the code is from').selectOption('stripe');

@@ -64,6 +64,8 @@ export async function checkCodeRead(test: ProviderTest, { sourceEventId }: Purch
   }
 }
 
+const NONE_ARRIVED = 'No code arrived yet.';
+
 /** Checks that codes of real purchases arrive, also from a sandbox. Nothing is checked of an app whose purchases attribute by links alone. */
 export async function checkPurchaseCodes(
   { deps, appId }: SelfTestSession,
@@ -78,7 +80,7 @@ export async function checkPurchaseCodes(
     return [
       advice(
         step,
-        'No purchase has come with a code yet.',
+        NONE_ARRIVED,
         'Buy something in a sandbox with a code of a creator, then run the self-test again.',
       ),
     ];
@@ -101,7 +103,7 @@ export async function checkPurchaseCodes(
     return [
       advice(
         step,
-        `No purchase has come with a code of these yet: ${namespaces.join(', ')}.`,
+        `${latest === null ? `${NONE_ARRIVED} ` : ''}No purchase has come with a code of these yet: ${namespaces.join(', ')}.`,
         `${namespaces.map((namespace) => codesArriveBy(namespace, connected)).join(' ')} Buy with one in a sandbox, then run the self-test again.`,
       ),
     ];

@@ -212,7 +212,8 @@ describe('a correctly configured app', () => {
     expect(appStep(report, 'purchase_codes')).toMatchObject({
       ok: false,
       level: 'advice',
-      detail: 'No purchase has come with a code of these yet: play_store, stripe, attribute.',
+      detail:
+        'No code arrived yet. No purchase has come with a code of these yet: play_store, stripe, attribute.',
       fix: expect.stringContaining('tributary_code'),
     });
     const left = await service.sql.one`

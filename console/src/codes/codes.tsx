@@ -76,7 +76,7 @@ function Row({
       <td>{NAMESPACES[namespace].name}</td>
       <td>
         {isActive ? (
-          <Tag tone={isOff ? 'wait' : 'good'}>{isOff ? 'Off' : 'Works'}</Tag>
+          <Tag tone={isOff ? 'wait' : 'good'}>{isOff ? 'Off' : 'Active'}</Tag>
         ) : (
           <Tag tone="plain">Deactivated</Tag>
         )}

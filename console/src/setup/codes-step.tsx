@@ -15,6 +15,10 @@ const codesOf = ({ namespaces }: CodesState) =>
 /** Whether a purchase came with a code of each namespace of which the app has codes. */
 export const allArrive = ({ namespaces }: CodesState): boolean => namespaces.every(({ fix }) => fix === null);
 
+/** Whether no purchase has come with any code of the app. */
+export const noneArrived = (state: CodesState): boolean =>
+  codesOf(state).every(({ lastArrival }) => lastArrival === null);
+
 const when = ({ at, environment }: Arrival): string =>
   `${formatInstant(at)}${environment === 'sandbox' ? ', in a sandbox' : ''}`;
 
@@ -62,6 +66,11 @@ export function CodesStep({ appId, state }: { readonly appId: string; readonly s
   const missing = state.namespaces.filter(({ fix }) => fix !== null);
   return (
     <Stack gap="md" aria-live="polite">
+      {noneArrived(state) && (
+        <Text size="sm" fw={600}>
+          No code arrived yet.
+        </Text>
+      )}
       <Arrivals appId={appId} state={state} />
       {missing.map(({ namespace, fix }) => (
         <Text size="sm" key={namespace}>

@@ -9,7 +9,7 @@ import { KEYS, LIVE_MS } from '../api/queries.ts';
 import { formatAgo, formatCountOf, formatInstant } from '../format.ts';
 import { CodeBlock, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { usePermission } from '../session.ts';
-import { allArrive, CodesStep } from './codes-step.tsx';
+import { allArrive, CodesStep, noneArrived } from './codes-step.tsx';
 import { CreatorStep } from './creator-step.tsx';
 import { IdentityStep, useIdentity, waitsForPurchase } from './identity-step.tsx';
 import { ProviderStep } from './provider-step.tsx';
@@ -163,7 +163,7 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
           {
             id: 'codes',
             title: 'Check that codes arrive',
-            summary: allArrive(codes) ? 'They arrive' : '',
+            summary: allArrive(codes) ? 'They arrive' : noneArrived(codes) ? 'None arrived yet' : '',
             isDone: allArrive(codes),
             body: <CodesStep appId={appId} state={codes} />,
           },
