@@ -6,6 +6,7 @@ import type { AccountId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import { bodyOf, stripeInvoicePaid } from '../../test/support/provider-fixtures.ts';
 import { button, checkPage, row, title, WINDOWS } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
@@ -183,8 +184,23 @@ describeInBrowser('manual attributions in a browser', ({ service, signedIn }) =>
     await row(page, new RegExp(`${user} Test creator payments since .* none Podcast by`)).waitFor();
     expect(await commissions()).toEqual([]);
 
+    // What it settles is no longer to do.
+    await page.goto(`${service.url}/console/apps/${founder.app.id}/unattributed`);
+    await eventually('the earlier payments are settled', async () => {
+      const { causes } = await founder.ok<{ causes: { count: number; settledCount: number }[] }>(
+        'GET',
+        `/apps/${founder.app.id}/diagnostics/unattributed/summary`,
+      );
+      return causes.length === 1 && causes.every(({ count, settledCount }) => count === settledCount);
+    });
+    await page.reload();
+    await row(page, /3 of these payments are from before a manual attribution .* Earns nothing/).waitFor();
+    await page.goto(`${service.url}/console/apps/${founder.app.id}/overview`);
+    await page.locator('.figures').first().waitFor();
+    expect(await page.getByText('earned nothing, and still can').count()).toBe(0);
+    await page.goto(`${service.url}/console/apps/${founder.app.id}/unattributed`);
+
     // The same user cannot be given away for the past once more, which the dialog says before anything is sent.
-    await page.goBack();
     await title(page, 'Unattributed');
     await button(page, new RegExp(`Attribute ${user}`))
       .first()

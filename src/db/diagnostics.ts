@@ -100,14 +100,43 @@ export interface CauseSummary {
   readonly amountCents: number;
   /** How many of them have no known amount. */
   readonly unknownCount: number;
+  /** How many of them stay without a commission, because a person gave the customer to a creator from a later time on. */
+  readonly settledCount: number;
   /** Whether there may be more, because as many as are counted at most were found. */
   readonly truncated: boolean;
   readonly latestAt: number;
 }
 
 /**
+ * Whether an event `e` reports a payment from before a manual attribution of its customer. Each payment has few customers and keys, so
+ * this reads few rows.
+ */
+const isBeforeManualAttribution = (sql: Sql) => sql.fragment`
+  exists (
+    select from (select x.id from payments x
+                  where x.app_id = e.app_id and x.environment = e.environment and x.store = e.store and x.ref = e.payment_ref offset 0) p
+     cross join lateral (
+       select w.customer_user_id from payment_users w where w.payment_id = p.id
+        union all
+       select k.user_key from payment_user_keys k where k.payment_id = p.id
+        union all
+       select l.customer_user_id
+         from payment_user_keys k
+         join user_links l on l.app_id = k.app_id and l.environment = k.environment and l.source = k.source and l.user_key = k.user_key
+        where k.payment_id = p.id offset 0) w
+     cross join lateral (
+       select x.attribution_id from bindings x where x.app_id = e.app_id and x.customer_user_id = w.customer_user_id offset 0) b
+     cross join lateral (
+       select x.match_method, x.touched_at from attributions x where x.id = b.attribution_id offset 0) t
+     where t.match_method = 'manual' and e.occurred_at < t.touched_at)`;
+
+/** The cause of payments from before a manual attribution, among others. */
+const BEFORE_BINDING: LikelyCause = 'outside_attribution_window';
+
+/**
  * Returns how many payments of a range earned nothing and their money, by cause, the most money first. Reads at most `most`
- * rows per cause, the latest, from an index that contains their amounts, so the cost does not grow with the table.
+ * rows per cause, the latest, from an index that contains their amounts, so the cost does not grow with the table. Only in an app with
+ * manual attributions it also looks up the customers of those that were bound too late.
  */
 export async function summarizeUnattributed(
   sql: Sql,
@@ -115,17 +144,27 @@ export async function summarizeUnattributed(
   range: { readonly from: number | null; readonly to: number | null },
   most = SUMMARY_COUNTS,
 ): Promise<CauseSummary[]> {
+  const settled = (cause: LikelyCause) =>
+    cause === BEFORE_BINDING
+      ? sql.fragment`count(*) filter (
+          where exists (select from manual_attributions m where m.app_id = ${appId}) and ${isBeforeManualAttribution(sql)})`
+      : sql.fragment`0::bigint`;
+  const found = (cause: LikelyCause) =>
+    cause === BEFORE_BINDING
+      ? sql.fragment`amount_cents, occurred_at, app_id, environment, store, payment_ref`
+      : sql.fragment`amount_cents, occurred_at`;
   const branches = LIKELY_CAUSES.map(
     (cause) => sql.fragment`
       select ${cause}::text as likely_cause, count(*) as count, coalesce(sum(e.amount_cents), 0)::bigint as amount_cents,
-             count(*) filter (where e.amount_cents is null) as unknown_count, max(e.occurred_at) as latest_at
-        from (select amount_cents, occurred_at from events
+             count(*) filter (where e.amount_cents is null) as unknown_count, ${settled(cause)} as settled_count,
+             max(e.occurred_at) as latest_at
+        from (select ${found(cause)} from events
                where app_id = ${appId} and likely_cause is not null and likely_cause = ${cause} ${inRange(sql, 'occurred_at', range)}
                order by occurred_at desc, id desc limit ${most}) e`,
   );
   const causes = branches.reduce((all, branch) => sql.fragment`${all} union all ${branch}`);
   return await sql<CauseSummary>`
-    select likely_cause, count, amount_cents, unknown_count, count = ${most} as truncated, latest_at
+    select likely_cause, count, amount_cents, unknown_count, settled_count, count = ${most} as truncated, latest_at
       from (${causes}) c where count > 0 order by amount_cents desc, count desc, likely_cause`;
 }
 

@@ -101,6 +101,30 @@ describe('a user who belongs to nobody', () => {
     });
   });
 
+  test('payments from before a manual attribution are counted as settled, and others are not', async () => {
+    const own = await setUpFounder(service);
+    const at = Date.now() - DAY_MS;
+    const [given, other] = [randomUUID(), randomUUID()];
+    for (const user of [given, given, other]) await own.purchase(user, 10, { occurredAt: at });
+    const causes = async () =>
+      (
+        await own.ok<{ causes: { likelyCause: string; count: number; settledCount: number }[] }>(
+          'GET',
+          `/apps/${own.app.id}/diagnostics/unattributed/summary`,
+        )
+      ).causes.map(({ likelyCause, count, settledCount }) => [likelyCause, count, settledCount]);
+    expect(await causes()).toEqual([['user_never_identified', 3, 0]]);
+    await own.ok('POST', `/apps/${own.app.id}/manual-attributions`, {
+      customerUserId: given,
+      affiliateId: own.affiliateId,
+      reason: 'Podcast',
+    });
+    await eventually('the earlier payments are settled', async () => {
+      const found = Object.fromEntries((await causes()).map(([cause, ...counts]) => [cause, counts.join()]));
+      return found['outside_attribution_window'] === '2,2' && found['user_never_identified'] === '1,0';
+    });
+  });
+
   // @promise manual-from, preview-manual-attribution
   test('earns for earlier payments from an instant on, exactly as previewed or not at all', async () => {
     const user = randomUUID();

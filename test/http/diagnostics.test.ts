@@ -427,6 +427,7 @@ describe('GET diagnostics/unattributed/summary', () => {
           count: 2,
           amountCents: 1_998,
           unknownCount: 0,
+          settledCount: 0,
           truncated: false,
           latestAt: at - DAY_MS,
           explanation: expect.stringMatching(/identify\(userId\)/),

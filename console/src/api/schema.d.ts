@@ -6916,6 +6916,11 @@ export interface components {
              * @example 42
              */
             unknownCount: number;
+            /**
+             * @description How many of them stay without a commission, because a manual attribution of the customer begins later. There is nothing to do for them.
+             * @example 42
+             */
+            settledCount: number;
             /** @description Whether more than 4,000 rows of one kind were found, of which the latest 4,000 were counted: the numbers are lower bounds. */
             truncated: boolean;
             /**

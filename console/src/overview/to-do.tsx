@@ -38,7 +38,12 @@ function payTask({ payableCents, payees }: Schemas['AppOverview']['due']): Task 
 
 /** Names the payments of the last 30 days that earn once their cause is removed, and the most frequent cause. */
 function causeTask(causes: readonly Schemas['UnattributedCause'][]): Task | null {
-  const healing = causes.filter(({ heals }) => heals === 'when_fixed').toSorted((a, b) => b.count - a.count);
+  const healing = causes
+    .filter(({ heals }) => heals === 'when_fixed')
+    // What a person has settled by a manual attribution is not to do.
+    .map(({ settledCount, ...cause }) => ({ ...cause, count: cause.count - settledCount }))
+    .filter(({ count: open }) => open > 0)
+    .toSorted((a, b) => b.count - a.count);
   const [first] = healing;
   if (first === undefined) return null;
   const count = healing.reduce((sum, cause) => sum + cause.count, 0);

@@ -38,7 +38,7 @@ const HEALING = {
 const SUMMARY_MS = 15_000;
 
 function CauseRow({ row, filters }: { readonly row: Cause; readonly filters: Filters }) {
-  const [tone, text] = HEALING[row.heals];
+  const [tone, text] = HEALING[row.settledCount === row.count ? 'never' : row.heals];
   const isChosen = filters.get('cause') === row.likelyCause;
   return (
     <tr aria-selected={isChosen}>
@@ -49,6 +49,13 @@ function CauseRow({ row, filters }: { readonly row: Cause; readonly filters: Fil
         <Text size="sm" className="quiet" mt={2} maw={560}>
           {row.explanation}
         </Text>
+        {row.settledCount > 0 && (
+          <Text size="sm" className="quiet" mt={2} maw={560}>
+            {atLeast(formatCount(row.settledCount), row.truncated)} of these payments{' '}
+            {row.settledCount === 1 ? 'is' : 'are'} from before a manual attribution of the customer and{' '}
+            {row.settledCount === 1 ? 'stays' : 'stay'} without a commission.
+          </Text>
+        )}
       </td>
       <td>
         <Tag tone={tone}>{text}</Tag>

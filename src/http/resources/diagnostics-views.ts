@@ -171,6 +171,9 @@ export const unattributedSummary = z
             count: count('How many payments of the range earned nothing for this cause.'),
             amountCents: cents('What their customers paid, as far as it is known.'),
             unknownCount: count('How many of them have an amount that is unknown or not converted yet.'),
+            settledCount: count(
+              'How many of them stay without a commission, because a manual attribution of the customer begins later. There is nothing to do for them.',
+            ),
             truncated: z
               .boolean()
               .describe(
@@ -234,6 +237,7 @@ export function presentCause({ likelyCause, ...row }: CauseSummary) {
     count: row.count,
     amountCents: row.amountCents,
     unknownCount: row.unknownCount,
+    settledCount: row.settledCount,
     truncated: row.truncated,
     latestAt: row.latestAt,
     explanation: CAUSE_EXPLANATIONS[likelyCause],
