@@ -162,6 +162,21 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     expect(problems()).toEqual([]);
   });
 
+  test('a payment that waits for an event that names its user is shown as waiting, with when it is decided', async () => {
+    const own = await setUpApp(founder, { name: 'Waits' });
+    await own.purchase('stranger', 20, { occurredAt: Date.now() - DAY_MS });
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(`${service.url}/console/apps/${own.app.id}/events`);
+    await row(page, /stranger .*Nothing The app never reported the user/).waitFor();
+    // As the service marks a payment that came with a code and without a user.
+    await service.sql`update payments set recheck_since = now() + interval '1 hour' where app_id = ${own.app.id}`;
+    await page.goto(`${service.url}/console/apps/${own.app.id}/events?outcome=waiting`);
+    await row(page, /stranger .*Waiting Decided in /).waitFor();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/unattributed`);
+    await row(page, /stranger .*Waiting Decided in /).waitFor();
+    expect(problems()).toEqual([]);
+  });
+
   test('what there is to do on the overview says where its count is a lower bound', async () => {
     const own = await setUpApp(founder, { name: 'To do' });
     const yesterday = { occurredAt: Date.now() - DAY_MS };

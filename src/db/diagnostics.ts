@@ -6,6 +6,7 @@ import { LIKELY_CAUSES } from '../domain/likely-causes.ts';
 import type { ProviderName } from '../providers/index.ts';
 import type { ProcessingStatus } from '../domain/delivery.ts';
 import { attributableKeyOf } from './attributable-keys.ts';
+import { waitsUntil } from './event-feed.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
@@ -21,6 +22,8 @@ export interface UnattributedEvent {
   readonly occurredAt: number;
   readonly receivedAt: number;
   readonly likelyCause: LikelyCause;
+  /** When the payment is decided, about, epoch ms. Null if it was, and if its cause says what it waits for. */
+  readonly waitsUntil: number | null;
   /** Null if the event names a user, or nothing stands for one. */
   readonly attributableKey: (AttributableKey & { readonly keySource: ProviderName }) | null;
 }
@@ -79,12 +82,12 @@ export async function listUnattributedEvents(
        order by m.examined limit ${limit + 1}
     )
     select id, id as event_id, source, source_event_id, kind, customer_user_id, amount_cents, occurred_at, received_at,
-           likely_cause, epoch_ms(occurred_at) as sort_key, is_match, examined,
+           likely_cause, ${waitsUntil(sql)} as waits_until, epoch_ms(occurred_at) as sort_key, is_match, examined,
            case when customer_user_id is null then (
-             select ${attributableKeyOf(sql, sql.fragment`page.likely_cause`)} from payments p
-              where p.app_id = ${appId} and p.environment = page.environment and p.store = page.store and p.ref = page.payment_ref) end
+             select ${attributableKeyOf(sql, sql.fragment`e.likely_cause`)} from payments p
+              where p.app_id = ${appId} and p.environment = e.environment and p.store = e.store and p.ref = e.payment_ref) end
              as attributable_key
-      from page
+      from page e
      order by examined`;
   return isIndexed ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }

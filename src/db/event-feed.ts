@@ -1,4 +1,5 @@
 import type { LikelyCause } from '../domain/likely-causes.ts';
+import { DEFAULT_LIMITS } from '../domain/evaluation.ts';
 import { WAITING_CAUSES } from '../domain/event-outcome.ts';
 import type { EventOutcome } from '../domain/event-outcome.ts';
 import { ADJUSTMENT_KINDS } from '../domain/events.ts';
@@ -26,6 +27,8 @@ export interface FeedEvent {
   readonly amountCents: number | null;
   readonly outcome: EventOutcome;
   readonly likelyCause: LikelyCause | null;
+  /** When the payment is decided, about, epoch ms. Null if it was, and if its cause says what it waits for. */
+  readonly waitsUntil: number | null;
   /** The sum of the commissions that the event wrote. Null if it wrote none. */
   readonly commissionCents: number | null;
   /** Whether the payment that the event reports has a commission. */
@@ -50,11 +53,23 @@ export interface FeedFilter {
 /** The filters that an index selects in the order of the list. The page examines the rows of the index for the others. */
 const INDEXED: ReadonlySet<keyof FeedFilter> = new Set(['customerUserId', 'from', 'to']);
 
+/**
+ * When the payment of an event `e` without a commission is decided, about: it is marked for another evaluation, because another event may
+ * name its user until then. Null if it was decided, and if its cause says what it waits for. Reads one payment.
+ */
+export function waitsUntil(sql: Sql): Fragment {
+  return sql.fragment`
+    case when e.environment = 'production' and e.likely_cause <> all(${[...WAITING_CAUSES]}::text[]) then (
+      select epoch_ms(e.received_at) + ${DEFAULT_LIMITS.keyGraceMs}::int from payments p
+       where p.app_id = e.app_id and p.environment = e.environment and p.store = e.store and p.ref = e.payment_ref
+         and p.binding_id is null and p.recheck_since is not null) end`;
+}
+
 /** What an event `e` brought about: by the commissions that it wrote, else by its cause. */
 function outcomeOf(sql: Sql): Fragment {
   return sql.fragment`
     case when e.environment = 'sandbox' then 'sandbox'
-         when e.likely_cause = any(${[...WAITING_CAUSES]}::text[]) then 'waiting'
+         when e.likely_cause = any(${[...WAITING_CAUSES]}::text[]) or ${waitsUntil(sql)} is not null then 'waiting'
          else coalesce(
            (select case when bool_or(c.kind = 'earning') then 'earned' else 'reversed' end
               from commissions c where c.event_id = e.id having count(*) > 0),
@@ -121,14 +136,14 @@ export async function listEvents(
        where m.is_match or m.examined = ${examines}
        order by m.examined limit ${limit + 1}
     ), found as materialized (
-      select e.*, ${outcomeOf(sql)} as outcome, ${affiliateOf(sql)} as affiliate_id,
+      select e.*, ${outcomeOf(sql)} as outcome, ${waitsUntil(sql)} as waits_until, ${affiliateOf(sql)} as affiliate_id,
              (select sum(c.amount_cents)::bigint from commissions c where c.event_id = e.id) as commission_cents,
              (select true from payments p
                where p.app_id = e.app_id and p.environment = e.environment and p.store = e.store and p.ref = e.payment_ref
                  and p.earned_cents > 0) is not null as has_earned
         from e
     )
-    select id, id as event_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at, product_id,
+    select id, id as event_id, delivery_id, waits_until, source, source_event_id, kind, environment, occurred_at, received_at, product_id,
            customer_user_id, currency, amount_minor, amount_cents, outcome, likely_cause, commission_cents, has_earned,
            affiliate_id, (select a.name from affiliates a where a.id = found.affiliate_id) as affiliate_name,
            epoch_ms(received_at) as sort_key, is_match, examined

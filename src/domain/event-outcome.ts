@@ -15,6 +15,8 @@ export const WAITING_CAUSES = [
 
 export const WAITING_FOR_PAYMENT =
   'The payment of this refund or dispute is not known yet. The event is stored and counts when the payment arrives.';
+export const WAITS_FOR_DECISION =
+  'The payment is decided about a minute after it arrived: until then, another event may name its user.';
 export const EARNED_BY_ANOTHER_EVENT =
   'The payment earned its commission through another event. This event changes nothing.';
 export const MOVES_NO_MONEY = 'The event moves no money.';
@@ -25,6 +27,8 @@ export function explainOutcome(event: {
   readonly outcome: EventOutcome;
   readonly kind: EventKind;
   readonly likelyCause: LikelyCause | null;
+  /** When the payment is decided, about, epoch ms. Null if it was, and if its cause says what it waits for. */
+  readonly waitsUntil: number | null;
   /** Whether the payment that the event reports has a commission. */
   readonly hasEarned: boolean;
 }): string | null {
@@ -35,6 +39,7 @@ export function explainOutcome(event: {
     case 'sandbox':
       return 'A sandbox event never earns a commission.';
     case 'waiting':
+      if (event.waitsUntil !== null) return WAITS_FOR_DECISION;
       return event.likelyCause === null ? WAITING_FOR_PAYMENT : CAUSE_EXPLANATIONS[event.likelyCause];
     case 'nothing':
       if (event.likelyCause !== null) return CAUSE_EXPLANATIONS[event.likelyCause];

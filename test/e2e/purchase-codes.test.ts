@@ -751,6 +751,17 @@ describe('a code of a sale that may still be tied to its user', () => {
     );
     const { body } = await seller.stripe(bodyOf(session));
     expect(body).toEqual({ eventId: expect.any(String), commissionId: null });
+    // Meanwhile it waits, and is not said to be without a user.
+    const events = async () =>
+      (await seller.ok<{ items: Row[] }>('GET', `/apps/${seller.app.id}/events?outcome=waiting`)).items;
+    const waiting = {
+      explanation: expect.stringContaining('decided about a minute after it arrived'),
+      waitsUntil: expect.any(Number),
+    };
+    expect(await events()).toMatchObject([{ outcome: 'waiting', ...waiting }]);
+    expect(
+      (await seller.ok<{ items: Row[] }>('GET', `/apps/${seller.app.id}/diagnostics/unattributed`)).items,
+    ).toMatchObject([{ likelyCause: 'missing_user_id', ...waiting }]);
     const user = randomUUID();
     if (names) {
       await seller.stripe(bodyOf(stripePaymentIntent({ userId: user, paymentIntentId, occurredAt: at })));
@@ -759,5 +770,6 @@ describe('a code of a sale that may still be tied to its user', () => {
       (await seller.ok<{ items: Row[] }>('GET', `/apps/${seller.app.id}/commissions`)).items;
     await eventually('it earns', async () => (await list()).length === 1, 10_000);
     expect(await list()).toMatchObject([{ customerUserId: names ? user : paymentIntentId }]);
+    expect(await events()).toEqual([]);
   });
 });

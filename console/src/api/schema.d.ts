@@ -6858,6 +6858,11 @@ export interface components {
              * @example No device reported this user. Call identify(userId) after sign-in.
              */
             explanation: string;
+            /**
+             * @description When the payment is decided, about. Present while another event may name its user. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            waitsUntil?: number;
             attributableKey?: components["schemas"]["AttributableKey"];
         };
         /** @description What a person can attribute of a payment without a user. Absent if a user is known, if the key belongs to somebody already, or did before, and for a payment without a key. */
@@ -7941,6 +7946,11 @@ export interface components {
             likelyCause: ("missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "no_policy_rule" | "ambiguous_code" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing") | null;
             /** @description Why it has this outcome. A sentence for people. Null if the event wrote a commission. */
             explanation: string | null;
+            /**
+             * @description When the payment is decided, about. Present while another event may name its user. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            waitsUntil?: number;
             /** @description The sum of the commissions that the event wrote. Negative if it takes back. US cents. Null if it wrote none. */
             commissionCents: number | null;
             /** @description The id of the affiliate. Null if the payment is attributed to none. */

@@ -1,7 +1,7 @@
 import { Text } from '@mantine/core';
 import { Link } from 'react-router';
 import type { Schemas } from '../api/client.ts';
-import { formatMoney } from '../format.ts';
+import { formatAgo, formatMoney } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
 import { CAUSES, OUTCOMES } from '../words.ts';
 
@@ -15,9 +15,14 @@ const TONES = {
   sandbox: 'plain',
 } as const;
 
+/** Says when a payment that waits for its user is decided. The time is past while the service is about to do it. */
+export const waitText = (waitsUntil: number): string =>
+  `Decided ${waitsUntil > Date.now() ? formatAgo(waitsUntil) : 'in a moment'}`;
+
 /** What an event brought about, and for whom or why. */
 export function Outcome({ event, appId }: { readonly event: Event; readonly appId: string }) {
-  const { outcome, commissionCents, affiliateId, affiliateName, likelyCause, explanation } = event;
+  const { outcome, commissionCents, affiliateId, affiliateName, likelyCause, explanation, waitsUntil } =
+    event;
   return (
     <>
       <Tag tone={TONES[outcome]}>
@@ -31,7 +36,11 @@ export function Outcome({ event, appId }: { readonly event: Event; readonly appI
       )}
       {explanation !== null && outcome !== 'sandbox' && (
         <Text size="sm" className="quiet" mt={2} title={explanation}>
-          {likelyCause === null ? explanation : CAUSES[likelyCause]}
+          {waitsUntil !== undefined
+            ? waitText(waitsUntil)
+            : likelyCause === null
+              ? explanation
+              : CAUSES[likelyCause]}
         </Text>
       )}
     </>

@@ -8,6 +8,7 @@ import { AttributeDialog } from '../attributions/attribute-dialog.tsx';
 import { PAYERS, paymentToAttribute } from '../attributions/queries.ts';
 import type { UnattributedPayment } from '../attributions/queries.ts';
 import { atLeast, formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
+import { waitText } from '../events/outcome.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Section } from '../lists.tsx';
 import { Tag } from '../parts/badges.tsx';
@@ -24,7 +25,7 @@ import {
 import type { Filters } from '../parts/filters.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
-import { CAUSES, EVENT_KINDS, PROVIDERS } from '../words.ts';
+import { CAUSES, EVENT_KINDS, OUTCOMES, PROVIDERS } from '../words.ts';
 
 type Row = Schemas['UnattributedEvent'];
 type Cause = Schemas['UnattributedCause'];
@@ -190,7 +191,18 @@ function PaymentRow({
       <td className="number" data-name="Amount">
         {row.amountCents === null ? <span className="quiet">unknown</span> : formatMoney(row.amountCents)}
       </td>
-      <td>{CAUSES[row.likelyCause]}</td>
+      <td>
+        {row.waitsUntil === undefined ? (
+          CAUSES[row.likelyCause]
+        ) : (
+          <>
+            <Tag tone="wait">{OUTCOMES.waiting}</Tag>
+            <Text size="xs" className="quiet" mt={2} title={row.explanation}>
+              {waitText(row.waitsUntil)}
+            </Text>
+          </>
+        )}
+      </td>
       <td className="number">
         {payment !== null && (
           <Button

@@ -7,6 +7,7 @@ import type {
   WebhookDelivery,
 } from '../../db/diagnostics.ts';
 import type { IdentityOverlap, IdentitySources, SdkVersion, TestUser } from '../../db/sdk-diagnostics.ts';
+import { WAITS_FOR_DECISION } from '../../domain/event-outcome.ts';
 import { CAUSE_EXPLANATIONS, CAUSE_HEALING, HEALING } from '../../domain/likely-causes.ts';
 import { workflowIdOf } from '../../domain/workflow-id.ts';
 import { providers } from '../../providers/index.ts';
@@ -120,6 +121,9 @@ export const unattributedEvent = z
       'No device reported this user. Call identify(userId) after sign-in.',
       'What happened, and what to change. A sentence for people.',
     ),
+    waitsUntil: epochMs(
+      'When the payment is decided, about. Present while another event may name its user.',
+    ).optional(),
     attributableKey: attributableKey.optional(),
   })
   .meta({ id: 'UnattributedEvent', description: 'A paid event without a commission, and why.' });
@@ -312,7 +316,8 @@ export function presentUnattributed(row: UnattributedEvent) {
     occurredAt: row.occurredAt,
     receivedAt: row.receivedAt,
     likelyCause: row.likelyCause,
-    explanation: CAUSE_EXPLANATIONS[row.likelyCause],
+    explanation: row.waitsUntil === null ? CAUSE_EXPLANATIONS[row.likelyCause] : WAITS_FOR_DECISION,
+    ...(row.waitsUntil === null ? {} : { waitsUntil: row.waitsUntil }),
     ...(row.attributableKey === null ? {} : { attributableKey: row.attributableKey }),
   };
 }

@@ -55,6 +55,9 @@ const event = z
       ),
       'Null if the event wrote a commission.',
     ),
+    waitsUntil: epochMs(
+      'When the payment is decided, about. Present while another event may name its user.',
+    ).optional(),
     commissionCents: orNull(
       cents('The sum of the commissions that the event wrote. Negative if it takes back.'),
       'Null if it wrote none.',
@@ -82,6 +85,7 @@ function presentEvent(row: FeedEvent) {
     outcome: row.outcome,
     likelyCause: row.likelyCause,
     explanation: explainOutcome(row),
+    ...(row.waitsUntil === null ? {} : { waitsUntil: row.waitsUntil }),
     commissionCents: row.commissionCents,
     affiliateId: row.affiliateId,
     affiliateName: row.affiliateName,
