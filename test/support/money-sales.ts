@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import type { Currency, Report } from './money-model.ts';
+import type { Currency, Report } from './money-facts.ts';
 import type { Payload } from './provider-fixtures.ts';
 
 // The sales of the worlds that the service and the model of its money are compared on (money-worlds.ts).

@@ -1,5 +1,5 @@
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
-import type { Report } from './money-model.ts';
+import type { Report } from './money-facts.ts';
 import { codeOf } from './money-sales.ts';
 import type { PlainSale, ProviderOfModel, SaleContext, SaleStep } from './money-sales.ts';
 import {

@@ -1,5 +1,5 @@
 import { HOUR_MS } from '../../src/domain/time.ts';
-import type { Report } from './money-model.ts';
+import type { Report } from './money-facts.ts';
 import type { SaleStep, Take } from './money-sales.ts';
 import { stripeDispute, stripeInvoicePaymentPaid, stripeRefund } from './provider-fixtures.ts';
 import type { Payload } from './provider-fixtures.ts';

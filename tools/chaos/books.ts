@@ -1,6 +1,7 @@
 import { DAY_MS } from '../../src/domain/time.ts';
 import { MoneyModel } from '../../test/support/money-model.ts';
-import type { Books, Currency } from '../../test/support/money-model.ts';
+import type { Books } from '../../test/support/money-model.ts';
+import type { Currency } from '../../test/support/money-facts.ts';
 import { reportOf } from './events.ts';
 import { HOLD_DAYS, WINDOW_DAYS } from './plan.ts';
 import type { Plan, Story } from './plan.ts';

@@ -1,5 +1,5 @@
 import type { ProviderName } from '../../src/providers/index.ts';
-import type { Currency, Report } from '../../test/support/money-model.ts';
+import type { Currency, Report } from '../../test/support/money-facts.ts';
 import {
   adaptyEvent,
   adaptyRefund,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES } from '../../src/providers/index.ts';
-import type { Currency } from '../../test/support/money-model.ts';
+import type { Currency } from '../../test/support/money-facts.ts';
 import type { PlannedEvent, Shape } from './events.ts';
 import { KINDS } from './fault-kinds.ts';
 import type { FaultKind } from './fault-kinds.ts';

@@ -1,0 +1,120 @@
+import type { Facts } from './money-facts.ts';
+
+/** How somebody came to a creator. */
+export interface Claim {
+  readonly creator: string;
+  readonly touchedAt: number;
+  /** A founder or a code said so. A founder's word counts from its instant on, in any evaluation; a code's never before it. */
+  readonly by?: 'founder' | 'code';
+  /** When a founder said it, which may be later than the instant from which on it counts. */
+  readonly saidAt?: number;
+}
+
+/** A user, or a key that stands in place of one, who belongs to a creator. */
+export interface Binding {
+  readonly name: string;
+  readonly isKey: boolean;
+  /** Whose payments are numbered together: who was bound first of all who share it. */
+  readonly person: string;
+  readonly claim: Claim;
+  readonly step: number;
+}
+
+/** What a founder has said about somebody who belonged to a creator. Null: later payments belong to nobody. */
+interface Word {
+  readonly about: Binding;
+  readonly claim: Claim | null;
+  readonly at: number;
+  /** Whether it holds for all keys of the person: it is about one, or about the only user. */
+  readonly isOfKeys: boolean;
+}
+
+/** The claim that counts, and since when a founder's word does. */
+export interface Counting {
+  readonly binding: Binding;
+  /** Null: a founder said that it belongs to nobody. */
+  readonly claim: Claim | null;
+  /** When the founder said it. Before everything without such a word. */
+  readonly saidAt: number;
+}
+
+/** The users and the keys that belong to creators. */
+export class People {
+  readonly users = new Map<string, Binding>();
+  /** The subscriptions and anonymous customers that codes or founders bound. */
+  readonly keys = new Map<string, Binding>();
+  readonly #facts: Facts;
+  readonly #words: Word[] = [];
+
+  constructor(facts: Facts) {
+    this.#facts = facts;
+  }
+
+  get count(): number {
+    return this.users.size + this.keys.size;
+  }
+
+  bindUser(binding: Omit<Binding, 'isKey'>): void {
+    this.users.set(binding.name, { ...binding, isKey: false });
+  }
+
+  /** Binds a key, and the users whom events have named with it. */
+  bindKey(binding: Omit<Binding, 'isKey'>): void {
+    const { name: key, step } = binding;
+    this.keys.set(key, { ...binding, isKey: true });
+    const named = [...this.#facts.usersOf([key]), ...this.#facts.payersWith(key)];
+    this.signIn(
+      named.map((user) => ({ key, user })),
+      step,
+    );
+  }
+
+  /** A founder gives somebody who belongs to a creator to another one, or to nobody. */
+  say(about: Binding, claim: Claim | null, at: number): void {
+    const isOnlyUser = ![...this.users.values()].some(
+      (other) => other !== about && other.person === about.person,
+    );
+    this.#words.push({ about, claim, at, isOfKeys: about.isKey || isOnlyUser });
+  }
+
+  /** Returns what counts for somebody's payments of an instant: the last word of a founder until then. */
+  at(binding: Binding, at = Infinity): Counting {
+    const isAbout = ({ about, isOfKeys }: Word) =>
+      about === binding || (binding.isKey && isOfKeys && about.person === binding.person);
+    const word = this.#words.findLast((one) => one.at <= at && isAbout(one));
+    const { claim } = word ?? binding;
+    // Who got it from somebody whom a founder gave to a creator belongs to that creator since then.
+    const isOfOther = binding.person !== binding.name && claim?.by === 'founder';
+    return {
+      binding,
+      claim: isOfOther ? { ...claim, touchedAt: claim.saidAt ?? claim.touchedAt } : claim,
+      saidAt: word?.at ?? claim?.saidAt ?? -Infinity,
+    };
+  }
+
+  /** Users whom an event names with a key that is bound belong to its creator, if they have none. */
+  signIn(pairs: readonly { readonly key: string; readonly user: string }[], step: number): void {
+    for (const user of new Set(pairs.map((pair) => pair.user))) {
+      const keys = new Set(pairs.filter((pair) => pair.user === user).map((pair) => pair.key));
+      const bound = [...keys]
+        .flatMap((key) => this.keys.get(key) ?? [])
+        .toSorted((a, b) => a.step - b.step)
+        .map((binding) => this.at(binding));
+      const [first] = bound;
+      const isOfOne = bound.every(({ claim }) => claim !== null && claim.creator === first?.claim?.creator);
+      if (first?.claim == null || !isOfOne || this.users.has(user)) continue;
+      this.bindUser({ name: user, person: first.binding.person, claim: first.claim, step });
+    }
+  }
+
+  /** Returns the bindings of those whom events name with a key. */
+  ownersOf(key: string): readonly Binding[] {
+    const begun = this.#facts.began.filter((one) => one.key === key);
+    const users = [...begun.flatMap((one) => one.users), ...this.#facts.payersWith(key)];
+    const anonymous = begun.flatMap((one) => one.anonymous ?? []);
+    return [
+      ...users.flatMap((user) => this.users.get(user) ?? []),
+      ...anonymous.flatMap((one) => this.keys.get(one) ?? []),
+    ];
+  }
+}
