@@ -224,6 +224,10 @@ async function markBindingsHealed(sql: Sql, bindingIds: readonly BindingId[]): P
          and not exists (
            select from user_links l
             where l.app_id = b.app_id and l.source = b.key_source and l.user_key = b.customer_user_id)
+         and not exists (
+           select from payment_user_keys k join payment_users w on w.payment_id = k.payment_id
+            where k.app_id = b.app_id and k.source = b.key_source and k.user_key = b.customer_user_id
+              and k.environment = 'production')
       returning m.id
     )
     select id from marked

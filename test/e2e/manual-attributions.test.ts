@@ -406,6 +406,34 @@ describe('a payment without a user', () => {
     expect(await listed()).toEqual([]);
   });
 
+  test('passes its creator on to whom an event named with the key, also if every payment of the key has earned', async () => {
+    const other = await founder.newAffiliate('Other');
+    const [owner, guest, key] = [await founder.customer(), randomUUID(), randomUUID()];
+    const report = async (userId: string, transactionId: string, originalTransactionId: string, usd = 10) =>
+      await founder.revenuecat(
+        bodyOf(
+          revenuecatEvent({
+            userId,
+            transactionId,
+            originalTransactionId,
+            usd,
+            occurredAt: Date.now() + 1_000,
+          }),
+        ),
+      );
+    for (const user of [owner, guest]) await report(user, `${key}-1`, key);
+    expect(await commissions()).toHaveLength(1);
+    await give({ customerUserId: `app_store:${key}`, affiliateId: other.affiliateId });
+    await eventually(
+      'the guest has a creator',
+      async () =>
+        (
+          await service.sql`select from bindings where app_id = ${founder.app.id} and customer_user_id = ${guest}`
+        ).length === 1,
+    );
+    expect(await pay(guest, Date.now() + 2_000)).toMatchObject({ affiliateId: other.affiliateId });
+  });
+
   test('that stays without a commission offers no key once its subscription belongs to somebody', async () => {
     const first = await invoice('in_1', SUBSCRIPTION);
     await give({ customerUserId: SUBSCRIPTION });
