@@ -32,6 +32,8 @@ export interface Report {
     /** The anonymous customer, if it names no user. */
     readonly anonymous?: string;
   };
+  /** Users whose purchases became those of others. */
+  readonly transfer?: { readonly from: readonly string[]; readonly to: readonly string[] };
   /** The users that keys of the provider belong to. */
   readonly names?: readonly { readonly key: string; readonly user: string }[];
   /** A refund or dispute takes money back, or gives back what it took. */

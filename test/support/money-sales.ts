@@ -9,16 +9,26 @@ export type ProviderOfModel = (typeof PROVIDERS_OF_MODEL)[number];
 
 export const WINDOW_DAYS = 60;
 
+interface EventStep {
+  readonly do: 'event';
+  readonly provider: ProviderOfModel;
+  readonly body: Payload;
+  readonly report: Report;
+}
+
 /** What a sale consists of: webhooks, a connected account that is listed or not, and what an export of Stripe lists. */
 export type SaleStep = {
   /** Steps of a sale with a stage keep the order of their stages. */
   readonly stage?: number;
 } & (
+  | EventStep
+  /** Something happens now; what is paid then states the time. */
+  | { readonly do: 'moment'; readonly moment: string }
+  /** An event of a payment at a moment, or now if the moment is later. */
   | {
-      readonly do: 'event';
-      readonly provider: ProviderOfModel;
-      readonly body: Payload;
-      readonly report: Report;
+      readonly do: 'event now';
+      readonly moment: string;
+      readonly build: (at: number) => EventStep;
     }
   | { readonly do: 'accounts'; readonly account: string; readonly isListed: boolean }
   | {
@@ -247,7 +257,50 @@ const anyExportedSale = fc.record({
 });
 export type ExportedSale = typeof anyExportedSale extends fc.Arbitrary<infer T> ? T : never;
 
-export type Sale = PlainSale | SplitSale | ExportedSale;
+/** What an event says of a payment in the App Store. */
+const anyReportOfStore = fc.record({
+  user: maybeUser,
+  phone: fc.nat(1),
+  /** Whether it names the anonymous id of the phone beside the user. */
+  isSignedIn: fc.boolean(),
+  code: fc.option(fc.nat(1), { freq: 1 }),
+  /** Cents above the price that the first event of most payments states. */
+  surcharge: fc.constantFrom(0, 0, 0, 7),
+});
+export type ReportOfStore = typeof anyReportOfStore extends fc.Arbitrary<infer T> ? T : never;
+
+/** A subscription in the App Store, of users and phones that other subscriptions of the world may have, too. */
+const anyCustomerSale = fc.record({
+  kind: fc.constant('customer' as const),
+  minor: anyMinor,
+  daysAgo: anyDaysAgo,
+  payments: fc.array(
+    fc.record({
+      hours: fc.constantFrom(0, 1, 30 * 24, -120),
+      /** Whether it is paid at a moment of the world, before or after what founders say. */
+      moment: fc.boolean(),
+      reports: fc.array(anyReportOfStore, { minLength: 1, maxLength: 2 }),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+  /** The creator with whose code it began for free, and who began it. */
+  free: fc.option(fc.record({ user: maybeUser, phone: fc.nat(1), code: fc.nat(1) }), { freq: 1 }),
+  takes: fc.array(fc.record({ payment: fc.nat(2), percent: fc.integer({ min: 1, max: 130 }) }), {
+    maxLength: 1,
+  }),
+  transfers: fc.constant<readonly { readonly from: readonly number[]; readonly to: readonly number[] }[]>([]),
+});
+export type CustomerSale = typeof anyCustomerSale extends fc.Arbitrary<infer T> ? T : never;
+
+/** A user or a key that a founder gives to a creator. */
+export const anyTarget = fc.oneof(
+  fc.record({ user: anyUser }),
+  fc.record({ phone: fc.nat(1) }),
+  fc.record({ sale: fc.nat(1) }),
+);
+export type Target = typeof anyTarget extends fc.Arbitrary<infer T> ? T : never;
+
+export type Sale = PlainSale | SplitSale | ExportedSale | CustomerSale;
 
 const anySale: fc.Arbitrary<Sale> = fc.oneof(anyPlainSale, anyDoubleSale, anySaleInParts);
 /** The sales of a world, by what the world is about. */
@@ -260,6 +313,7 @@ export const SALES = {
   'exports that are fed back': fc
     .tuple(anyExportedSale, anyExportedSale, fc.array(anySale, { maxLength: 1 }))
     .map(([sale, other, others]): Sale[] => [sale, { ...other, invoice: 'outside' }, ...others]),
+  'customers who are given away': fc.array(anyCustomerSale, { minLength: 1, maxLength: 2 }),
 } satisfies Record<string, fc.Arbitrary<Sale[]>>;
 export type Theme = keyof typeof SALES;
 export const THEMES = Object.keys(SALES) as readonly Theme[];

@@ -1,8 +1,9 @@
 import * as fc from 'fast-check';
+import { customerStory } from './customer-stories.ts';
 import { exportedStory } from './export-stories.ts';
-import { anyUser, SALES, WINDOW_DAYS } from './money-sales.ts';
+import { anyTarget, anyUser, SALES, WINDOW_DAYS } from './money-sales.ts';
 import type { Rule } from './money-model.ts';
-import type { Sale, SaleContext, SaleStep, Theme } from './money-sales.ts';
+import type { Sale, SaleContext, SaleStep, Target, Theme } from './money-sales.ts';
 import { paddleStory, revenuecatStory } from './store-stories.ts';
 import { plainStory, splitStory } from './stripe-stories.ts';
 
@@ -24,7 +25,9 @@ export type Step =
   | { readonly do: 'enter'; readonly entry: number; readonly creator: number; readonly cents: number }
   | { readonly do: 'undo'; readonly entry: number }
   | ({ readonly do: 'policy' } & PolicyOfWorld)
-  | { readonly do: 'give'; readonly user: number; readonly creator: number; readonly daysAgo: number }
+  | { readonly do: 'give'; readonly target: Target; readonly creator: number; readonly daysAgo: number }
+  /** From now on. Null: to nobody. */
+  | { readonly do: 'give away'; readonly target: Target; readonly creator: number | null }
   | SaleStep;
 
 /** A policy of a creator, or of the creator's group, which takes effect some days ago. */
@@ -110,6 +113,17 @@ const anyTerms = fc.record({
 /** Whether users are known before or after the payments, and whether references are tied after them. Else any order. */
 type Order = 'any' | 'users first' | 'ties last' | 'users last';
 
+const anyUserTarget = fc.record({ user: anyUser });
+const anyGivesAway = fc.array(fc.record({ target: anyTarget, creator: fc.constantFrom(0, 1, 0, 1, null) }), {
+  minLength: 1,
+  maxLength: 4,
+});
+/** What founders say: of users alone, from an instant on, or of customers, also from now on. */
+const ofTheme = (theme: Theme): { target: fc.Arbitrary<Target>; givesAway: typeof anyGivesAway } =>
+  theme === 'customers who are given away'
+    ? { target: anyTarget, givesAway: anyGivesAway }
+    : { target: anyUserTarget, givesAway: fc.constant([]) };
+
 /** Generates a world about a theme. */
 export const worldAbout = (theme: Theme) =>
   fc
@@ -128,9 +142,14 @@ export const worldAbout = (theme: Theme) =>
       // An export brings payments in an order of its own, which numbers them.
       policies: theme === 'exports that are fed back' ? fc.constant<PolicyOfWorld[]>([]) : anyPolicies,
       gives: fc.array(
-        fc.record({ user: anyUser, creator: anyCreator, daysAgo: fc.integer({ min: 20, max: 100 }) }),
+        fc.record({
+          target: ofTheme(theme).target,
+          creator: anyCreator,
+          daysAgo: fc.integer({ min: 20, max: 100 }),
+        }),
         { maxLength: 2 },
       ),
+      givesAway: ofTheme(theme).givesAway,
       repeats: fc.array(fc.nat(), { maxLength: 3 }),
       order: fc.constantFrom<Order>('any', 'users first', 'ties last', 'users last'),
       keys: fc.array(fc.nat(), { minLength: 80, maxLength: 80 }),
@@ -146,6 +165,7 @@ export type World = ReturnType<typeof worldAbout> extends fc.Arbitrary<infer T> 
 function storyOf(sale: Sale, context: SaleContext): SaleStep[] {
   if (sale.kind === 'split') return splitStory(sale, context);
   if (sale.kind === 'exported') return exportedStory(sale, context);
+  if (sale.kind === 'customer') return customerStory(sale, context);
   const story = { stripe: plainStory, paddle: paddleStory, revenuecat: revenuecatStory }[sale.provider];
   return story(sale, context);
 }
@@ -156,7 +176,7 @@ export function stepsOf(world: World, run: string): Step[] {
   const now = Math.floor(Date.now() / 1000) * 1000;
   const stories = world.sales.map((sale, n) => storyOf(sale, { name: `${run}${n}`, run, userId, now }));
   const facts = stories.flatMap((steps, sale) => steps.map((step) => ({ step, sale })));
-  const events = facts.filter(({ step }) => step.do === 'event');
+  const events = facts.filter(({ step }) => step.do === 'event' || step.do === 'event now');
   const repeats = world.repeats.flatMap((n) => events[n % Math.max(1, events.length)] ?? []);
   const others: readonly Step[] = [
     ...world.installs.flatMap((install): Step[] => [
@@ -169,6 +189,7 @@ export function stepsOf(world: World, run: string): Step[] {
     ...world.entries.map((entered, entry): Step => ({ do: 'enter', entry, ...entered })),
     ...world.undos.map((entry): Step => ({ do: 'undo', entry })),
     ...world.gives.map((give): Step => ({ do: 'give', ...give })),
+    ...world.givesAway.map((give): Step => ({ do: 'give away', ...give })),
   ];
   const all: readonly Placed[] = [...others.map((step) => ({ step, sale: null })), ...facts, ...repeats];
   const keyed = all.map((placed, n) => {

@@ -1,0 +1,130 @@
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
+import { codeOf } from './money-sales.ts';
+import type { CustomerSale, ReportOfStore, SaleContext, SaleStep, Target } from './money-sales.ts';
+import { revenuecatEvent, revenuecatRefund, revenuecatTransfer } from './provider-fixtures.ts';
+
+// The story of a subscription of the App Store: whom its payments name, who gets the customer, and to whom purchases are transferred.
+
+/** The anonymous id of a phone, the same for all sales of a world. */
+const phoneOf = (phone: number, run: string) => `$RCAnonymousID:${run}${phone}`;
+const transactionOf = (name: string) => `rc-sub-${name}`;
+
+/** Returns the user or the key that a founder names. */
+export function nameOf(target: Target, { run, userId }: Pick<SaleContext, 'run' | 'userId'>): string {
+  if ('user' in target) return userId(target.user);
+  return 'phone' in target
+    ? phoneOf(target.phone, run)
+    : `app_store:${transactionOf(`${run}${target.sale}`)}`;
+}
+
+export function customerStory(sale: CustomerSale, context: SaleContext): SaleStep[] {
+  const { name, run, userId, now } = context;
+  const start = now - sale.daysAgo * DAY_MS;
+  const steps: SaleStep[] = [];
+  const key = `app_store:${transactionOf(name)}`;
+  const originalTransactionId = transactionOf(name);
+  const nextId = () => `evt_${name}_${steps.length + 1}`;
+  const refOf = (n: number) => `rc-${name}-${n}`;
+
+  const payment = (n: number, at: number, { user, phone, isSignedIn, code, surcharge }: ReportOfStore) => {
+    const eventId = nextId();
+    const [anonymous, ref, value] = [phoneOf(phone, run), refOf(n), codeOf(code, run)];
+    const [named, minor] = [user === null ? anonymous : userId(user), sale.minor + surcharge];
+    const hasPhone = user === null || isSignedIn;
+    const build = (paidAt: number): Extract<SaleStep, { do: 'event' }> => ({
+      do: 'event',
+      provider: 'revenuecat',
+      body: revenuecatEvent({
+        eventId,
+        userId: named,
+        aliases: hasPhone ? [named, anonymous] : [named],
+        transactionId: ref,
+        originalTransactionId,
+        purchasedAt: paidAt,
+        occurredAt: paidAt,
+        type: 'RENEWAL',
+        usd: minor / 100,
+        extra: value === null ? {} : { offer_code: value },
+      }),
+      report: {
+        eventId,
+        codes: value === null ? [] : [{ ref, code: value }],
+        payment: {
+          ref,
+          minor,
+          currency: 'usd',
+          at: paidAt,
+          users: user === null ? [] : [userId(user)],
+          keys: hasPhone ? [anonymous, key] : [key],
+        },
+      },
+    });
+    return { build, at };
+  };
+
+  for (const [n, { hours, moment, reports }] of sale.payments.entries()) {
+    for (const report of reports) {
+      const { build, at } = payment(n, start + hours * HOUR_MS, report);
+      steps.push(moment ? { do: 'event now', moment: refOf(n), build } : build(at));
+    }
+    if (moment) steps.push({ do: 'moment', moment: refOf(n) });
+  }
+  if (sale.free !== null) {
+    const { user, phone, code } = sale.free;
+    const anonymous = phoneOf(phone, run);
+    const at = start - 7 * DAY_MS;
+    const eventId = nextId();
+    const value = codeOf(code, run) ?? '';
+    steps.push({
+      do: 'event',
+      provider: 'revenuecat',
+      body: revenuecatEvent({
+        eventId,
+        userId: user === null ? anonymous : userId(user),
+        type: 'INITIAL_PURCHASE',
+        transactionId: originalTransactionId,
+        originalTransactionId,
+        purchasedAt: at,
+        occurredAt: at,
+        usd: 0,
+        extra: { offer_code: value, period_type: 'TRIAL' },
+      }),
+      report: {
+        eventId,
+        began: {
+          key,
+          code: value,
+          at,
+          users: user === null ? [] : [userId(user)],
+          ...(user === null ? { anonymous } : {}),
+        },
+      },
+    });
+  }
+  for (const { payment: n, percent } of sale.takes) {
+    const eventId = nextId();
+    const ref = refOf(n % sale.payments.length);
+    const cents = Math.max(1, Math.floor((sale.minor * percent) / 100));
+    const at = now - DAY_MS;
+    steps.push({
+      do: 'event',
+      provider: 'revenuecat',
+      body: revenuecatRefund({ eventId, transactionId: ref, usd: cents / 100, occurredAt: at }),
+      report: {
+        eventId,
+        take: { id: eventId, ref, minor: cents, at, isEnd: false, isBack: false, group: eventId },
+      },
+    });
+  }
+  for (const { from, to } of sale.transfers) {
+    const eventId = nextId();
+    const transfer = { from: from.map(userId), to: to.map(userId) };
+    steps.push({
+      do: 'event',
+      provider: 'revenuecat',
+      body: revenuecatTransfer({ eventId, ...transfer, occurredAt: start }),
+      report: { eventId, transfer },
+    });
+  }
+  return steps;
+}
