@@ -45,6 +45,11 @@ export class Attribution {
     }
   }
 
+  /** Binds the users to whom users who are new transferred purchases before. */
+  passOn(step: number): void {
+    while (this.#people.passOn(step));
+  }
+
   /** Returns whether a payment has this key. */
   isKey(name: string): boolean {
     return [...this.#facts.rows.values()].some(({ keys }) => keys.includes(name));
@@ -75,8 +80,9 @@ export class Attribution {
     else if (creator !== null) this.give(name, creator, { from: at, at, step });
   }
 
-  /** Binds the users whom a report names with a key that belongs to somebody. */
-  signIn({ payment, names = [], began }: Report, step: number): void {
+  /** Binds the users to whom a report transfers purchases, or whom it names with a key that belongs to somebody. */
+  bindReported({ payment, names = [], began, transfer }: Report, step: number): void {
+    if (transfer !== undefined) this.#people.transfer(transfer, step);
     const { keys = [], users = [] } = payment ?? {};
     const beganBy = began?.users.map((user) => ({ key: began.key, user })) ?? [];
     const paidBy = keys.flatMap((key) => users.map((user) => ({ key, user })));

@@ -141,7 +141,7 @@ export class MoneyModel {
       this.#facts.add(report, this.#step);
       if (report.take !== undefined) this.#takes.push(report.take);
       if (report.undo !== undefined) this.#undos.push(report.undo);
-      this.#attribution.signIn(report, this.#step);
+      this.#attribution.bindReported(report, this.#step);
     }
     this.#next();
   }
@@ -273,6 +273,7 @@ export class MoneyModel {
   #evaluateAll(): void {
     const count = () => this.#attribution.count;
     for (let bindings = -1; bindings !== count();) {
+      this.#attribution.passOn(this.#step);
       bindings = count();
       for (const row of this.#facts.rows.values()) {
         this.#evaluate(row);

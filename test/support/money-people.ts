@@ -1,4 +1,4 @@
-import type { Facts } from './money-facts.ts';
+import type { Facts, Report } from './money-facts.ts';
 
 /** How somebody came to a creator. */
 export interface Claim {
@@ -45,6 +45,9 @@ export class People {
   readonly keys = new Map<string, Binding>();
   readonly #facts: Facts;
   readonly #words: Word[] = [];
+  readonly #transfers: NonNullable<Report['transfer']>[] = [];
+  /** Users with a new binding, whose transfers pass it on. */
+  readonly #newUsers: Binding[] = [];
 
   constructor(facts: Facts) {
     this.#facts = facts;
@@ -55,7 +58,9 @@ export class People {
   }
 
   bindUser(binding: Omit<Binding, 'isKey'>): void {
-    this.users.set(binding.name, { ...binding, isKey: false });
+    const user = { ...binding, isKey: false };
+    this.users.set(user.name, user);
+    this.#newUsers.push(user);
   }
 
   /** Binds a key, and the users whom events have named with it. */
@@ -90,6 +95,34 @@ export class People {
       claim: isOfOther ? { ...claim, touchedAt: claim.saidAt ?? claim.touchedAt } : claim,
       saidAt: word?.at ?? claim?.saidAt ?? -Infinity,
     };
+  }
+
+  transfer(transfer: NonNullable<Report['transfer']>, step: number): void {
+    this.#transfers.push(transfer);
+    this.#receive(transfer, step);
+  }
+
+  /** Has users who are new pass on what they transferred before. Returns whether there were any. */
+  passOn(step: number): boolean {
+    const givers = this.#newUsers.splice(0);
+    for (const giver of givers)
+      for (const transfer of this.#transfers)
+        if (transfer.from.includes(giver.name)) this.#receive(transfer, step);
+    return givers.length > 0;
+  }
+
+  /** The receivers without a creator get that of the giver, if exactly one giver has one. They count as the giver does. */
+  #receive({ from, to }: NonNullable<Report['transfer']>, step: number): void {
+    const givers = [...new Set(from)]
+      .flatMap((user) => this.users.get(user) ?? [])
+      .map((giver) => this.at(giver))
+      .filter(({ claim }) => claim !== null);
+    const [giver, ...more] = givers;
+    if (giver?.claim == null || more.length > 0) return;
+    for (const name of to) {
+      if (this.users.has(name)) continue;
+      this.bindUser({ name, person: giver.binding.person, claim: giver.claim, step });
+    }
   }
 
   /** Users whom an event names with a key that is bound belong to its creator, if they have none. */

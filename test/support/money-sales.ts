@@ -269,6 +269,13 @@ const anyReportOfStore = fc.record({
 });
 export type ReportOfStore = typeof anyReportOfStore extends fc.Arbitrary<infer T> ? T : never;
 
+/** The users whose purchases became those of others: of one, or, in error, of several. */
+const anyTransfer = fc.record({
+  from: fc.array(anyUser, { minLength: 1, maxLength: 2 }),
+  to: fc.array(anyUser, { minLength: 1, maxLength: 2 }),
+});
+type Transfer = typeof anyTransfer extends fc.Arbitrary<infer T> ? T : never;
+
 /** A subscription in the App Store, of users and phones that other subscriptions of the world may have, too. */
 const anyCustomerSale = fc.record({
   kind: fc.constant('customer' as const),
@@ -288,9 +295,13 @@ const anyCustomerSale = fc.record({
   takes: fc.array(fc.record({ payment: fc.nat(2), percent: fc.integer({ min: 1, max: 130 }) }), {
     maxLength: 1,
   }),
-  transfers: fc.constant<readonly { readonly from: readonly number[]; readonly to: readonly number[] }[]>([]),
+  transfers: fc.constant<readonly Transfer[]>([]),
 });
 export type CustomerSale = typeof anyCustomerSale extends fc.Arbitrary<infer T> ? T : never;
+
+const anyTransferredSale = fc
+  .record({ sale: anyCustomerSale, transfers: fc.array(anyTransfer, { minLength: 1, maxLength: 2 }) })
+  .map(({ sale, transfers }): CustomerSale => ({ ...sale, transfers }));
 
 /** A user or a key that a founder gives to a creator. */
 export const anyTarget = fc.oneof(
@@ -314,6 +325,7 @@ export const SALES = {
     .tuple(anyExportedSale, anyExportedSale, fc.array(anySale, { maxLength: 1 }))
     .map(([sale, other, others]): Sale[] => [sale, { ...other, invoice: 'outside' }, ...others]),
   'customers who are given away': fc.array(anyCustomerSale, { minLength: 1, maxLength: 2 }),
+  'purchases that are transferred': fc.array(anyTransferredSale, { minLength: 1, maxLength: 2 }),
 } satisfies Record<string, fc.Arbitrary<Sale[]>>;
 export type Theme = keyof typeof SALES;
 export const THEMES = Object.keys(SALES) as readonly Theme[];

@@ -119,10 +119,22 @@ const anyGivesAway = fc.array(fc.record({ target: anyTarget, creator: fc.constan
   maxLength: 4,
 });
 /** What founders say: of users alone, from an instant on, or of customers, also from now on. */
-const ofTheme = (theme: Theme): { target: fc.Arbitrary<Target>; givesAway: typeof anyGivesAway } =>
-  theme === 'customers who are given away'
-    ? { target: anyTarget, givesAway: anyGivesAway }
-    : { target: anyUserTarget, givesAway: fc.constant([]) };
+function ofTheme(theme: Theme): { target: fc.Arbitrary<Target>; givesAway: typeof anyGivesAway } {
+  switch (theme) {
+    case 'customers who are given away':
+      return { target: anyTarget, givesAway: anyGivesAway };
+    case 'purchases that are transferred':
+      return {
+        target: anyTarget,
+        givesAway: fc.oneof(
+          anyGivesAway.map(() => []),
+          anyGivesAway,
+        ),
+      };
+    default:
+      return { target: anyUserTarget, givesAway: fc.constant([]) };
+  }
+}
 
 /** Generates a world about a theme. */
 export const worldAbout = (theme: Theme) =>
