@@ -1,7 +1,12 @@
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { codeOf } from './money-sales.ts';
 import type { CustomerSale, ReportOfStore, SaleContext, SaleStep, Target } from './money-sales.ts';
-import { revenuecatEvent, revenuecatRefund, revenuecatTransfer } from './provider-fixtures.ts';
+import {
+  revenuecatEvent,
+  revenuecatRefund,
+  revenuecatTransfer,
+  superwallEvent,
+} from './provider-fixtures.ts';
 
 // The story of a subscription of the App Store: whom its payments name, who gets the customer, and to whom purchases are transferred.
 
@@ -26,39 +31,56 @@ export function customerStory(sale: CustomerSale, context: SaleContext): SaleSte
   const nextId = () => `evt_${name}_${steps.length + 1}`;
   const refOf = (n: number) => `rc-${name}-${n}`;
 
-  const payment = (n: number, at: number, { user, phone, isSignedIn, code, surcharge }: ReportOfStore) => {
+  const payment = (n: number, at: number, report: ReportOfStore) => {
+    const { by, user, phone, code } = report;
     const eventId = nextId();
-    const [anonymous, ref, value] = [phoneOf(phone, run), refOf(n), codeOf(code, run)];
-    const [named, minor] = [user === null ? anonymous : userId(user), sale.minor + surcharge];
-    const hasPhone = user === null || isSignedIn;
-    const build = (paidAt: number): Extract<SaleStep, { do: 'event' }> => ({
-      do: 'event',
-      provider: 'revenuecat',
-      body: revenuecatEvent({
+    const [ref, value] = [refOf(n), codeOf(code, run)];
+    const anonymous = by === 'superwall' ? `$SuperwallAlias:${run}${phone}` : phoneOf(phone, run);
+    const [named, minor] = [user === null ? anonymous : userId(user), sale.minor + report.surcharge];
+    const hasPhone = user === null || (by === 'revenuecat' && report.isSignedIn);
+    // The keys of two providers are two. They have ids of their own here: a code binds one text for one provider only.
+    const original = by === 'superwall' ? `sw-sub-${name}` : originalTransactionId;
+    const subscription = `app_store:${original}`;
+    const build = (paidAt: number): Extract<SaleStep, { do: 'event' }> => {
+      const paid = {
         eventId,
         userId: named,
-        aliases: hasPhone ? [named, anonymous] : [named],
         transactionId: ref,
-        originalTransactionId,
+        originalTransactionId: original,
         purchasedAt: paidAt,
         occurredAt: paidAt,
-        type: 'RENEWAL',
         usd: minor / 100,
-        extra: value === null ? {} : { offer_code: value },
-      }),
-      report: {
-        eventId,
-        codes: value === null ? [] : [{ ref, code: value }],
-        payment: {
-          ref,
-          minor,
-          currency: 'usd',
-          at: paidAt,
-          users: user === null ? [] : [userId(user)],
-          keys: hasPhone ? [anonymous, key] : [key],
+      };
+      return {
+        do: 'event',
+        provider: by,
+        body:
+          by === 'superwall'
+            ? superwallEvent({
+                ...paid,
+                type: 'renewal',
+                extra: value === null ? {} : { offerCode: value },
+              })
+            : revenuecatEvent({
+                ...paid,
+                aliases: hasPhone ? [named, anonymous] : [named],
+                type: 'RENEWAL',
+                extra: value === null ? {} : { offer_code: value },
+              }),
+        report: {
+          eventId,
+          codes: value === null ? [] : [{ ref, code: value }],
+          payment: {
+            ref,
+            minor,
+            currency: 'usd',
+            at: paidAt,
+            users: user === null ? [] : [userId(user)],
+            keys: hasPhone ? [anonymous, subscription] : [subscription],
+          },
         },
-      },
-    });
+      };
+    };
     return { build, at };
   };
 

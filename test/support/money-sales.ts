@@ -4,7 +4,7 @@ import type { Payload } from './provider-fixtures.ts';
 
 // The sales of the worlds that the service and the model of its money are compared on (money-worlds.ts).
 
-export const PROVIDERS_OF_MODEL = ['stripe', 'paddle', 'revenuecat'] as const;
+export const PROVIDERS_OF_MODEL = ['stripe', 'paddle', 'revenuecat', 'superwall'] as const;
 export type ProviderOfModel = (typeof PROVIDERS_OF_MODEL)[number];
 
 export const WINDOW_DAYS = 60;
@@ -100,7 +100,7 @@ export type Part = typeof anyPart extends fc.Arbitrary<infer T> ? T : never;
 
 const anyPlainSale = fc.record({
   kind: fc.constant('plain' as const),
-  provider: fc.constantFrom<ProviderOfModel>('stripe', 'stripe', 'stripe', 'paddle', 'revenuecat'),
+  provider: fc.constantFrom('stripe', 'stripe', 'stripe', 'paddle', 'revenuecat'),
   minor: anyMinor,
   currency: anyCurrency,
   daysAgo: anyDaysAgo,
@@ -259,6 +259,7 @@ export type ExportedSale = typeof anyExportedSale extends fc.Arbitrary<infer T> 
 
 /** What an event says of a payment in the App Store. */
 const anyReportOfStore = fc.record({
+  by: fc.constant<'revenuecat' | 'superwall'>('revenuecat'),
   user: maybeUser,
   phone: fc.nat(1),
   /** Whether it names the anonymous id of the phone beside the user. */
@@ -299,6 +300,28 @@ const anyCustomerSale = fc.record({
 });
 export type CustomerSale = typeof anyCustomerSale extends fc.Arbitrary<infer T> ? T : never;
 
+/** A subscription that two providers report: each payment by one of them or by both, with other users and codes. */
+const anyTwiceReportedSale = fc
+  .record({
+    sale: anyCustomerSale,
+    providers: fc.array(
+      fc.constantFrom<readonly ('revenuecat' | 'superwall')[]>(
+        ['revenuecat', 'superwall'],
+        ['superwall', 'revenuecat'],
+        ['superwall', 'superwall'],
+        ['revenuecat', 'revenuecat'],
+      ),
+      { minLength: 3, maxLength: 3 },
+    ),
+  })
+  .map(({ sale, providers }): CustomerSale => ({
+    ...sale,
+    payments: sale.payments.map((payment, n) => ({
+      ...payment,
+      reports: payment.reports.map((report, k) => ({ ...report, by: providers[n]?.[k] ?? report.by })),
+    })),
+  }));
+
 const anyTransferredSale = fc
   .record({ sale: anyCustomerSale, transfers: fc.array(anyTransfer, { minLength: 1, maxLength: 2 }) })
   .map(({ sale, transfers }): CustomerSale => ({ ...sale, transfers }));
@@ -325,6 +348,7 @@ export const SALES = {
     .tuple(anyExportedSale, anyExportedSale, fc.array(anySale, { maxLength: 1 }))
     .map(([sale, other, others]): Sale[] => [sale, { ...other, invoice: 'outside' }, ...others]),
   'customers who are given away': fc.array(anyCustomerSale, { minLength: 1, maxLength: 2 }),
+  'payments that two providers report': fc.array(anyTwiceReportedSale, { minLength: 1, maxLength: 2 }),
   'purchases that are transferred': fc.array(anyTransferredSale, { minLength: 1, maxLength: 2 }),
 } satisfies Record<string, fc.Arbitrary<Sale[]>>;
 export type Theme = keyof typeof SALES;
