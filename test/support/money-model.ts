@@ -1,6 +1,6 @@
 import { Attribution } from './money-attribution.ts';
 import { Facts } from './money-facts.ts';
-import type { Currency, Earns, Payment, Place, Report, Row } from './money-facts.ts';
+import type { Currency, Earns, Place, Report, Row } from './money-facts.ts';
 
 /**
  * A small model of the money rules (docs/money.md), to compare the service with. It uses no code of the service, keeps no

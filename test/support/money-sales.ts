@@ -322,9 +322,26 @@ const anyTwiceReportedSale = fc
     })),
   }));
 
+/** Users transfer purchases, mostly to one whom no device reports: only a transfer, a code or a founder leads that one to a creator. */
 const anyTransferredSale = fc
   .record({ sale: anyCustomerSale, transfers: fc.array(anyTransfer, { minLength: 1, maxLength: 2 }) })
-  .map(({ sale, transfers }): CustomerSale => ({ ...sale, transfers }));
+  .map(({ sale, transfers }): CustomerSale => {
+    const receiver = (user: number) => (user === 2 ? ORGANIC : user);
+    return {
+      ...sale,
+      payments: sale.payments.map((payment) => ({
+        ...payment,
+        reports: payment.reports.map((report) => ({
+          ...report,
+          user: report.user === null ? ORGANIC : receiver(report.user),
+        })),
+      })),
+      transfers: transfers.map(({ from, to: [first = 2, ...more] }) => ({
+        from,
+        to: [more.length === 0 ? ORGANIC : receiver(first), ...more.map(receiver)],
+      })),
+    };
+  });
 
 /** A user or a key that a founder gives to a creator. */
 export const anyTarget = fc.oneof(
