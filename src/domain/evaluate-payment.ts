@@ -134,20 +134,10 @@ export function evaluatePayment(
  * count only where no event of the payment names a user, and the key of a customer only where no other key leads to one.
  */
 export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
-  const lastOfKeys = Math.max(
-    ...payment.candidates.map(({ via, binding }) =>
-      via === 'bound_key' && binding?.matchMethod === 'manual' ? binding.touchedAt : -Infinity,
-    ),
-  );
-  // A user who signed in has what a founder had said of the key until then.
-  const isByHand = payment.candidates.some(
-    ({ via, binding, givenToNobody }) =>
-      (via === 'event' || via === 'key') &&
-      (givenToNobody ||
-        (binding?.matchMethod === 'manual' &&
-          binding.touchedAt > lastOfKeys &&
-          mayAttribute(payment, binding))),
-  );
+  // A founder's last word counts, about the user or about the key.
+  const lastOf = (isAsked: (via: UserCandidate['via']) => boolean) =>
+    Math.max(...payment.candidates.map((one) => (isAsked(one.via) ? saidByHandAt(payment, one) : -Infinity)));
+  const isByHand = lastOf((via) => via === 'event' || via === 'key') > lastOf((via) => via === 'bound_key');
   const real = payment.candidates.filter(
     ({ customerUserId, via, binding }) =>
       !isPlaceholder(customerUserId) &&
@@ -163,6 +153,12 @@ export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
   return [...real.filter(isSamePerson), ...payers.slice(0, 1)];
 }
 
+/** When a founder said to whom a candidate belongs. Before all time if none did, or for later payments. */
+function saidByHandAt(payment: PaymentSnapshot, { binding, givenToNobodyAt }: UserCandidate): number {
+  if (givenToNobodyAt !== null) return givenToNobodyAt;
+  return binding?.matchMethod === 'manual' && mayAttribute(payment, binding) ? binding.touchedAt : -Infinity;
+}
+
 /**
  * Returns the creator whose code binds the user, who belongs to nobody yet: no user whom the payment leads to has a binding, not even
  * one that does not attribute it, or that a founder ended. Where the payment leads to no user, or only to one of a customer, which may
@@ -171,8 +167,9 @@ export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
 function ownerByCode(payment: PaymentSnapshot): Evaluation['boundBy'] | 'ambiguous' {
   const [owner] = payment.codeOwners;
   const isFree =
-    payment.candidates.every(({ binding, givenToNobody }) => binding === null && !givenToNobody) &&
-    payment.keysToBind.every(({ owners }) => owners.length === 0);
+    payment.candidates.every(
+      ({ binding, givenToNobodyAt }) => binding === null && givenToNobodyAt === null,
+    ) && payment.keysToBind.every(({ owners }) => owners.length === 0);
   const [payer] = payersOf(payment);
   const isKey = payer === undefined || payer.via === 'customer_key';
   const [key = null] = isKey ? payment.keysToBind : [];

@@ -62,8 +62,8 @@ export interface UserCandidate {
   /** Whether devices have reported this user, but only with a test key, which binds nobody. */
   readonly identifiedInTest: boolean;
   readonly binding: BindingSnapshot | null;
-  /** Whether a founder said that the user belongs to nobody. */
-  readonly givenToNobody: boolean;
+  /** When a founder said that the user, or the key, belongs to nobody. Null if none did, or gave it to somebody later. */
+  readonly givenToNobodyAt: number | null;
 }
 
 /** A key of a payment that nobody has: an anonymous customer or a subscription at a provider. */

@@ -67,7 +67,7 @@ const payment: PaymentSnapshot = {
       identified: true,
       nearlyIdentified: false,
       identifiedInTest: false,
-      givenToNobody: false,
+      givenToNobodyAt: null,
       binding,
     },
   ],
@@ -152,6 +152,41 @@ describe('the users who may be the payer', () => {
       likelyCause: 'user_never_identified',
     });
   });
+
+  test.each([
+    [
+      'the user belongs to nobody and later that the key is of a creator',
+      { nobody: 'user', later: 'key' },
+      ['key'],
+    ],
+    [
+      'the key is of a creator and later that the user belongs to nobody',
+      { nobody: 'user', later: 'user' },
+      ['user'],
+    ],
+    [
+      'the user is of a creator and later that the key belongs to nobody',
+      { nobody: 'key', later: 'key' },
+      ['key'],
+    ],
+    [
+      'the key belongs to nobody and later that the user is of a creator',
+      { nobody: 'key', later: 'user' },
+      ['user'],
+    ],
+  ] as const)('are those of the last word where a founder said that %s', (_, { nobody, later }, payers) => {
+    const of = (name: 'user' | 'key') => {
+      const at = NOW - (later === name ? 2 : 3) * DAY_MS;
+      return candidate(name, {
+        via: name === 'user' ? 'event' : 'bound_key',
+        ...(nobody === name
+          ? { givenToNobodyAt: at }
+          : { binding: { ...binding, matchMethod: 'manual', touchedAt: at } }),
+      });
+    };
+    const found = payersOf({ ...payment, candidates: [of('user'), of('key')] });
+    expect(found.map(({ customerUserId }) => customerUserId)).toEqual(payers);
+  });
 });
 
 describe('a first evaluation', () => {
@@ -178,7 +213,7 @@ describe('a first evaluation', () => {
           identified: true,
           nearlyIdentified: false,
           identifiedInTest: false,
-          givenToNobody: false,
+          givenToNobodyAt: null,
           binding: { ...binding, affiliateRateBps },
         },
       ],
@@ -199,7 +234,7 @@ describe('a first evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
-        givenToNobody: false,
+        givenToNobodyAt: null,
         binding: { ...binding, ...over },
       },
     ];
@@ -226,7 +261,7 @@ describe('a first evaluation', () => {
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: false,
-            givenToNobody: false,
+            givenToNobodyAt: null,
             binding: null,
           },
         ],
@@ -243,7 +278,7 @@ describe('a first evaluation', () => {
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: false,
-            givenToNobody: false,
+            givenToNobodyAt: null,
             binding: null,
           },
           {
@@ -252,7 +287,7 @@ describe('a first evaluation', () => {
             identified: false,
             nearlyIdentified: true,
             identifiedInTest: false,
-            givenToNobody: false,
+            givenToNobodyAt: null,
             binding: null,
           },
         ],
@@ -269,7 +304,7 @@ describe('a first evaluation', () => {
             identified: true,
             nearlyIdentified: false,
             identifiedInTest: false,
-            givenToNobody: false,
+            givenToNobodyAt: null,
             binding: null,
           },
         ],
@@ -286,7 +321,7 @@ describe('a first evaluation', () => {
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: false,
-            givenToNobody: false,
+            givenToNobodyAt: null,
             binding: null,
           },
           {
@@ -295,7 +330,7 @@ describe('a first evaluation', () => {
             identified: false,
             nearlyIdentified: false,
             identifiedInTest: true,
-            givenToNobody: false,
+            givenToNobodyAt: null,
             binding: null,
           },
         ],
@@ -319,7 +354,7 @@ describe('a first evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
-        givenToNobody: false,
+        givenToNobodyAt: null,
         binding: null,
       },
       {
@@ -328,7 +363,7 @@ describe('a first evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
-        givenToNobody: false,
+        givenToNobodyAt: null,
         binding,
       },
     ];
@@ -376,7 +411,7 @@ describe('a later evaluation', () => {
           identified: true,
           nearlyIdentified: false,
           identifiedInTest: false,
-          givenToNobody: false,
+          givenToNobodyAt: null,
           binding: bound,
         },
       ];
@@ -394,7 +429,7 @@ describe('a later evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
-        givenToNobody: false,
+        givenToNobodyAt: null,
         binding: late,
       },
       {
@@ -403,7 +438,7 @@ describe('a later evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
-        givenToNobody: false,
+        givenToNobodyAt: null,
         binding,
       },
     ];
@@ -428,7 +463,7 @@ describe('a later evaluation', () => {
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
-        givenToNobody: false,
+        givenToNobodyAt: null,
         binding: old,
       },
     ];
@@ -703,7 +738,7 @@ function candidate(customerUserId: string, over: Partial<PaymentSnapshot['candid
     identified: false,
     nearlyIdentified: false,
     identifiedInTest: false,
-    givenToNobody: false,
+    givenToNobodyAt: null,
     binding: null,
     ...over,
   };

@@ -91,7 +91,7 @@ function snapshotOf(
         identified: true,
         nearlyIdentified: false,
         identifiedInTest: false,
-        givenToNobody: false,
+        givenToNobodyAt: null,
         binding,
       },
     ],
