@@ -139,24 +139,24 @@ export async function draftRun(
   });
 }
 
-/** Returns the creators of an app with unpaid commissions, from the stored sums and what became due since. */
+/** Returns the creators of an app with unpaid commissions, from the stored sums and what became due since. What is unpaid and not due is held. */
 async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<UnpaidCreator[]> {
   return await tx<UnpaidCreator>`
     with due as (
       select affiliate_id::text as affiliate_id, sum(cents) as cents, sum(items) as items
         from (${payableParts(tx, appId, asOf)}) p
        group by 1 having sum(cents) <> 0 or sum(items) > 0
-    ), held as (
-      select affiliate_id::text as affiliate_id, sum(amount_cents) as cents
-        from commissions where app_id = ${appId} and status = 'pending' and due_at > ${new Date(asOf)} group by 1
+    ), unpaid as (
+      select scope_id as affiliate_id, sum(commission_cents - paid_cents) as cents
+        from rollup_totals where app_id = ${appId} and scope = 'affiliate' group by 1 having sum(commission_cents - paid_cents) <> 0
     )
-    select f.id as affiliate_id, f.name as affiliate_name, coalesce(d.cents, 0)::float8 as due_cents, coalesce(h.cents, 0)::float8 as held_cents,
-           h.affiliate_id is not null as is_held,
+    select f.id as affiliate_id, f.name as affiliate_name, coalesce(d.cents, 0)::float8 as due_cents,
+           (coalesce(u.cents, 0) - coalesce(d.cents, 0))::float8 as held_cents,
            coalesce(d.items > ${PAYOUT_EARNINGS_LIMIT} or abs(d.cents) > ${MAX_PAYOUT_CENTS}, false) as exceeds_payout,
            are_payouts_blocked(f.id) as is_blocked
       from due d
-      full join held h using (affiliate_id)
-      join affiliates f on f.app_id = ${appId} and f.id = coalesce(d.affiliate_id, h.affiliate_id)`;
+      full join unpaid u using (affiliate_id)
+      join affiliates f on f.app_id = ${appId} and f.id = affiliate_id`;
 }
 
 /**

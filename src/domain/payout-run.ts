@@ -16,8 +16,6 @@ export interface UnpaidCreator {
   readonly dueCents: number;
   /** The net of what is in the hold period, in US cents. */
   readonly heldCents: number;
-  /** Whether commissions are in the hold period. Reversals may take back all that they earn. */
-  readonly isHeld: boolean;
   /** Whether more is due than one payout has room for. */
   readonly exceedsPayout: boolean;
   readonly isBlocked: boolean;
@@ -89,12 +87,12 @@ function byDue(a: UnpaidCreator, b: UnpaidCreator): number {
 }
 
 function reasonToExclude(
-  { dueCents, isHeld, isBlocked, exceedsPayout }: UnpaidCreator,
+  { dueCents, heldCents, isBlocked, exceedsPayout }: UnpaidCreator,
   minimumCents: number,
 ): ExclusionReason | null {
   if (isBlocked) return 'payouts_blocked';
   if (dueCents < 0) return 'negative_balance';
-  if (dueCents === 0) return isHeld ? 'held' : 'reversed';
+  if (dueCents === 0) return heldCents === 0 ? 'reversed' : 'held';
   if (exceedsPayout) return 'too_many_commissions';
   return dueCents < minimumCents ? 'below_minimum' : null;
 }

@@ -10,7 +10,6 @@ const creator = (over: Partial<UnpaidCreator> = {}): UnpaidCreator => ({
   affiliateName: 'Ann',
   dueCents: 100,
   heldCents: 0,
-  isHeld: false,
   exceedsPayout: false,
   isBlocked: false,
   ...over,
@@ -22,7 +21,6 @@ const anyCreators = fc.uniqueArray(
     affiliateName: fc.constant('Ann'),
     dueCents: fc.oneof(fc.integer({ min: -50, max: 50 }), fc.constant(MAX_PAYOUT_CENTS)),
     heldCents: fc.integer({ min: 0, max: 50 }),
-    isHeld: fc.boolean(),
     exceedsPayout: fc.boolean(),
     isBlocked: fc.boolean(),
   }),
@@ -32,8 +30,8 @@ const anyCreators = fc.uniqueArray(
 describe('the draft of a payout run', () => {
   test.each([
     ['payouts_blocked', { isBlocked: true, dueCents: -1 }, 0],
-    ['negative_balance', { dueCents: -1, isHeld: true }, 0],
-    ['held', { dueCents: 0, isHeld: true }, 0],
+    ['negative_balance', { dueCents: -1, heldCents: 5 }, 0],
+    ['held', { dueCents: 0, heldCents: 5 }, 0],
     ['reversed', { dueCents: 0 }, 0],
     ['too_many_commissions', { exceedsPayout: true }, 0],
     ['below_minimum', { dueCents: 99 }, 100],
