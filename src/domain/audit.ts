@@ -51,6 +51,7 @@ export const AUDITED_OBJECTS = [
   'payout',
   'payout_transfer',
   'payout_block',
+  'payee',
   'webhook_endpoint',
   'erasure',
   'reprocess_run',

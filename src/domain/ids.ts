@@ -21,6 +21,7 @@ export const ID_PREFIXES = {
   payout: 'pay',
   transfer: 'trf',
   payoutBlock: 'pbk',
+  payee: 'pye',
   key: 'key',
   session: 'ses',
   webhookEndpoint: 'whe',
@@ -60,6 +61,7 @@ export type PolicyVersionId = Id<'policyVersion'>;
 export type PayoutId = Id<'payout'>;
 export type TransferId = Id<'transfer'>;
 export type PayoutBlockId = Id<'payoutBlock'>;
+export type PayeeId = Id<'payee'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
 export type WebhookEndpointId = Id<'webhookEndpoint'>;
