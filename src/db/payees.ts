@@ -53,13 +53,23 @@ function openPayee(
   if (ciphertext === null || encryptionKeyId === null) {
     return { ...row, recipient: null, recipientProblem: row.method === 'none' ? null : 'erased' };
   }
+  const context = payeeContext(appId, row.affiliateId, row.version);
+  const text = decryptOrNull(secretBox, { ciphertext, encryptionKeyId }, context);
+  return text === null
+    ? { ...row, recipient: null, recipientProblem: 'unreadable' }
+    : { ...row, recipient: JSON.parse(text) as Recipient, recipientProblem: null };
+}
+
+/** Returns a decrypted recipient. Null if that is not possible: another version can be set, and must be if the key is lost. */
+function decryptOrNull(
+  secretBox: SecretBox,
+  { ciphertext, encryptionKeyId }: { readonly ciphertext: Uint8Array; readonly encryptionKeyId: string },
+  context: string,
+): string | null {
   try {
-    const context = payeeContext(appId, row.affiliateId, row.version);
-    const text = secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
-    return { ...row, recipient: JSON.parse(text) as Recipient, recipientProblem: null };
+    return secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
   } catch (error) {
-    // Another version can be set, and must be if the key is lost.
-    if (error instanceof SecretUnreadable) return { ...row, recipient: null, recipientProblem: 'unreadable' };
+    if (error instanceof SecretUnreadable) return null;
     throw error;
   }
 }
@@ -165,6 +175,30 @@ async function appendVersion(
      where ${acting(tx)}`;
 }
 
+/**
+ * Erases the recipients of all versions of a creator's payee, and appends the version `none` unless it is the latest. Returns how many
+ * versions have lost their recipient, now or before; undefined for an unknown creator.
+ */
+export async function erasePayees(deps: PayeeDeps, place: PayeePlace): Promise<number | undefined> {
+  const { appId, affiliateId } = place;
+  return await deps.sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    const inTransaction = { ...deps, sql: tx };
+    await lockCreator(tx, affiliateId);
+    if (!(await isCreator(tx, appId, affiliateId))) return undefined;
+    const latest = await findLatest(inTransaction, appId, affiliateId);
+    if (latest !== null && latest.method !== 'none') {
+      await appendVersion(inTransaction, place, { method: 'none', recipient: null }, latest.version + 1);
+    }
+    await tx`
+      update payees set ciphertext = null, encryption_key_id = null, erased_at = now()
+       where app_id = ${appId} and affiliate_id = ${affiliateId} and ciphertext is not null and ${acting(tx)}`;
+    const { erased } = await tx.one<{ erased: number }>`
+      select count(*)::int as erased from payees
+       where app_id = ${appId} and affiliate_id = ${affiliateId} and erased_at is not null`;
+    return erased;
+  });
+}
+
 /** Returns a page of the versions of a creator's payee, the latest first. Undefined for an unknown creator. */
 export async function listPayees(
   { sql, secretBox }: PayeeDeps,
@@ -211,4 +245,64 @@ export async function findPayeesAt(
   const found = new Map<AffiliateId, PayeeOfRun[]>();
   for (const row of rows) found.set(row.affiliateId, [...(found.get(row.affiliateId) ?? []), row]);
   return found;
+}
+
+/** Versions that one statement encrypts again. */
+const REENCRYPTED = 200;
+
+interface EncryptedVersion extends SealedRecipient {
+  readonly appId: AppId;
+  readonly affiliateId: AffiliateId;
+  readonly version: number;
+  readonly ciphertext: Uint8Array;
+  readonly encryptionKeyId: string;
+}
+
+/**
+ * Encrypts recipients with the first key that a former one encrypted, so that the former key can be removed. Leaves alone what cannot be
+ * decrypted. Several processes may do so at the same time.
+ */
+export async function reencryptPayees(deps: PayeeDeps, limit = REENCRYPTED): Promise<void> {
+  const [, ...former] = deps.secretBox.keyIds;
+  for (const keyId of former) {
+    for (let last: EncryptedVersion | undefined | null = null; last !== undefined;) {
+      const page = await encryptedBy(deps.sql, keyId, last, limit);
+      await encryptAgain(deps, page);
+      last = page.at(-1);
+    }
+  }
+}
+
+async function encryptedBy(
+  sql: Sql,
+  keyId: string,
+  after: EncryptedVersion | null,
+  limit: number,
+): Promise<EncryptedVersion[]> {
+  const next =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (app_id, affiliate_id, version) > (${after.appId}, ${after.affiliateId}, ${after.version}::int)`;
+  return await sql<EncryptedVersion>`
+    select app_id, affiliate_id, version, ciphertext, encryption_key_id from payees
+     where encryption_key_id = ${keyId} ${next}
+     order by app_id, affiliate_id, version limit ${limit}`;
+}
+
+async function encryptAgain({ sql, secretBox }: PayeeDeps, page: readonly EncryptedVersion[]): Promise<void> {
+  const rows = page.flatMap(({ appId, affiliateId, version, ciphertext, encryptionKeyId: former }) => {
+    const context = payeeContext(appId, affiliateId, version);
+    const text = decryptOrNull(secretBox, { ciphertext, encryptionKeyId: former }, context);
+    if (text === null) return [];
+    const sealed = secretBox.encrypt(text, context);
+    const hex = sealed.ciphertext.toString('hex');
+    return [{ appId, affiliateId, version, former, ciphertext: hex, keyId: sealed.encryptionKeyId }];
+  });
+  if (rows.length === 0) return;
+  await sql`
+    update payees p set ciphertext = decode(r.ciphertext, 'hex'), encryption_key_id = r."keyId"
+      from jsonb_to_recordset(${sql.json(rows)})
+             r ("appId" text, "affiliateId" text, version int, former text, ciphertext text, "keyId" text)
+     where p.app_id = r."appId" and p.affiliate_id = r."affiliateId" and p.version = r.version
+       and p.encryption_key_id = r.former`;
 }

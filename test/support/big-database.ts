@@ -57,6 +57,7 @@ export const LARGE_TABLES = [
   'policy_assignments',
   'payment_numbers',
   'payout_blocks',
+  'payees',
   'payouts',
   'payout_items',
   'webhook_endpoints',
@@ -226,6 +227,11 @@ const ROWS_OF_PURCHASES = [
      select ${id('payoutBlock', 'n')}, ${id('app', '1')}, ${id('affiliate', '1')}, n, 'Review', ${id('account', '1')}, ${id('key', '1')},
             ${moment(`n / ${TERMS}.0`)}
        from generate_series(1, ${TERMS}) n`,
+  `insert into payees (id, app_id, affiliate_id, version, method, ciphertext, encryption_key_id, account_id, set_by, set_at, counts_from)
+     select ${id('payee', 'n')}, ${id('app', '1')}, ${id('affiliate', `case when n <= ${TERMS} then 1 else n - ${TERMS} + 1 end`)},
+            case when n <= ${TERMS} then n else 1 end, 'paypal', 'sealed', 'key', ${id('account', '1')}, ${id('key', '1')}, at,
+            at + interval '72 hours'
+       from (select n, ${moment(`n / ${2 * TERMS}.0`)} as at from generate_series(1, ${2 * TERMS}) n) v`,
   `insert into codes (id, app_id, affiliate_id, namespace, value, created_at)
      select ${id('code', 'n')}, ${id('app', '1')}, ${id('affiliate', `1 + n % 2 * (n % ${BIG.affiliates})`)}, 'attribute', 'code-' || n,
             ${moment(`n / ${TERMS}.0`)}

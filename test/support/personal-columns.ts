@@ -84,6 +84,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payout_requests: { none: 'idempotency_key status actor' },
   // What founders state about the money of a creator.
   payout_blocks: { none: 'state reason' },
+  // Where the money of a creator goes. It is erased with the creator's payees.
+  payees: { none: 'method encryption_key_id', removed: 'ciphertext' },
   payout_transfers: { none: 'state previous_state method reference note' },
   // The CSV has ids of commissions and events, and nothing of a user.
   payouts: { none: 'affiliate_name csv_gzip csv_sha256' },

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { neutralizeFormula } from '../../db/payout-csv.ts';
-import { findPayee, listPayees, setPayee } from '../../db/payees.ts';
+import { erasePayees, findPayee, listPayees, setPayee } from '../../db/payees.ts';
 import type { StoredPayee } from '../../db/payees.ts';
 import { maskRecipient, PAYEE_METHODS, RECEIVER_TYPES } from '../../domain/payee.ts';
 import { mayPay } from '../authenticate.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
-import { epochMs, idOf, label, orNull, textField, wholeNumber } from '../fields.ts';
+import { count, epochMs, idOf, label, orNull, textField, wholeNumber } from '../fields.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
@@ -129,6 +129,10 @@ const newPayee = z
     examples: [{ method: 'paypal', recipient: { email: 'creator@example.com' } }],
   });
 
+const erasedPayees = z
+  .object({ erasedVersions: count('The versions of the payee whose recipient was erased, now or before.') })
+  .meta({ id: 'ErasedPayees', description: 'What was erased.' });
+
 function presentVersion(row: StoredPayee) {
   return {
     id: row.id,
@@ -146,6 +150,18 @@ function presentVersion(row: StoredPayee) {
 function presentPayee(row: StoredPayee, showsRecipient: boolean) {
   const { recipient } = row;
   return { ...presentVersion(row), ...(showsRecipient && recipient !== null ? { recipient } : {}) };
+}
+
+/** What the creator sees. */
+export const creatorPayee = shownPayee
+  .pick({ method: true, maskedRecipient: true, recipientProblem: true, countsFrom: true })
+  .describe('Where your money goes: the latest statement of the founder. Absent if there never was one.');
+
+/** Returns the payee as its creator sees it. Empty without one. */
+export function presentCreatorPayee(row: StoredPayee | null | undefined) {
+  if (row === null || row === undefined) return {};
+  const { method: by, maskedRecipient, recipientProblem, countsFrom } = presentVersion(row);
+  return { payee: { method: by, maskedRecipient, recipientProblem, countsFrom } };
 }
 
 export const payeeRoutes = [
@@ -213,6 +229,29 @@ export const payeeRoutes = [
       const after = decodeCursor(key, version, query.cursor);
       const page = await listPayees(deps, app.id, ids.affiliateId, after, query.limit);
       return presentPage(key, foundOrThrow(page), presentVersion);
+    },
+  }),
+
+  route({
+    method: 'DELETE',
+    path: '/apps/:appId/affiliates/:affiliateId/payees',
+    caller: accountApp('payout'),
+    operationId: 'erasePayees',
+    summary: 'Erases the recipients of all versions of the payee of a creator.',
+    description:
+      'For a creator who leaves and asks for it. The versions stay, with their method, author and times. The creator has no payee any more: ' +
+      'unless the latest version is `none`, it is appended. Cannot be undone.',
+    ids: { affiliateId: 'affiliate' },
+    response: { status: 200, schema: erasedPayees },
+    handler: async ({ deps, caller, app, ids, idGenerator }) => {
+      const erasedVersions = await erasePayees(deps, {
+        id: idGenerator.id('payee'),
+        appId: app.id,
+        affiliateId: ids.affiliateId,
+        accountId: caller.accountId,
+        keyId: caller.keyId,
+      });
+      return { erasedVersions: foundOrThrow(erasedVersions) };
     },
   }),
 ];
