@@ -918,7 +918,7 @@ create table payees (
   constraint payees_version_check CHECK ((version >= 1)),
   constraint recipient_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL)))
 );
-CREATE INDEX payees_by_key ON payees USING btree (encryption_key_id) WHERE (encryption_key_id IS NOT NULL);
+CREATE INDEX payees_by_key ON payees USING btree (encryption_key_id, app_id, affiliate_id, version) WHERE (encryption_key_id IS NOT NULL);
 CREATE TRIGGER payees_audit AFTER INSERT OR UPDATE OF erased_at ON payees FOR EACH ROW EXECUTE FUNCTION write_audit_row('payee', 'id', 'affiliate_id version method counts_from erased_at');
 CREATE TRIGGER payees_guard BEFORE UPDATE ON payees FOR EACH ROW EXECUTE FUNCTION guard_payee();
 CREATE TRIGGER payees_lock BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION lock_payouts_of_creator();

@@ -26,7 +26,7 @@ create table payees (
   constraint recipient_has_its_key check ((ciphertext is null) = (encryption_key_id is null)),
   constraint payee_waits check (counts_from - set_at between interval '24 hours' and interval '720 hours')
 );
-create index payees_by_key on payees (encryption_key_id) where encryption_key_id is not null;
+create index payees_by_key on payees (encryption_key_id, app_id, affiliate_id, version) where encryption_key_id is not null;
 
 -- Holds for every process: versions of a creator are appended one at a time, none while a payout is settled, and each waits as long as the
 -- app says at that moment. In milliseconds, so that the service and the database agree at which one a version counts.
