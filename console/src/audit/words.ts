@@ -1,6 +1,8 @@
 import type { Schemas } from '../api/client.ts';
 import { NAMESPACES } from '../codes/words.ts';
 import type { Namespace } from '../codes/words.ts';
+import { METHODS } from '../creators/payee-words.ts';
+import type { Method } from '../creators/payee-words.ts';
 import { formatInstant, formatMoney } from '../format.ts';
 import { ENTRY_CATEGORIES, PROVIDERS } from '../words.ts';
 
@@ -30,6 +32,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   payout: 'Payout',
   payout_transfer: 'Money of a payout',
   payout_block: 'Block of payouts',
+  payee: 'Payee of a creator',
   webhook_endpoint: 'Webhook endpoint',
   erasure: 'Erasure of a person',
   reprocess_run: 'Reprocessing',
@@ -65,6 +68,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   attributionWindowDays: 'Attribution window, days',
   holdPeriodDays: 'Hold period, days',
   deferredWindowMinutes: 'Deferred match, minutes',
+  payeeWaitDays: 'Wait of a new payee, days',
   affiliateId: 'Creator',
   itemCount: 'Commissions',
   totalCents: 'Total',
@@ -107,7 +111,8 @@ function wordOf(name: string, value: string): string {
   if (name === 'provider' && Object.hasOwn(PROVIDERS, value))
     return PROVIDERS[value as keyof typeof PROVIDERS];
   if (name === 'purchaseCodes') return 'on';
-  return name === 'effectiveFrom' && !Number.isNaN(Date.parse(value))
+  if (name === 'method' && Object.hasOwn(METHODS, value)) return METHODS[value as Method];
+  return (name === 'effectiveFrom' || name === 'countsFrom') && !Number.isNaN(Date.parse(value))
     ? formatInstant(Date.parse(value))
     : value;
 }
@@ -118,6 +123,8 @@ export const NONE = 'none';
 /** Returns the value of a field in words. */
 export function fieldValue(name: string, value: unknown): string {
   if (name === 'purchaseCodes' && value === null) return 'off';
+  // The default.
+  if (name === 'payeeWaitDays' && value === null) return '3';
   if (value === null || value === undefined || value === '') return NONE;
   if (Array.isArray(value))
     return value.length === 0 ? NONE : value.map((one) => fieldValue('', one)).join(', ');
@@ -173,6 +180,7 @@ export function pathOf({ object, appId, after }: Row): string | null {
     case 'creator_session':
     case 'entry':
     case 'payout_block':
+    case 'payee':
       return pathOfId(appId, after['affiliateId']);
     case 'payout_transfer':
       return pathOfId(appId, after['payoutId']);
