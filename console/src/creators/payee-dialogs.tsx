@@ -17,6 +17,12 @@ type ReceiverType = NonNullable<NonNullable<Schemas['Payee']['recipient']>['rece
 /** What is open: a form, a question, or what is stored. */
 export type OpenPayee = 'set' | 'remove' | 'erase' | 'show';
 
+/** What was opened, and the version that the page showed then. 0: none. It stays the same when the page learns of another one. */
+export interface Opened {
+  readonly kind: OpenPayee;
+  readonly version: number;
+}
+
 /** What is being entered. Each method uses some of the fields. */
 interface Draft {
   readonly method: 'paypal' | 'wise' | 'other';
@@ -90,7 +96,6 @@ function SetForm({
 }: StepProps & {
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
-  /** The latest version that the page has shown. 0: none. */
   readonly version: number;
 }) {
   const change = useSetPayee(place);
@@ -279,14 +284,12 @@ const TITLES: Readonly<Record<OpenPayee, string>> = {
 
 /** Sets, shows, removes or erases the payee of a creator, with a key that may pay. */
 export function PayeeDialog({
-  latest,
   open,
   onClose,
   ...place
 }: Place & {
-  readonly latest: PayeeVersion | null;
   /** Null: closed. */
-  readonly open: OpenPayee | null;
+  readonly open: Opened | null;
   readonly onClose: () => void;
 }) {
   const [draft, setDraft] = useState(EMPTY);
@@ -294,8 +297,7 @@ export function PayeeDialog({
     setDraft(EMPTY);
     onClose();
   };
-  const version = latest?.version ?? 0;
-  const step = (kind: OpenPayee, onNotRaised: () => void) => {
+  const step = ({ kind, version }: Opened, onNotRaised: () => void) => {
     const props = { ...place, onNotRaised, onClose: close };
     switch (kind) {
       case 'set':
@@ -312,7 +314,7 @@ export function PayeeDialog({
     <Dialog
       isOpen={open !== null}
       onClose={close}
-      title={`${open === null ? '' : TITLES[open]} ${place.creator.name}`}
+      title={`${open === null ? '' : TITLES[open.kind]} ${place.creator.name}`}
     >
       {open !== null && <AskToPay onCancel={close}>{(onNotRaised) => step(open, onNotRaised)}</AskToPay>}
     </Dialog>

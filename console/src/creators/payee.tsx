@@ -7,7 +7,7 @@ import { formatInstant } from '../format.ts';
 import { Nothing, Section } from '../lists.tsx';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { PayeeDialog } from './payee-dialogs.tsx';
-import type { OpenPayee, PayeeVersion } from './payee-dialogs.tsx';
+import type { Opened, OpenPayee, PayeeVersion } from './payee-dialogs.tsx';
 import { countsText, METHODS, PROBLEMS } from './payee-words.ts';
 
 type Creator = Schemas['ListedAffiliate'];
@@ -36,7 +36,7 @@ function Latest({ payee }: { readonly payee: PayeeVersion }) {
 
 /** Where the money of a creator goes, and what sets, shows, removes and erases it. */
 export function Payee({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
-  const [open, setOpen] = useState<OpenPayee | null>(null);
+  const [open, setOpen] = useState<Opened | null>(null);
   const versions = useQuery({
     queryKey: ['payee', appId, creator.id],
     queryFn: async () =>
@@ -49,7 +49,7 @@ export function Payee({ appId, creator }: { readonly appId: string; readonly cre
   const latest = versions.data?.items[0] ?? null;
   const hasPayee = latest !== null && latest.method !== 'none';
   const button = (kind: OpenPayee, words: string) => (
-    <Button variant="default" size="xs" onClick={() => setOpen(kind)}>
+    <Button variant="default" size="xs" onClick={() => setOpen({ kind, version: latest?.version ?? 0 })}>
       {words}
     </Button>
   );
@@ -87,9 +87,12 @@ export function Payee({ appId, creator }: { readonly appId: string; readonly cre
       <PayeeDialog
         appId={appId}
         creator={creator}
-        latest={latest}
         open={open}
-        onClose={() => setOpen(null)}
+        onClose={() => {
+          setOpen(null);
+          // Another tab may have been faster.
+          void versions.refetch();
+        }}
       />
     </Section>
   );
