@@ -2,7 +2,7 @@ import { SecretUnreadable } from '../config/secret-box.ts';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayeeId } from '../domain/ids.ts';
 import { isSamePayee, textOfRecipient } from '../domain/payee.ts';
-import type { Payee, PayeeMethod, PayeeVersion, Recipient } from '../domain/payee.ts';
+import type { Payee, PayeeVersion, Recipient } from '../domain/payee.ts';
 import { acting } from './audit.ts';
 import { pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
@@ -279,14 +279,13 @@ async function encryptedBy(
   after: EncryptedVersion | null,
   limit: number,
 ): Promise<EncryptedVersion[]> {
-  const next =
-    after === null
-      ? sql.fragment``
-      : sql.fragment`and (app_id, affiliate_id, version) > (${after.appId}, ${after.affiliateId}, ${after.version}::int)`;
+  // A range, whose order no other index has: the primary key would be read from its start to find a few rows of a former key.
+  const { appId = '', affiliateId = '', version = 0 } = after ?? {};
   return await sql<EncryptedVersion>`
     select app_id, affiliate_id, version, ciphertext, encryption_key_id from payees
-     where encryption_key_id = ${keyId} ${next}
-     order by app_id, affiliate_id, version limit ${limit}`;
+     where (encryption_key_id, app_id, affiliate_id, version) > (${keyId}, ${appId}, ${affiliateId}, ${version}::int)
+       and encryption_key_id <= ${keyId}
+     order by encryption_key_id, app_id, affiliate_id, version limit ${limit}`;
 }
 
 async function encryptAgain({ sql, secretBox }: PayeeDeps, page: readonly EncryptedVersion[]): Promise<void> {

@@ -149,7 +149,7 @@ describe('a recipient', () => {
       fc.property(payees, ({ recipient }) => {
         if (recipient === null) return;
         const [shown = ''] = maskRecipient(recipient).split('@');
-        expect([...shown.replace('•••', '')].length).toBeLessThanOrEqual(1);
+        expect(shown.replace('•••', '')).toMatch(/^.?$/su);
       }),
       cases(500, 20_000),
     );
@@ -159,7 +159,8 @@ describe('a recipient', () => {
     fc.assert(
       fc.property(payees, payees, (one, other) => {
         expect(isSamePayee(one, structuredClone(one))).toBe(true);
-        const entries = (payee: Payee) => Object.entries(payee.recipient ?? {}).toSorted();
+        const entries = (payee: Payee) =>
+          Object.entries(payee.recipient ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
         const isEqual =
           one.method === other.method && JSON.stringify(entries(one)) === JSON.stringify(entries(other));
         expect(isSamePayee(one, other)).toBe(isEqual);

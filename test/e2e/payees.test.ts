@@ -46,7 +46,7 @@ test('a recipient is in no log, audit row, problem, stored response, history or 
   const refused = [
     await put('paypal', { email: `=${EMAIL}` }),
     await put('wise', { email: EMAIL, name: `=${NAME}`, receiverType: 'PERSON' }),
-    await put('other', { name: NAME, reference: `${REFERENCE}\n` + '\u202e' }),
+    await put('other', { name: NAME, reference: `${REFERENCE}\n\u202e` }),
     await put('paypal', { email: EMAIL }, { expectedVersion: 1 }),
     await founder.call<object>('PUT', `${affiliate}/payee`, {
       body: `{"method":"other","recipient":{"name":"${NAME}","reference":"${REFERENCE}`,

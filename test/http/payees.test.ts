@@ -120,7 +120,7 @@ describe('the payee of a creator', () => {
         async (_, n) => await put({ method: 'paypal', recipient: { email: `ada${n}@example.com` } }),
       ),
     );
-    expect(calls.map(({ body }) => body.version).toSorted()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(calls.map(({ body }) => body.version).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     const { items } = await listed();
     expect(items.map(({ setAt }) => setAt)).toEqual(
       items.map(({ setAt }) => setAt).toSorted((a, b) => b - a),
@@ -136,7 +136,7 @@ describe('the payee of a creator', () => {
     const both = await Promise.all(
       [PAYPAL, WISE].map(async (payee) => await put({ ...payee, expectedVersion: 0 })),
     );
-    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+    expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409]);
     const next = { ...OTHER, expectedVersion: 1 };
     expect(await put(next)).toMatchObject({ status: 200, body: { version: 2 } });
     // The answer was lost.

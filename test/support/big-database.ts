@@ -228,7 +228,7 @@ const ROWS_OF_PURCHASES = [
             ${moment(`n / ${TERMS}.0`)}
        from generate_series(1, ${TERMS}) n`,
   `insert into payees (id, app_id, affiliate_id, version, method, ciphertext, encryption_key_id, account_id, set_by, set_at, counts_from)
-     select ${id('payee', 'n')}, ${id('app', '1')}, ${id('affiliate', `case when n <= ${TERMS} then 1 else n - ${TERMS} + 1 end`)},
+     select ${id('payee', 'n')}, ${id('app', '1')}, ${id('affiliate', `case when n <= ${TERMS} then 1 else n - ${2 * TERMS} + ${BIG.affiliates * 0.95} end`)},
             case when n <= ${TERMS} then n else 1 end, 'paypal', 'sealed', 'key', ${id('account', '1')}, ${id('key', '1')}, at,
             at + interval '72 hours'
        from (select n, ${moment(`n / ${2 * TERMS}.0`)} as at from generate_series(1, ${2 * TERMS}) n) v`,
