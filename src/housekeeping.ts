@@ -22,13 +22,13 @@ const STATISTICS_PAUSE_MS = 5_000;
  */
 export function startHousekeeping(sql: Sql, secretBox: SecretBox, logger: Logger): BackgroundLoop {
   return startBackgroundLoop(
-    async () => {
+    async (signal) => {
       const now = await databaseClock(sql);
       await destroyExpiredAddressKeys(sql, now);
       await deleteExpiredSessions(sql, now);
       await deleteExpiredCreatorSessions(sql, now);
       await deleteExpiredOperatorSessions(sql, now);
-      await reencryptPayees({ sql, secretBox });
+      await reencryptPayees({ sql, secretBox }, { signal });
     },
     {
       pauseMs: PAUSE_MS,

@@ -260,12 +260,18 @@ interface EncryptedVersion extends SealedRecipient {
 
 /**
  * Encrypts recipients with the first key that a former one encrypted, so that the former key can be removed. Leaves alone what cannot be
- * decrypted. Several processes may do so at the same time.
+ * decrypted. Several processes may do so at the same time. Ends after a page when the signal is aborted.
  */
-export async function reencryptPayees(deps: PayeeDeps, limit = REENCRYPTED): Promise<void> {
+export async function reencryptPayees(
+  deps: PayeeDeps,
+  { limit = REENCRYPTED, signal }: { readonly limit?: number; readonly signal?: AbortSignal } = {},
+): Promise<void> {
   const [, ...former] = deps.secretBox.keyIds;
   for (const keyId of former) {
-    for (let last: EncryptedVersion | undefined | null = null; last !== undefined;) {
+    for (
+      let last: EncryptedVersion | undefined | null = null;
+      last !== undefined && signal?.aborted !== true;
+    ) {
       const page = await encryptedBy(deps.sql, keyId, last, limit);
       await encryptAgain(deps, page);
       last = page.at(-1);

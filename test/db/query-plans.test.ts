@@ -408,7 +408,7 @@ test('payees are encrypted again a page at a time', async () => {
   );
   await client.query('set session_replication_role = origin');
   sent = [];
-  await reencryptPayees({ sql, secretBox }, 40);
+  await reencryptPayees({ sql, secretBox }, { limit: 40 });
   expect(sent).toHaveLength(4);
   expect(await faultsOf({ request: '', status: 200, returned: 40, statements: sent })).toEqual([]);
 });

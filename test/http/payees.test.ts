@@ -1,17 +1,21 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { findPayee, findPayeesAt, reencryptPayees } from '../../src/db/payees.ts';
+import { findPayee, findPayeesAt, reencryptPayees, setPayee } from '../../src/db/payees.ts';
 import { countSecretsByKey } from '../../src/db/webhook-secrets.ts';
 import { connect } from '../../src/db/sql.ts';
-import type { AffiliateId, AppId } from '../../src/domain/ids.ts';
+import type { AccountId, AffiliateId, AppId, KeyId } from '../../src/domain/ids.ts';
 import { payeeAt } from '../../src/domain/payee.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
+import { startHousekeeping } from '../../src/housekeeping.ts';
+import { createSecretsCheck } from '../../src/secrets-check.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { findInTables } from '../support/search-everywhere.ts';
 import { signIn, signInCreator } from '../support/sessions.ts';
@@ -491,7 +495,7 @@ describe('a change of SECRETS_KEY', () => {
       await api.sql`select id from audit_rows where app_id = ${app.appId} order by id`;
     const rows = await audited();
     // In pages of two.
-    await reencryptPayees({ sql: api.sql, secretBox: createSecretBox([other, TEST_KEY]) }, 2);
+    await reencryptPayees({ sql: api.sql, secretBox: createSecretBox([other, TEST_KEY]) }, { limit: 2 });
     expect(await needed()).toEqual([idOf(other)]);
     expect(await read(other)).toMatchObject({ version: 3, recipient: OTHER.recipient });
     expect(await read(TEST_KEY)).toMatchObject({ recipient: null, recipientProblem: 'unreadable' });
@@ -501,6 +505,40 @@ describe('a change of SECRETS_KEY', () => {
     expect(await audited()).toEqual(rows);
     await reencryptPayees({ sql: api.sql, secretBox: createSecretBox([TEST_KEY, other]) });
     expect((await get()).body).toMatchObject(OTHER);
+  });
+
+  // @promise payees-key-changes
+  test('is followed by a running service', async () => {
+    await put(PAYPAL);
+    const secretBox = createSecretBox([other, TEST_KEY]);
+    const housekeeping = startHousekeeping(api.sql, secretBox, pino({ level: 'silent' }));
+    await eventually('the payee has the new key', async () => (await read(other))?.recipientProblem === null);
+    await housekeeping.stop();
+    await reencryptPayees({ sql: api.sql, secretBox: createSecretBox([TEST_KEY, other]) });
+  });
+
+  test('that lacks a key makes a starting process not ready, which says what to do, until the latest payees are set again', async () => {
+    await put(PAYPAL);
+    await reencryptPayees({ sql: api.sql, secretBox: createSecretBox([other, TEST_KEY]) });
+    const lacks = async () =>
+      await createSecretsCheck({
+        sql: api.sql,
+        secretBox: createSecretBox([TEST_KEY]),
+        logger: pino({ level: 'silent' }),
+      })();
+    expect(await lacks()).toBe(
+      `SECRETS_KEY lacks the key ${idOf(other)} of payees of creators: restore it, or set those webhook secrets and payees again`,
+    );
+    const creators = await api.sql<{ appId: AppId; affiliateId: AffiliateId }>`
+      select distinct app_id, affiliate_id from payees where encryption_key_id = ${idOf(other)}`;
+    const secretBox = createSecretBox([TEST_KEY]);
+    for (const { appId, affiliateId } of creators) {
+      const { accountId, keyId } = await api.sql.one<{ accountId: AccountId; keyId: KeyId }>`
+        select account_id, set_by as key_id from payees where affiliate_id = ${affiliateId} limit 1`;
+      const place = { id: newId('payee'), appId, affiliateId, accountId, keyId };
+      await setPayee({ sql: api.sql, secretBox }, place, { method: 'none', recipient: null }, null);
+    }
+    expect(await lacks()).toBeNull();
   });
 
   // @promise payees-lost-key

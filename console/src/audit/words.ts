@@ -104,14 +104,15 @@ export function fieldName(name: string, kind: Row['object']['kind']): string {
 }
 
 /** Returns a text of the service in words, if the pages have words for its values. */
-function wordOf(name: string, value: string): string {
+function wordOf(name: string, value: string, kind: Row['object']['kind']): string {
   if (name === 'namespace' && Object.hasOwn(NAMESPACES, value)) return NAMESPACES[value as Namespace].name;
   if (name === 'category' && Object.hasOwn(ENTRY_CATEGORIES, value))
     return ENTRY_CATEGORIES[value as keyof typeof ENTRY_CATEGORIES];
   if (name === 'provider' && Object.hasOwn(PROVIDERS, value))
     return PROVIDERS[value as keyof typeof PROVIDERS];
   if (name === 'purchaseCodes') return 'on';
-  if (name === 'method' && Object.hasOwn(METHODS, value)) return METHODS[value as Method];
+  // What a founder says about a payout is free text.
+  if (kind === 'payee' && name === 'method' && Object.hasOwn(METHODS, value)) return METHODS[value as Method];
   return (name === 'effectiveFrom' || name === 'countsFrom') && !Number.isNaN(Date.parse(value))
     ? formatInstant(Date.parse(value))
     : value;
@@ -121,13 +122,13 @@ function wordOf(name: string, value: string): string {
 export const NONE = 'none';
 
 /** Returns the value of a field in words. */
-export function fieldValue(name: string, value: unknown): string {
+export function fieldValue(name: string, value: unknown, kind: Row['object']['kind']): string {
   if (name === 'purchaseCodes' && value === null) return 'off';
   // The default.
   if (name === 'payeeWaitDays' && value === null) return '3';
   if (value === null || value === undefined || value === '') return NONE;
   if (Array.isArray(value))
-    return value.length === 0 ? NONE : value.map((one) => fieldValue('', one)).join(', ');
+    return value.length === 0 ? NONE : value.map((one) => fieldValue('', one, kind)).join(', ');
   switch (typeof value) {
     case 'number':
       if (/(At|Until)$/.test(name)) return formatInstant(value);
@@ -136,7 +137,7 @@ export function fieldValue(name: string, value: unknown): string {
     case 'boolean':
       return value ? 'yes' : 'no';
     case 'string':
-      return wordOf(name, value);
+      return wordOf(name, value, kind);
     default:
       return JSON.stringify(value);
   }

@@ -207,7 +207,7 @@ export const payeeRoutes = [
       const outcome = foundOrThrow(await setPayee(deps, place, wanted, expected));
       if ('latestVersion' in outcome) {
         throw new ApiError('payee_changed', {
-          detail: `The latest version is ${outcome.latestVersion}. Read the payee, and send the change again.`,
+          detail: `The latest version is ${outcome.latestVersion}. Nothing was changed. Read the payee, and change it again.`,
         });
       }
       return presentPayee(outcome, true);
