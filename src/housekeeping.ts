@@ -1,9 +1,11 @@
 import type { Logger } from 'pino';
+import type { SecretBox } from './config/secret-box.ts';
 import { startBackgroundLoop } from './lib/background-loop.ts';
 import type { BackgroundLoop } from './lib/background-loop.ts';
 import { destroyExpiredAddressKeys } from './db/address-keys.ts';
 import { deleteExpiredCreatorSessions } from './db/creator-sessions.ts';
 import { deleteExpiredOperatorSessions } from './db/operator-sessions.ts';
+import { reencryptPayees } from './db/payees.ts';
 import { deleteExpiredSessions } from './db/sessions.ts';
 import { databaseClock } from './db/clock.ts';
 import type { Sql } from './db/sql.ts';
@@ -14,17 +16,19 @@ const PAUSE_MS = 60_000;
 const STATISTICS_PAUSE_MS = 5_000;
 
 /**
- * Destroys expired address keys and hashes every minute, in every process, and deletes expired sessions. It does not use
+ * Destroys expired address keys and hashes every minute, in every process, deletes expired sessions, and encrypts payees with the first
+ * key of SECRETS_KEY. It does not use
  * Temporal, because they must be destroyed on time also while Temporal is unavailable. The workflow `retention` removes all other expired data.
  */
-export function startHousekeeping(sql: Sql, logger: Logger): BackgroundLoop {
+export function startHousekeeping(sql: Sql, secretBox: SecretBox, logger: Logger): BackgroundLoop {
   return startBackgroundLoop(
-    async () => {
+    async (signal) => {
       const now = await databaseClock(sql);
       await destroyExpiredAddressKeys(sql, now);
       await deleteExpiredSessions(sql, now);
       await deleteExpiredCreatorSessions(sql, now);
       await deleteExpiredOperatorSessions(sql, now);
+      await reencryptPayees({ sql, secretBox }, { signal });
     },
     {
       pauseMs: PAUSE_MS,

@@ -68,7 +68,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       : createMetrics({ sql, readiness: async () => await readiness(), sdkMetricsAddress });
   const temporal = startTemporalWork(settings, database, metrics);
   const { connection, relay, workflows, webhookCache } = temporal;
-  const loops = startLoops(sql, relay, logger);
+  const loops = startLoops({ sql, secretBox }, relay, logger);
   const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
   const checkClock = createClockCheck({ sql, logger, now: Date.now });
   const readiness = createReadiness({

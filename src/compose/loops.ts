@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Relay } from '../../temporal/relay.ts';
+import type { SecretBox } from '../config/secret-box.ts';
 import type { Sql } from '../db/sql.ts';
 import { startHousekeeping, startStatistics } from '../housekeeping.ts';
 import { startRollupFoldLoop } from '../rollup-fold-loop.ts';
@@ -10,9 +11,13 @@ export interface Loops {
 }
 
 /** Starts what a process does again and again without a request, beside the `relay`, which runs already. */
-export function startLoops(sql: Sql, relay: Relay, logger: Logger): Loops {
+export function startLoops(
+  { sql, secretBox }: { readonly sql: Sql; readonly secretBox: SecretBox },
+  relay: Relay,
+  logger: Logger,
+): Loops {
   const foldLoop = startRollupFoldLoop(sql, logger);
-  const housekeeping = startHousekeeping(sql, logger);
+  const housekeeping = startHousekeeping(sql, secretBox, logger);
   const statistics = startStatistics(sql, logger);
   return {
     stop: async () => {

@@ -13,6 +13,7 @@ const PRIVATE = [
   'email',
   'headers',
   'key',
+  'recipient',
   'secret',
   'token',
 ];

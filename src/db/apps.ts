@@ -1,3 +1,4 @@
+import { APP_DEFAULTS } from '../domain/app-defaults.ts';
 import type { AndroidApp } from '../domain/link-associations.ts';
 import type { AccountId, AppId } from '../domain/ids.ts';
 import type { PurchaseCodeSetting } from '../domain/purchase-codes.ts';
@@ -28,6 +29,8 @@ export interface AppSettings {
   readonly androidApps: readonly AndroidApp[];
   /** Whether codes of purchases attribute. */
   readonly purchaseCodes: PurchaseCodeSetting;
+  /** Days that a new payee of a creator waits until it counts. */
+  readonly payeeWaitDays: number;
 }
 
 export interface App extends AppSettings {
@@ -37,7 +40,7 @@ export interface App extends AppSettings {
 const columns = (sql: Sql) => sql.fragment`
   id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain,
   identity_verification, destination_schemes, stripe_accounts, ios_app_ids, android_apps,
-  coalesce(purchase_codes, 'off') as purchase_codes`;
+  coalesce(purchase_codes, 'off') as purchase_codes, coalesce(payee_wait_days, ${APP_DEFAULTS.payeeWaitDays}::int) as payee_wait_days`;
 
 /** Returns an app of the account. Undefined for an unknown app and for an app of another account. */
 export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {
@@ -112,12 +115,13 @@ export async function createApp(
       with added as (
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
                           deferred_window_minutes, link_subdomain, destination_schemes, stripe_accounts, ios_app_ids,
-                          android_apps, purchase_codes)
+                          android_apps, purchase_codes, payee_wait_days)
         select ${id}::text, ${accountId}::text, ${settings.name}::text, ${settings.commissionRateBps}::integer,
                ${settings.attributionWindowDays}::integer, ${settings.holdPeriodDays}::integer,
                ${settings.deferredWindowMinutes}::integer, ${settings.linkSubdomain}::text,
                ${arrayOf(settings.destinationSchemes)}::text[], ${arrayOf(settings.stripeAccounts)}::text[],
-               ${arrayOf(settings.iosAppIds)}::text[], ${sql.json(settings.androidApps)}::jsonb, nullif(${settings.purchaseCodes}::text, 'off')
+               ${arrayOf(settings.iosAppIds)}::text[], ${sql.json(settings.androidApps)}::jsonb, nullif(${settings.purchaseCodes}::text, 'off'),
+               nullif(${settings.payeeWaitDays}::int, ${APP_DEFAULTS.payeeWaitDays}::int)
          where ${acting(sql)}
         on conflict (id) do nothing
         returning *
@@ -158,6 +162,7 @@ export async function updateApp(
              ios_app_ids = coalesce(${arrayOf(change.iosAppIds ?? null)}::text[], ios_app_ids),
              android_apps = coalesce(${change.androidApps === undefined ? null : sql.json(change.androidApps)}::jsonb, android_apps),
              purchase_codes = nullif(coalesce(${change.purchaseCodes ?? null}::text, purchase_codes, 'off'), 'off'),
+             payee_wait_days = nullif(coalesce(${change.payeeWaitDays ?? null}::int, payee_wait_days), ${APP_DEFAULTS.payeeWaitDays}::int),
              identity_verification = coalesce(${change.identityVerification ?? null}::boolean, identity_verification)
        where id = ${appId} and ${acting(sql)}
          and (${change.identityVerification !== true} or exists (select from identity_secrets where app_id = ${appId}))

@@ -24,6 +24,7 @@ create domain installation_id as text collate "C" CHECK ((VALUE ~ '^ins_[0-7][0-
 create domain key_id as text collate "C" CHECK ((VALUE ~ '^key_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain link_id as text collate "C" CHECK ((VALUE ~ '^lnk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain manual_attribution_id as text collate "C" CHECK ((VALUE ~ '^mat_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain payee_id as text collate "C" CHECK ((VALUE ~ '^pye_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_block_id as text collate "C" CHECK ((VALUE ~ '^pbk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_id as text collate "C" CHECK ((VALUE ~ '^pay_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -183,6 +184,7 @@ create table apps (
   created_at timestamp with time zone not null default now(),
   policies_from timestamp with time zone,
   purchase_codes text collate "C",
+  payee_wait_days integer,
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),
@@ -193,12 +195,13 @@ create table apps (
   constraint apps_ios_app_ids_check CHECK ((cardinality(ios_app_ids) <= 10)),
   constraint apps_link_subdomain_check CHECK ((link_subdomain ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'::text)),
   constraint apps_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint apps_payee_wait_days_check CHECK (((payee_wait_days >= 1) AND (payee_wait_days <= 30))),
   constraint apps_purchase_codes_check CHECK ((purchase_codes = 'when_unattributed'::text)),
   constraint apps_stripe_accounts_check CHECK ((cardinality(stripe_accounts) <= 100))
 );
 CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
 CREATE INDEX apps_with_mobile_apps_of_account ON apps USING btree (account_id, created_at, id) WHERE ((cardinality(ios_app_ids) > 0) OR (android_apps <> '[]'::jsonb));
-CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes');
+CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payee_wait_days');
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
 CREATE TRIGGER apps_limit BEFORE INSERT ON apps FOR EACH ROW EXECUTE FUNCTION refuse_app_beyond_limit();
 
@@ -891,6 +894,38 @@ create table operator_sign_in_links (
   constraint operator_sign_in_links_token_sha256_check CHECK ((length(token_sha256) = 32))
 );
 CREATE INDEX operator_sign_in_links_by_expiry ON operator_sign_in_links USING btree (expires_at);
+
+create table payees (
+  id payee_id not null,
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  version integer not null,
+  previous_version integer default NULLIF((version - 1), 0),
+  method text collate "C" not null,
+  ciphertext bytea,
+  encryption_key_id text collate "C",
+  account_id account_id not null,
+  set_by key_id not null,
+  set_at timestamp with time zone not null,
+  counts_from timestamp with time zone not null,
+  erased_at timestamp with time zone,
+  constraint payees_pkey PRIMARY KEY (app_id, affiliate_id, version),
+  constraint payees_id_key UNIQUE (id),
+  constraint payees_account_id_set_by_fkey FOREIGN KEY (account_id, set_by) REFERENCES account_keys(account_id, id),
+  constraint payees_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint payees_app_id_affiliate_id_previous_version_fkey FOREIGN KEY (app_id, affiliate_id, previous_version) REFERENCES payees(app_id, affiliate_id, version) DEFERRABLE INITIALLY DEFERRED,
+  constraint payee_has_its_recipient CHECK (((ciphertext IS NULL) = ((method = 'none'::text) OR (erased_at IS NOT NULL)))),
+  constraint payee_waits CHECK ((((counts_from - set_at) >= '24:00:00'::interval) AND ((counts_from - set_at) <= '720:00:00'::interval))),
+  constraint payees_method_check CHECK ((method = ANY (ARRAY['paypal'::text, 'wise'::text, 'other'::text, 'none'::text]))),
+  constraint payees_version_check CHECK ((version >= 1)),
+  constraint recipient_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL)))
+);
+CREATE INDEX payees_by_key ON payees USING btree (encryption_key_id, app_id, affiliate_id, version) WHERE (encryption_key_id IS NOT NULL);
+CREATE TRIGGER payees_audit AFTER INSERT OR UPDATE OF erased_at ON payees FOR EACH ROW EXECUTE FUNCTION write_audit_row('payee', 'id', 'affiliate_id version method counts_from erased_at');
+CREATE TRIGGER payees_guard BEFORE UPDATE ON payees FOR EACH ROW EXECUTE FUNCTION guard_payee();
+CREATE TRIGGER payees_lock BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION lock_payouts_of_creator();
+CREATE TRIGGER payees_no_delete BEFORE DELETE OR TRUNCATE ON payees FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payees_wait BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION begin_payee_wait();
 
 create table payment_aliases (
   app_id app_id not null,
@@ -2158,6 +2193,19 @@ AS $function$
               else value end
 $function$;
 
+CREATE OR REPLACE FUNCTION begin_payee_wait()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  days integer := (select coalesce(payee_wait_days, 3) from apps where id = new.app_id);
+begin
+  new.set_at := greatest(date_trunc('milliseconds', clock_timestamp()),
+    (select set_at from payees where app_id = new.app_id and affiliate_id = new.affiliate_id order by version desc limit 1));
+  new.counts_from := new.set_at + days * interval '24 hours';
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION begin_policies()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2764,6 +2812,21 @@ begin
     return new;
   end if;
   raise exception 'manual attribution % cannot be changed: make another one', old.id using errcode = 'integrity_constraint_violation';
+end $function$;
+
+CREATE OR REPLACE FUNCTION guard_payee()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  -- The generated column is computed after this trigger.
+  changeable constant text[] := '{ciphertext,encryption_key_id,erased_at,previous_version}';
+begin
+  if to_jsonb(new) - changeable <> to_jsonb(old) - changeable or old.ciphertext is null then
+    raise exception 'version % of the payee of % cannot be changed', old.version, old.affiliate_id
+      using errcode = 'integrity_constraint_violation', hint = 'append the next version';
+  end if;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION guard_payment_sums()

@@ -204,6 +204,8 @@ export interface EncryptedByKey {
   readonly secrets: number;
   /** The key of the hashes of erased persons, open erasures, and bodies of erased persons that wait for their outcome. */
   readonly erasures: number;
+  /** Whether it encrypts the latest payee of a creator. */
+  readonly payees: boolean;
 }
 
 /**
@@ -212,7 +214,13 @@ export interface EncryptedByKey {
  */
 export async function countSecretsByKey(sql: Sql): Promise<EncryptedByKey[]> {
   return await sql<EncryptedByKey>`
-    select encryption_key_id, count(*) filter (where not is_erasure)::int as secrets, count(*) filter (where is_erasure)::int as erasures
+    with recursive payee_keys as (
+      select min(encryption_key_id) as id from payees
+      union all
+      select (select min(encryption_key_id) from payees where encryption_key_id > k.id) from payee_keys k where k.id is not null
+    )
+    select encryption_key_id, count(*) filter (where not is_erasure)::int as secrets,
+           count(*) filter (where is_erasure)::int as erasures, coalesce(bool_or(is_erasure is null), false) as payees
       from (select encryption_key_id, false as is_erasure from webhook_secrets where expires_at is null or expires_at > now()
             union all select encryption_key_id, false from identity_secrets
             union all select previous_encryption_key_id, false from identity_secrets where previous_expires_at > now()
@@ -225,6 +233,11 @@ export async function countSecretsByKey(sql: Sql): Promise<EncryptedByKey[]> {
               from (select id from deliveries where completed_at is null
                      order by coalesce(relayed_at, received_at) limit 1000) d
              cross join lateral (select * from delivery_bodies x where x.delivery_id = d.id offset 0) b
-             where b.encryption_key_id is not null) s
+             where b.encryption_key_id is not null
+            union all select k.id, null from payee_keys k
+             where exists (select from payees p
+                            where p.encryption_key_id = k.id and not exists (
+                              select from payees n
+                               where n.app_id = p.app_id and n.affiliate_id = p.affiliate_id and n.version = p.version + 1))) s
      group by 1 order by 1`;
 }

@@ -4,4 +4,5 @@ export const APP_DEFAULTS = {
   attributionWindowDays: 30,
   holdPeriodDays: 30,
   deferredWindowMinutes: 60,
+  payeeWaitDays: 3,
 } as const;

@@ -52,6 +52,7 @@ export const AUDITED_OBJECTS = [
   'payout_transfer',
   'payout_block',
   'payout_run',
+  'payee',
   'webhook_endpoint',
   'erasure',
   'reprocess_run',

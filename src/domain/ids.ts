@@ -23,6 +23,7 @@ export const ID_PREFIXES = {
   payoutBlock: 'pbk',
   payoutRun: 'run',
   payoutRunItem: 'pit',
+  payee: 'pye',
   key: 'key',
   session: 'ses',
   webhookEndpoint: 'whe',
@@ -64,6 +65,7 @@ export type TransferId = Id<'transfer'>;
 export type PayoutBlockId = Id<'payoutBlock'>;
 export type PayoutRunId = Id<'payoutRun'>;
 export type PayoutRunItemId = Id<'payoutRunItem'>;
+export type PayeeId = Id<'payee'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
 export type WebhookEndpointId = Id<'webhookEndpoint'>;

@@ -163,6 +163,11 @@ export function requirePermission(caller: Caller, permission: Permission): Calle
   });
 }
 
+/** Whether the caller may pay at this moment, on a route that does not need it. */
+export function mayPay({ permissions, session }: Caller): boolean {
+  return session === null ? permissions.includes('payout') : session.raisedKeyId !== null;
+}
+
 /** Returns the app and the kind of the request's SDK key. Throws 401 for no valid key. */
 export async function authenticateSdk(ctx: HttpContext, deps: HttpDeps): Promise<SdkCaller> {
   const key = await bearerKey(ctx, deps, 'sdk');

@@ -142,6 +142,11 @@ export const ERRORS = {
     'The payouts are blocked already, or not blocked',
     'Nothing was changed. Read the payout blocks of the creator: the latest one is in force.',
   ],
+  payee_changed: [
+    409,
+    'The payee has another version',
+    'Nothing was changed. Read the payee of the creator, and send the change again with its `version` as `expectedVersion`.',
+  ],
   entry_not_undoable: [
     409,
     'The entry cannot be undone',

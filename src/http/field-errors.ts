@@ -34,6 +34,14 @@ function fieldNames({ inst }: RawIssue): string {
   return inst instanceof z.ZodObject ? Object.keys(inst.shape).join(', ') : '';
 }
 
+/** Returns the values of the field by which a union tells its members apart. */
+function valuesOf({ def }: z.ZodDiscriminatedUnion): string[] {
+  return def.options.flatMap((option) => {
+    const field = option instanceof z.ZodObject ? (option.shape[def.discriminator] as unknown) : undefined;
+    return field instanceof z.ZodLiteral ? [...field.values].map(String) : [];
+  });
+}
+
 /** Returns the message of an issue whose schema has no message of its own. */
 function messageOf(issue: RawIssue): string | undefined {
   switch (issue.code) {
@@ -52,6 +60,13 @@ function messageOf(issue: RawIssue): string | undefined {
     case 'unrecognized_keys': {
       const names = fieldNames(issue);
       return names === '' ? 'Unknown field.' : `Unknown field. Allowed: ${names}.`;
+    }
+    case 'invalid_union': {
+      if (!(issue.inst instanceof z.ZodDiscriminatedUnion)) return undefined;
+      const values = valuesOf(issue.inst);
+      return issue.note === undefined || values.length === 0
+        ? undefined
+        : `Must be one of ${values.join(', ')}.`;
     }
     default:
       return undefined;

@@ -23,6 +23,7 @@ import { overviewRoutes } from './resources/overviews.ts';
 import { groupRoutes } from './resources/groups.ts';
 import { manualAttributionRoutes } from './resources/manual-attributions.ts';
 import { operatorRoutes } from './resources/operator.ts';
+import { payeeRoutes } from './resources/payees.ts';
 import { payoutBlockRoutes } from './resources/payout-blocks.ts';
 import { payoutRunRoutes } from './resources/payout-runs.ts';
 import { payoutRoutes } from './resources/payouts.ts';
@@ -87,7 +88,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Payouts',
     description: 'Amounts due to affiliates, and their payment as a CSV file.',
-    routes: [...payoutRoutes, ...payoutRunRoutes, ...payoutBlockRoutes],
+    routes: [...payoutRoutes, ...payoutRunRoutes, ...payoutBlockRoutes, ...payeeRoutes],
   },
   {
     name: 'Dashboards',

@@ -24,6 +24,7 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
     'app_id ciphertext created_at encryption_key_id previous_ciphertext previous_encryption_key_id',
   links: 'app_id created_at id',
   manual_attributions: 'account_id app_id created_at id key_id position',
+  payees: 'account_id app_id ciphertext encryption_key_id id previous_version set_at set_by',
   payout_blocks: 'account_id app_id created_at id key_id position previous',
   payout_runs:
     'account_id actor app_id approved_at as_of created_at ended_at expires_at id key_id paid_cents paid_count relayed_at',

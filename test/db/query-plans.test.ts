@@ -5,6 +5,7 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import { findLatestCode, findTestedCode, listCodesInUse } from '../../src/db/code-arrivals.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { eraseUser } from '../../src/db/erasures.ts';
+import { findPayeesAt, reencryptPayees } from '../../src/db/payees.ts';
 import { findWaitingPayments } from '../../src/db/payments.ts';
 import { numberEarlierPayments } from '../../src/db/policy-snapshot.ts';
 import { readAffiliateTotals } from '../../src/db/overviews.ts';
@@ -383,6 +384,34 @@ test('the self-test reads no more rows than its result needs', async () => {
   await findTestedCode(sql, { appId: id, provider: source, sourceEventId });
   expect(sent).toHaveLength(8);
   expect(await faultsOf({ request: '', status: 200, returned: 20, statements: sent })).toEqual([]);
+});
+
+test('the payees of a page of creators are read without their other versions, and without those of other creators', async () => {
+  const { rows } = await client.query<{ id: string }>(
+    '(select id from affiliates where app_id = $1 order by id limit 1) union all (select id from affiliates where app_id = $1 order by id desc limit 99)',
+    [appId],
+  );
+  const ids = rows.map(({ id }) => id as AffiliateId);
+  sent = [];
+  const found = await findPayeesAt(sql, appId as AppId, ids, Date.UTC(2026, 6, 1));
+  expect(found.size).toBe(100);
+  expect(sent).toHaveLength(1);
+  expect(await faultsOf({ request: '', status: 200, returned: 100, statements: sent })).toEqual([]);
+});
+
+test('payees are encrypted again a page at a time', async () => {
+  // As every round of the housekeeping of a service with a former key.
+  const secretBox = createSecretBox([Buffer.alloc(32, 1), Buffer.alloc(32, 2)]);
+  await client.query('set session_replication_role = replica');
+  await client.query(
+    'update payees set encryption_key_id = $1 where app_id = $2 and affiliate_id = (select min(affiliate_id::text) from payees) and version <= 100',
+    [secretBox.keyIds[1], appId],
+  );
+  await client.query('set session_replication_role = origin');
+  sent = [];
+  await reencryptPayees({ sql, secretBox }, { limit: 40 });
+  expect(sent).toHaveLength(4);
+  expect(await faultsOf({ request: '', status: 200, returned: 40, statements: sent })).toEqual([]);
 });
 
 // @promise latest-real-delivery

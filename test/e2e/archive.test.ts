@@ -76,6 +76,11 @@ beforeAll(async () => {
   const { affiliateId } = await founder.newAffiliate();
   for (const state of ['blocked', 'lifted'])
     await founder.ok('POST', `${app}/affiliates/${affiliateId}/payout-blocks`, { state, reason: 'A test' });
+  for (const reference of ['one', 'two', 'three'])
+    await founder.ok('PUT', `${app}/affiliates/${affiliateId}/payee`, {
+      method: 'other',
+      recipient: { name: 'Ada', reference },
+    });
   const exported = await admin(
     { DATABASE_URL: service.database.url, SECRETS_KEY },
     'export',

@@ -112,6 +112,15 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     path: `/apps/${mine.appId}/affiliates/${await newAffiliate(api, mine)}/payout-blocks`,
     body: { state: 'blocked', reason: 'A test' },
   }),
+  setPayee: async () => ({
+    body: { method: 'other', recipient: { name: 'Ada', reference: `Account ${(number += 1)}` } },
+  }),
+  erasePayees: async () => {
+    const path = `/apps/${mine.appId}/affiliates/${await newAffiliate(api, mine)}`;
+    const body = { method: 'paypal', recipient: { email: 'ada@example.com' } };
+    await api.call('PUT', `${path}/payee`, { key: mine.key, body });
+    return { path: `${path}/payees` };
+  },
   addManualAttribution: async () => ({
     body: { customerUserId: `given-${(number += 1)}`, affiliateId: mine.ids.affiliate, reason: 'A test' },
   }),

@@ -493,6 +493,31 @@ const MONEY: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: payees',
+    promises: {
+      'payee-waits':
+        'only the latest payee whose wait has ended is paid to, and nobody while a change or a first payee waits',
+      'payees-at': 'one statement reads what the rule needs to know of many creators',
+      'payee-same': 'a payee that is set again is the same version',
+      'payee-expected-version':
+        '409 for a change of a payee that is not the version that the caller has read',
+      'payee-permission': 'nobody without the permission payout sets or erases a payee',
+      'payee-input':
+        '400 for a recipient that a file of payouts cannot carry: formulas, line breaks, control characters',
+      'payee-masked': 'who may only read sees at most the first character before the @, or of a name',
+      'payee-encrypted':
+        'a recipient is stored encrypted, and can be read as that version of that creator only',
+      'payee-nowhere-else': 'a recipient is in no log, audit row, problem, stored response or history',
+      'payee-database':
+        'the database refuses a version of a payee that is changed, out of turn, or waits less than the app says',
+      'payee-wait-setting': 'the wait is a setting from 1 to 30 days, for payees that are set from then on',
+      'payee-wait-permission': 'nobody without the permission payout changes the wait',
+      'payees-key-changes': 'a running service encrypts payees with the first key of SECRETS_KEY',
+      'payees-lost-key': 'a payee whose key is lost can be set again',
+      'creator-payee': 'the creator sees the method, a masked recipient and from when it counts',
+    },
+  },
+  {
     title: 'Beyond the specification: manual attribution',
     promises: {
       'attributable-key':

@@ -390,6 +390,26 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-payout-run-exclusions': 'lists whom a run leaves out, and why' },
   },
   {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/payee',
+    caller: 'account read',
+    promises: { 'get-payee': 'returns the latest version, with the recipient for who may pay' },
+  },
+  {
+    route: 'PUT /apps/:appId/affiliates/:affiliateId/payee',
+    caller: 'account payout',
+    promises: { 'put-payee': '200 with the new version, which counts after the wait of the app' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/payees',
+    caller: 'account read',
+    promises: { 'get-payees': 'lists the versions, latest first and masked, also as CSV' },
+  },
+  {
+    route: 'DELETE /apps/:appId/affiliates/:affiliateId/payees',
+    caller: 'account payout',
+    promises: { 'delete-payees': 'erases the recipients of all versions, and ends the payee' },
+  },
+  {
     route: 'POST /apps/:appId/payouts/:payoutId/transfers',
     caller: 'account payout',
     promises: { 'post-transfer': 'appends what somebody states about the money of a payout' },

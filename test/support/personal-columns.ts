@@ -87,6 +87,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payout_runs: { none: 'status actor' },
   payout_run_items: { none: 'affiliate_name' },
   payout_run_exclusions: { none: 'affiliate_name reason' },
+  // Where the money of a creator goes. It is erased with the creator's payees.
+  payees: { none: 'method encryption_key_id', removed: 'ciphertext' },
   payout_transfers: { none: 'state previous_state method reference note' },
   // The CSV has ids of commissions and events, and nothing of a user.
   payouts: { none: 'affiliate_name csv_gzip csv_sha256' },

@@ -75,6 +75,12 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
     let block = code;
     for (const state of ['blocked', 'lifted'])
       block = await send('POST', `affiliates/${affiliateId}/payout-blocks`, { state, reason: mark });
+    let payee = block;
+    for (const name of ['first', 'second'])
+      payee = await send('PUT', `affiliates/${affiliateId}/payee`, {
+        method: 'other',
+        recipient: { name: `${mark} ${name}`, reference: mark },
+      });
     members.push(affiliateId);
     for (const one of members) await send('PUT', `affiliates/${one}/group`, { groupId: group.body.id });
     const endpoint = await api.call<{ id: string }>('POST', `/apps/${app.appId}/webhook-endpoints`, {
@@ -109,6 +115,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       code: code.body.id,
       transfer: newId('transfer'),
       payoutBlock: block.body.id,
+      payee: payee.body.id,
       key: keyId,
       session: sessionId,
     });

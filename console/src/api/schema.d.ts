@@ -217,7 +217,7 @@ export interface paths {
         head?: never;
         /**
          * Updates an app's settings.
-         * @description Commissions that are already calculated do not change. A former subdomain stays with the app, and links under it go on redirecting.
+         * @description Commissions that are already calculated do not change. `payeeWaitDays` needs the permission `payout`. A former subdomain stays with the app, and links under it go on redirecting.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -1379,6 +1379,62 @@ export interface paths {
          */
         post: operations["addPayoutBlock"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/affiliates/{affiliateId}/payee": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieves where the money of a creator goes.
+         * @description The latest version. A caller with the permission `payout` also gets the recipient. A 404 if no payee was ever set.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["getPayee"];
+        /**
+         * Sets where the money of a creator goes.
+         * @description Appends a version, unless the latest one is the same. It counts after `payeeWaitDays` of the app: runs of payouts leave the creator out until then. Exports do not read payees.
+         *
+         *     Requires an account key with the permission `payout`.
+         */
+        put: operations["setPayee"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/affiliates/{affiliateId}/payees": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the versions of where the money of a creator goes, latest first.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listPayees"];
+        put?: never;
+        post?: never;
+        /**
+         * Erases the recipients of all versions of the payee of a creator.
+         * @description For a creator who leaves and asks for it. The versions stay, with their method, author and times. The creator has no payee any more: unless the latest version is `none`, it is appended. Cannot be undone.
+         *
+         *     Requires an account key with the permission `payout`.
+         */
+        delete: operations["erasePayees"];
         options?: never;
         head?: never;
         patch?: never;
@@ -3244,6 +3300,11 @@ export interface components {
              * @enum {string}
              */
             purchaseCodes?: "off" | "when_unattributed";
+            /**
+             * @description Days that a new payee of a creator waits until it counts. Absent: 3. A change needs the permission `payout`, and holds for payees that are set from then on.
+             * @example 3
+             */
+            payeeWaitDays?: number;
         };
         /** @description The settings to change. */
         AppSettingsChange: {
@@ -3303,6 +3364,11 @@ export interface components {
              * @enum {string}
              */
             purchaseCodes?: "off" | "when_unattributed";
+            /**
+             * @description Days that a new payee of a creator waits until it counts. Absent: 3. A change needs the permission `payout`, and holds for payees that are set from then on.
+             * @example 3
+             */
+            payeeWaitDays?: number;
         };
         /** @description An affiliate to create. */
         NewAffiliate: {
@@ -3801,6 +3867,101 @@ export interface components {
              */
             reason: string;
         };
+        /**
+         * @description Where the money of a creator goes from now on.
+         * @example {
+         *       "method": "paypal",
+         *       "recipient": {
+         *         "email": "creator@example.com"
+         *       }
+         *     }
+         */
+        NewPayee: {
+            /**
+             * @description PayPal, by e-mail address.
+             * @constant
+             */
+            method: "paypal";
+            /** @description Who receives the money. */
+            recipient: {
+                /**
+                 * Format: email
+                 * @description The e-mail address that the method sends money to.
+                 * @example creator@example.com
+                 */
+                email: string;
+            };
+            /**
+             * @description The version that you have read; 0 if there is none. Another latest one is a 409.
+             * @example 0
+             */
+            expectedVersion?: number;
+        } | {
+            /**
+             * @description Wise, by e-mail address.
+             * @constant
+             */
+            method: "wise";
+            /** @description Who receives the money. */
+            recipient: {
+                /**
+                 * Format: email
+                 * @description The e-mail address that the method sends money to.
+                 * @example creator@example.com
+                 */
+                email: string;
+                /**
+                 * @description The full name of the receiver.
+                 * @example Ada Lovelace
+                 */
+                name: string;
+                /**
+                 * @description Whether Wise pays a person or an institution.
+                 * @enum {string}
+                 */
+                receiverType: "PERSON" | "INSTITUTION";
+            };
+            /**
+             * @description The version that you have read; 0 if there is none. Another latest one is a 409.
+             * @example 0
+             */
+            expectedVersion?: number;
+        } | {
+            /**
+             * @description Another way to pay.
+             * @constant
+             */
+            method: "other";
+            /** @description Who receives the money. */
+            recipient: {
+                /**
+                 * @description The full name of the receiver.
+                 * @example Ada Lovelace
+                 */
+                name: string;
+                /**
+                 * @description How to pay, in your own words, such as the number of an account.
+                 * @example IBAN DE00 0000
+                 */
+                reference: string;
+            };
+            /**
+             * @description The version that you have read; 0 if there is none. Another latest one is a 409.
+             * @example 0
+             */
+            expectedVersion?: number;
+        } | {
+            /**
+             * @description The creator has no payee any more.
+             * @constant
+             */
+            method: "none";
+            /**
+             * @description The version that you have read; 0 if there is none. Another latest one is a 409.
+             * @example 0
+             */
+            expectedVersion?: number;
+        };
         /** @description The secret to set. */
         WebhookSecretInput: {
             /**
@@ -4176,6 +4337,11 @@ export interface components {
              */
             purchaseCodes?: "off" | "when_unattributed";
             /**
+             * @description Days that a new payee of a creator waits until it counts. Absent: 3. A change needs the permission `payout`, and holds for payees that are set from then on.
+             * @example 3
+             */
+            payeeWaitDays?: number;
+            /**
              * @description The app's SDK key. Returned only once.
              * @example pk_live_…
              */
@@ -4244,6 +4410,11 @@ export interface components {
              * @enum {string}
              */
             purchaseCodes?: "off" | "when_unattributed";
+            /**
+             * @description Days that a new payee of a creator waits until it counts. Absent: 3. A change needs the permission `payout`, and holds for payees that are set from then on.
+             * @example 3
+             */
+            payeeWaitDays?: number;
         };
         /** @description The settings of an app. */
         AppSettings: {
@@ -4303,6 +4474,11 @@ export interface components {
              * @enum {string}
              */
             purchaseCodes?: "off" | "when_unattributed";
+            /**
+             * @description Days that a new payee of a creator waits until it counts. Absent: 3. A change needs the permission `payout`, and holds for payees that are set from then on.
+             * @example 3
+             */
+            payeeWaitDays?: number;
         };
         /** @description The new SDK key, and when the previous one ends. */
         RotatedSdkKey: {
@@ -5924,6 +6100,123 @@ export interface components {
              */
             createdAt: number;
             createdBy: components["schemas"]["HeldKey"];
+        };
+        /** @description Where the money of a creator goes: the latest version. */
+        Payee: {
+            /**
+             * @description The id of the payee.
+             * @example pye_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /**
+             * @description The number of the version, from 1.
+             * @example 1
+             */
+            version: number;
+            /**
+             * @description `paypal` and `wise`: by e-mail address. `other`: as the reference says. `none`: the creator has no payee any more.
+             * @enum {string}
+             */
+            method: "paypal" | "wise" | "other" | "none";
+            /** @description The start of the address or name, to recognize it. Null for `none`, and if there is a `recipientProblem`. */
+            maskedRecipient: string | null;
+            /** @description `erased` by a founder. `unreadable`: the operator has to restore an encryption key, or you set the payee again. Null without a problem. */
+            recipientProblem: ("erased" | "unreadable") | null;
+            /**
+             * @description When it was set. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            setAt: number;
+            /**
+             * @description When its wait ends: runs of payouts leave the creator out until then. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            countsFrom: number;
+            setBy: components["schemas"]["HeldKey"];
+            /** @description The fields of the method. Absent without the permission `payout`, and where `maskedRecipient` is null. */
+            recipient?: {
+                /**
+                 * @description The e-mail address that the method sends money to.
+                 * @example creator@example.com
+                 */
+                email?: string;
+                /**
+                 * @description The full name of the receiver.
+                 * @example Ada Lovelace
+                 */
+                name?: string;
+                /**
+                 * @description Whether Wise pays a person or an institution.
+                 * @enum {string}
+                 */
+                receiverType?: "PERSON" | "INSTITUTION";
+                /**
+                 * @description How to pay, in your own words, such as the number of an account.
+                 * @example IBAN DE00 0000
+                 */
+                reference?: string;
+            };
+        };
+        /** @description One page of the list. */
+        PayeeVersionPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["PayeeVersion"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description A version of where the money of a creator goes. Never changed. */
+        PayeeVersion: {
+            /**
+             * @description The id of the payee.
+             * @example pye_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /**
+             * @description The number of the version, from 1.
+             * @example 1
+             */
+            version: number;
+            /**
+             * @description `paypal` and `wise`: by e-mail address. `other`: as the reference says. `none`: the creator has no payee any more.
+             * @enum {string}
+             */
+            method: "paypal" | "wise" | "other" | "none";
+            /** @description The start of the address or name, to recognize it. Null for `none`, and if there is a `recipientProblem`. */
+            maskedRecipient: string | null;
+            /** @description `erased` by a founder. `unreadable`: the operator has to restore an encryption key, or you set the payee again. Null without a problem. */
+            recipientProblem: ("erased" | "unreadable") | null;
+            /**
+             * @description When it was set. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            setAt: number;
+            /**
+             * @description When its wait ends: runs of payouts leave the creator out until then. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            countsFrom: number;
+            setBy: components["schemas"]["HeldKey"];
+        };
+        /** @description What was erased. */
+        ErasedPayees: {
+            /**
+             * @description The versions of the payee whose recipient was erased, now or before.
+             * @example 42
+             */
+            erasedVersions: number;
         };
         /** @description An app's totals, top affiliates, top links and latest commissions. */
         AppOverview: {
@@ -8252,7 +8545,7 @@ export interface components {
                  * @description What the change concerns.
                  * @enum {string}
                  */
-                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "payout_run" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "payout_run" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 /**
                  * @description The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.
                  * @example stripe
@@ -8512,6 +8805,23 @@ export interface components {
              * @constant
              */
             payoutsUnderReview?: true;
+            /** @description Where your money goes: the latest statement of the founder. Absent if there never was one. */
+            payee?: {
+                /**
+                 * @description `paypal` and `wise`: by e-mail address. `other`: as the reference says. `none`: the creator has no payee any more.
+                 * @enum {string}
+                 */
+                method: "paypal" | "wise" | "other" | "none";
+                /** @description The start of the address or name, to recognize it. Null for `none`, and if there is a `recipientProblem`. */
+                maskedRecipient: string | null;
+                /** @description `erased` by a founder. `unreadable`: the operator has to restore an encryption key, or you set the payee again. Null without a problem. */
+                recipientProblem: ("erased" | "unreadable") | null;
+                /**
+                 * @description When its wait ends: runs of payouts leave the creator out until then. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                countsFrom: number;
+            };
         };
         /** @description The creator's totals of all time. */
         CreatorOverview: {
@@ -9272,7 +9582,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "payout_block_not_possible" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -10278,7 +10588,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            /** @description `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10290,7 +10600,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "cross_origin" | "forbidden";
+                        code: "session_not_raised" | "cross_origin" | "forbidden";
                     };
                 };
             };
@@ -10689,7 +10999,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            /** @description `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10701,7 +11011,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "cross_origin" | "forbidden";
+                        code: "session_not_raised" | "cross_origin" | "forbidden";
                     };
                 };
             };
@@ -20330,6 +20640,572 @@ export interface operations {
             };
         };
     };
+    getPayee: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where the money of a creator goes: the latest version. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Payee"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    setPayee: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPayee"];
+            };
+        };
+        responses: {
+            /** @description Where the money of a creator goes: the latest version. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Payee"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden" | "session_not_raised";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payee_changed`: The payee has another version. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payee_changed";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listPayees: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayeeVersionPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    erasePayees: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was erased. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasedPayees"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden" | "session_not_raised";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
     getAppOverview: {
         parameters: {
             query?: never;
@@ -26662,7 +27538,7 @@ export interface operations {
                 actorKind?: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
                 keyId?: string;
                 action?: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
-                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "payout_run" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "payout_run" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 objectId?: string;
                 from?: number | string;
                 to?: number | string;

@@ -38,7 +38,7 @@ const keysOf = <K extends string>(texts: Readonly<Record<K, string>>) => Object.
 
 /** A value of a field. What is named by its id has its name, which leads to its page, and the id beside it. */
 function Value({
-  row: { appId, names },
+  row: { appId, names, object },
   field,
   value,
 }: {
@@ -48,12 +48,12 @@ function Value({
 }) {
   // A value such as `constructor` is no name, although every object has one.
   const name = typeof value === 'string' && Object.hasOwn(names, value) ? names[value] : undefined;
-  if (name === undefined) return fieldValue(field, value);
+  if (name === undefined) return fieldValue(field, value, object.kind);
   const path = pathOfId(appId, value);
   return (
     <>
       {path === null ? name : <Link to={path}>{name}</Link>}{' '}
-      <span className="quiet code-text">{fieldValue(field, value)}</span>
+      <span className="quiet code-text">{fieldValue(field, value, object.kind)}</span>
     </>
   );
 }
@@ -81,7 +81,8 @@ function Change({ row }: { readonly row: Row }) {
   const { before, after } = row;
   // Of a new object, what is empty says nothing. The key of a session stands in the column of who acts.
   const fields = Object.keys(after).filter(
-    (field) => before !== null || (field !== 'keyId' && fieldValue(field, after[field]) !== NONE),
+    (field) =>
+      before !== null || (field !== 'keyId' && fieldValue(field, after[field], row.object.kind) !== NONE),
   );
   if (fields.length === 0) return null;
   return (

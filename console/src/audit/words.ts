@@ -1,6 +1,8 @@
 import type { Schemas } from '../api/client.ts';
 import { NAMESPACES } from '../codes/words.ts';
 import type { Namespace } from '../codes/words.ts';
+import { METHODS } from '../creators/payee-words.ts';
+import type { Method } from '../creators/payee-words.ts';
 import { formatInstant, formatMoney } from '../format.ts';
 import { ENTRY_CATEGORIES, PROVIDERS } from '../words.ts';
 
@@ -31,6 +33,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   payout_transfer: 'Money of a payout',
   payout_block: 'Block of payouts',
   payout_run: 'Payout run',
+  payee: 'Payee of a creator',
   webhook_endpoint: 'Webhook endpoint',
   erasure: 'Erasure of a person',
   reprocess_run: 'Reprocessing',
@@ -85,6 +88,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   attributionWindowDays: 'Attribution window, days',
   holdPeriodDays: 'Hold period, days',
   deferredWindowMinutes: 'Deferred match, minutes',
+  payeeWaitDays: 'Wait of a new payee, days',
   affiliateId: 'Creator',
   itemCount: 'Commissions',
   totalCents: 'Total',
@@ -120,14 +124,16 @@ export function fieldName(name: string, kind: Row['object']['kind']): string {
 }
 
 /** Returns a text of the service in words, if the pages have words for its values. */
-function wordOf(name: string, value: string): string {
+function wordOf(name: string, value: string, kind: Row['object']['kind']): string {
   if (name === 'namespace' && Object.hasOwn(NAMESPACES, value)) return NAMESPACES[value as Namespace].name;
   if (name === 'category' && Object.hasOwn(ENTRY_CATEGORIES, value))
     return ENTRY_CATEGORIES[value as keyof typeof ENTRY_CATEGORIES];
   if (name === 'provider' && Object.hasOwn(PROVIDERS, value))
     return PROVIDERS[value as keyof typeof PROVIDERS];
   if (name === 'purchaseCodes') return 'on';
-  return name === 'effectiveFrom' && !Number.isNaN(Date.parse(value))
+  // What a founder says about a payout is free text.
+  if (kind === 'payee' && name === 'method' && Object.hasOwn(METHODS, value)) return METHODS[value as Method];
+  return (name === 'effectiveFrom' || name === 'countsFrom') && !Number.isNaN(Date.parse(value))
     ? formatInstant(Date.parse(value))
     : value;
 }
@@ -136,11 +142,13 @@ function wordOf(name: string, value: string): string {
 export const NONE = 'none';
 
 /** Returns the value of a field in words. */
-export function fieldValue(name: string, value: unknown): string {
+export function fieldValue(name: string, value: unknown, kind: Row['object']['kind']): string {
   if (name === 'purchaseCodes' && value === null) return 'off';
+  // The default.
+  if (name === 'payeeWaitDays' && value === null) return '3';
   if (value === null || value === undefined || value === '') return NONE;
   if (Array.isArray(value))
-    return value.length === 0 ? NONE : value.map((one) => fieldValue('', one)).join(', ');
+    return value.length === 0 ? NONE : value.map((one) => fieldValue('', one, kind)).join(', ');
   switch (typeof value) {
     case 'number':
       if (/(At|Until)$/.test(name)) return formatInstant(value);
@@ -149,7 +157,7 @@ export function fieldValue(name: string, value: unknown): string {
     case 'boolean':
       return value ? 'yes' : 'no';
     case 'string':
-      return wordOf(name, value);
+      return wordOf(name, value, kind);
     default:
       return JSON.stringify(value);
   }
@@ -193,6 +201,7 @@ export function pathOf({ object, appId, after }: Row): string | null {
     case 'creator_session':
     case 'entry':
     case 'payout_block':
+    case 'payee':
       return pathOfId(appId, after['affiliateId']);
     case 'payout_transfer':
       return pathOfId(appId, after['payoutId']);

@@ -10,6 +10,7 @@ import { api } from './api.ts';
 import { EarningsChart } from './earnings-chart.tsx';
 import { KEYS } from './queries.ts';
 import type { Creator } from './queries.ts';
+import { Payee } from './payee.tsx';
 import { Rules } from './rules.tsx';
 
 function Tile({
@@ -116,6 +117,7 @@ export function EarningsPage({ creator }: { readonly creator: Creator }) {
         </div>
         <EarningsChart />
         <Rules rules={creator.rules} />
+        {creator.payee !== undefined && <Payee payee={creator.payee} appName={creator.appName} />}
       </Stack>
     </>
   );

@@ -19,6 +19,7 @@ import { PayoutHistory } from '../payouts/payouts-page.tsx';
 import { usePermission } from '../session.ts';
 import { CreatorForm } from './creator-form.tsx';
 import { CreatorTerms } from './creator-terms.tsx';
+import { Payee } from './payee.tsx';
 import { PayoutBlockDialog, PayoutBlockHistory, PayoutBlockNotice } from './payout-block.tsx';
 import { Entries } from './entries.tsx';
 import { CREATOR_STATUSES, CREATOR_TONES } from './creators-page.tsx';
@@ -317,6 +318,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
       <Section id="commissions" title="Commissions">
         <CommissionTable appId={appId} list={commissions} query={query} />
       </Section>
+      <Payee appId={appId} creator={creator} />
       <Section id="payouts" title="Payouts">
         <PayoutHistory appId={appId} affiliateId={creator.id} />
       </Section>

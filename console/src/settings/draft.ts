@@ -4,6 +4,8 @@ type Settings = Schemas['AppSettings'];
 type Change = Schemas['AppSettingsChange'];
 
 const PERCENT_IN_BPS = 100;
+/** The wait of a new payee where the settings have none. */
+const PAYEE_WAIT_DAYS = 3;
 
 /** What is being entered. Lists have one entry per line. */
 export interface Draft {
@@ -14,6 +16,7 @@ export interface Draft {
   readonly attributionWindowDays: number | string;
   readonly holdPeriodDays: number | string;
   readonly deferredWindowMinutes: number | string;
+  readonly payeeWaitDays: number | string;
   readonly identityVerification: boolean;
   readonly purchaseCodes: NonNullable<Settings['purchaseCodes']>;
   readonly destinationSchemes: string;
@@ -30,6 +33,7 @@ export function draftOf(settings: Settings): Draft {
     attributionWindowDays: settings.attributionWindowDays,
     holdPeriodDays: settings.holdPeriodDays,
     deferredWindowMinutes: settings.deferredWindowMinutes,
+    payeeWaitDays: settings.payeeWaitDays ?? PAYEE_WAIT_DAYS,
     identityVerification: settings.identityVerification,
     // Absent: off.
     purchaseCodes: settings.purchaseCodes ?? 'off',
@@ -49,9 +53,13 @@ export function isComplete(draft: Draft): boolean {
   return (
     draft.name.trim() !== '' &&
     draft.linkSubdomain.trim() !== '' &&
-    [draft.rate, draft.attributionWindowDays, draft.holdPeriodDays, draft.deferredWindowMinutes].every(
-      isNumber,
-    )
+    [
+      draft.rate,
+      draft.attributionWindowDays,
+      draft.holdPeriodDays,
+      draft.deferredWindowMinutes,
+      draft.payeeWaitDays,
+    ].every(isNumber)
   );
 }
 
@@ -70,6 +78,7 @@ function settingsOf(draft: Draft): Required<Change> {
     attributionWindowDays: Number(draft.attributionWindowDays),
     holdPeriodDays: Number(draft.holdPeriodDays),
     deferredWindowMinutes: Number(draft.deferredWindowMinutes),
+    payeeWaitDays: Number(draft.payeeWaitDays),
     identityVerification: draft.identityVerification,
     purchaseCodes: draft.purchaseCodes,
     // An empty list would allow only the web; an empty field allows every scheme.

@@ -6,7 +6,9 @@ import { Link, useParams } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
+import { Dialog } from '../dialog.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
 import { usePermission } from '../session.ts';
 import { changesOf, draftOf, isComplete } from './draft.ts';
 import type { Draft } from './draft.ts';
@@ -29,6 +31,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
   // What was saved last. The form keeps what is being entered when the settings are read again.
   const [saved, setSaved] = useState(settings);
   const [draft, setDraft] = useState(() => draftOf(settings));
+  const [needsKey, setNeedsKey] = useState(false);
   const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change });
   const changes = changesOf(saved, draft);
   const hasChanges = Object.keys(changes).length > 0;
@@ -39,6 +42,14 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     ['settings', appId],
     ['setup', appId],
   );
+  const submit = () =>
+    save.mutate(undefined, {
+      onSuccess: ({ id: _id, ...stored }) => {
+        setSaved(stored);
+        setDraft(draftOf(stored));
+      },
+      onError: watchRaise(() => setNeedsKey(true)),
+    });
   const text = (name: 'name' | 'linkSubdomain') => ({
     value: draft[name],
     disabled: !canWrite,
@@ -54,7 +65,9 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     onChange: (event: { readonly currentTarget: { readonly value: string } }) =>
       set({ [name]: event.currentTarget.value }),
   });
-  const number = (name: 'rate' | 'attributionWindowDays' | 'holdPeriodDays' | 'deferredWindowMinutes') => ({
+  const number = (
+    name: 'rate' | 'attributionWindowDays' | 'holdPeriodDays' | 'deferredWindowMinutes' | 'payeeWaitDays',
+  ) => ({
     value: draft[name],
     disabled: !canWrite,
     min: 0,
@@ -64,151 +77,168 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     onChange: (value: number | string) => set({ [name]: value }),
   });
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        save.mutate(undefined, {
-          onSuccess: ({ id: _id, ...stored }) => {
-            setSaved(stored);
-            setDraft(draftOf(stored));
-          },
-        });
-      }}
-    >
-      <Stack gap="lg" maw={680}>
-        {!canWrite && (
-          <Text size="sm" className="quiet">
-            Changing settings needs the permission “write”, which your key lacks.
-          </Text>
-        )}
-        <Section title="App">
-          <TextInput
-            label="Name"
-            description="Creators see it on their page."
-            maxLength={200}
-            required
-            withAsterisk={false}
-            {...text('name')}
-          />
-          <div>
-            <Text size="sm" fw={500} mb={4}>
-              Id
+    <>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <Stack gap="lg" maw={680}>
+          {!canWrite && (
+            <Text size="sm" className="quiet">
+              Changing settings needs the permission “write”, which your key lacks.
             </Text>
-            <CopyLine text={appId} what="the id of the app" />
-          </div>
-        </Section>
-        <Section title="Commissions">
-          <NumberInput
-            label="Commission"
-            description="From now on: payments that are evaluated after the change. Commissions that exist stay as they are, and so do their refunds. A creator's own commission and policies come before it."
-            max={100}
-            decimalScale={2}
-            suffix=" %"
-            {...number('rate')}
-          />
-          <NumberInput
-            label="Hold period"
-            description="From now on: days from a purchase until its commission is due. Commissions that exist keep their date."
-            max={365}
-            allowDecimal={false}
-            suffix=" days"
-            {...number('holdPeriodDays')}
-          />
-        </Section>
-        <Section title="Attribution">
-          <NumberInput
-            label="Attribution window"
-            description="From now on: days from a click to the first start of the app. Devices that have their creator keep the creator."
-            {...number('attributionWindowDays')}
-            min={1}
-            max={365}
-            allowDecimal={false}
-            suffix=" days"
-          />
-          <NumberInput
-            label="Deferred match"
-            description="From now on: minutes in which an install without a link code is matched to a click by its address. 0 turns it off."
-            max={1440}
-            allowDecimal={false}
-            suffix=" minutes"
-            {...number('deferredWindowMinutes')}
-          />
-          <Switch
-            label="Accept only user ids that your server signed"
-            description="From now on: a device that reports a user needs a signature with the identity secret, so ship it first. Users who are known stay."
-            checked={draft.identityVerification}
-            disabled={!canWrite}
-            onChange={(event) => set({ identityVerification: event.currentTarget.checked })}
-          />
-          <Switch
-            label="Purchase codes"
-            description="From now on: a customer who belongs to no creator and buys with a creator's purchase code, such as a promotion code, belongs to that creator, also with later purchases. A customer who belongs to a creator stays there. You add purchase codes on the page of a creator."
-            checked={draft.purchaseCodes === 'when_unattributed'}
-            disabled={!canWrite}
-            onChange={(event) =>
-              set({ purchaseCodes: event.currentTarget.checked ? 'when_unattributed' : 'off' })
-            }
-          />
-        </Section>
-        <Section title="Links">
-          <TextInput
-            label="Subdomain"
-            description="The first part of new links. Links under a former subdomain go on working; an app can have 20 in its life."
-            required
-            withAsterisk={false}
-            spellCheck={false}
-            {...text('linkSubdomain')}
-          />
-          <Textarea
-            label="Own schemes"
-            description="One per line, such as myapp. New links may lead only to these schemes and the web; links from before stay. Empty: to any scheme that is not dangerous."
-            {...lines('destinationSchemes')}
-          />
-          <Textarea
-            label="iOS apps"
-            description="One per line: team id, dot, bundle id. They open links directly within a minute."
-            {...lines('iosAppIds')}
-          />
-          <Textarea
-            label="Android apps"
-            description="One per line: the package, then the SHA-256 fingerprints of its certificates, separated by spaces."
-            {...lines('androidApps')}
-          />
-        </Section>
-        <Section title="Billing">
-          <Textarea
-            label="Connected accounts of Stripe"
-            description="One per line, such as acct_1032D82eZvKYlo2C. From now on, their events count as your own; those of others are ignored."
-            {...lines('stripeAccounts')}
-          />
-          <Text size="sm">
-            Webhook addresses, secrets and SDK keys are on the page{' '}
-            <Link to={`/apps/${appId}/setup`}>Set-up</Link>.
-          </Text>
-        </Section>
-        {save.error !== null && <ErrorBox error={save.error} />}
-        <Group>
-          <Button
-            type="submit"
-            loading={save.isPending}
-            disabled={!canWrite || !hasChanges || !isComplete(draft)}
-          >
-            Save
-          </Button>
-          {hasChanges && (
-            <Button variant="default" onClick={() => setDraft(draftOf(saved))}>
-              Undo
-            </Button>
           )}
-          <Text size="sm" className="quiet" role="status">
-            {hasChanges ? 'Not saved yet.' : save.isSuccess ? 'Saved.' : ''}
+          <Section title="App">
+            <TextInput
+              label="Name"
+              description="Creators see it on their page."
+              maxLength={200}
+              required
+              withAsterisk={false}
+              {...text('name')}
+            />
+            <div>
+              <Text size="sm" fw={500} mb={4}>
+                Id
+              </Text>
+              <CopyLine text={appId} what="the id of the app" />
+            </div>
+          </Section>
+          <Section title="Commissions">
+            <NumberInput
+              label="Commission"
+              description="From now on: payments that are evaluated after the change. Commissions that exist stay as they are, and so do their refunds. A creator's own commission and policies come before it."
+              max={100}
+              decimalScale={2}
+              suffix=" %"
+              {...number('rate')}
+            />
+            <NumberInput
+              label="Hold period"
+              description="From now on: days from a purchase until its commission is due. Commissions that exist keep their date."
+              max={365}
+              allowDecimal={false}
+              suffix=" days"
+              {...number('holdPeriodDays')}
+            />
+          </Section>
+          <Section title="Attribution">
+            <NumberInput
+              label="Attribution window"
+              description="From now on: days from a click to the first start of the app. Devices that have their creator keep the creator."
+              {...number('attributionWindowDays')}
+              min={1}
+              max={365}
+              allowDecimal={false}
+              suffix=" days"
+            />
+            <NumberInput
+              label="Deferred match"
+              description="From now on: minutes in which an install without a link code is matched to a click by its address. 0 turns it off."
+              max={1440}
+              allowDecimal={false}
+              suffix=" minutes"
+              {...number('deferredWindowMinutes')}
+            />
+            <Switch
+              label="Accept only user ids that your server signed"
+              description="From now on: a device that reports a user needs a signature with the identity secret, so ship it first. Users who are known stay."
+              checked={draft.identityVerification}
+              disabled={!canWrite}
+              onChange={(event) => set({ identityVerification: event.currentTarget.checked })}
+            />
+            <Switch
+              label="Purchase codes"
+              description="From now on: a customer who belongs to no creator and buys with a creator's purchase code, such as a promotion code, belongs to that creator, also with later purchases. A customer who belongs to a creator stays there. You add purchase codes on the page of a creator."
+              checked={draft.purchaseCodes === 'when_unattributed'}
+              disabled={!canWrite}
+              onChange={(event) =>
+                set({ purchaseCodes: event.currentTarget.checked ? 'when_unattributed' : 'off' })
+              }
+            />
+          </Section>
+          <Section title="Payouts">
+            <NumberInput
+              label="Wait of a new payee"
+              description="For payees that are set from now on: days until it counts where the money of a creator goes. A change needs a key that may pay."
+              {...number('payeeWaitDays')}
+              min={1}
+              max={30}
+              allowDecimal={false}
+              suffix=" days"
+            />
+          </Section>
+          <Section title="Links">
+            <TextInput
+              label="Subdomain"
+              description="The first part of new links. Links under a former subdomain go on working; an app can have 20 in its life."
+              required
+              withAsterisk={false}
+              spellCheck={false}
+              {...text('linkSubdomain')}
+            />
+            <Textarea
+              label="Own schemes"
+              description="One per line, such as myapp. New links may lead only to these schemes and the web; links from before stay. Empty: to any scheme that is not dangerous."
+              {...lines('destinationSchemes')}
+            />
+            <Textarea
+              label="iOS apps"
+              description="One per line: team id, dot, bundle id. They open links directly within a minute."
+              {...lines('iosAppIds')}
+            />
+            <Textarea
+              label="Android apps"
+              description="One per line: the package, then the SHA-256 fingerprints of its certificates, separated by spaces."
+              {...lines('androidApps')}
+            />
+          </Section>
+          <Section title="Billing">
+            <Textarea
+              label="Connected accounts of Stripe"
+              description="One per line, such as acct_1032D82eZvKYlo2C. From now on, their events count as your own; those of others are ignored."
+              {...lines('stripeAccounts')}
+            />
+            <Text size="sm">
+              Webhook addresses, secrets and SDK keys are on the page{' '}
+              <Link to={`/apps/${appId}/setup`}>Set-up</Link>.
+            </Text>
+          </Section>
+          {save.error !== null && !needsKey && <ErrorBox error={save.error} />}
+          <Group>
+            <Button
+              type="submit"
+              loading={save.isPending}
+              disabled={!canWrite || !hasChanges || !isComplete(draft)}
+            >
+              Save
+            </Button>
+            {hasChanges && (
+              <Button variant="default" onClick={() => setDraft(draftOf(saved))}>
+                Undo
+              </Button>
+            )}
+            <Text size="sm" className="quiet" role="status">
+              {hasChanges ? 'Not saved yet.' : save.isSuccess ? 'Saved.' : ''}
+            </Text>
+          </Group>
+          <Text size="sm" className="quiet">
+            <Link to={`/audit?object=${appId}&kind=app`}>Who changed these settings, and when</Link>
           </Text>
-        </Group>
-        <Text size="sm" className="quiet">
-          <Link to={`/audit?object=${appId}&kind=app`}>Who changed these settings, and when</Link>
-        </Text>
-      </Stack>
-    </form>
+        </Stack>
+      </form>
+      <Dialog isOpen={needsKey} onClose={() => setNeedsKey(false)} title="Change the wait of a new payee">
+        <RaiseForm
+          onRaised={() => {
+            setNeedsKey(false);
+            submit();
+          }}
+          onCancel={() => setNeedsKey(false)}
+        />
+      </Dialog>
+    </>
   );
 }
 

@@ -157,6 +157,15 @@ const REFERENCES: readonly (readonly [table: string, id: string, references: rea
     ],
   ],
   [
+    'payees',
+    'id',
+    [
+      ['affiliate_id', 'affiliates', APP],
+      ['app_id', 'apps', ACCOUNT],
+      ['set_by', 'account_keys', ACCOUNT],
+    ],
+  ],
+  [
     'payout_transfers',
     'id',
     [

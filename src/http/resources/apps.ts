@@ -22,7 +22,7 @@ import {
   pageQuery,
   timeKey,
 } from '../pagination.ts';
-import { account, accountApp } from '../routing/callers.ts';
+import { account, accountApp, withPermission } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
 const NAME = 'The name of the app. Creators see it on their page, and the link subdomain is made from it.';
@@ -131,6 +131,11 @@ const purchaseCodes = z
   .describe(
     'Whether the code of a purchase, such as a promotion code, attributes: `when_unattributed` only where the user belongs to nobody. Absent: `off`.',
   );
+const payeeWaitDays = wholeNumber(1, 30, { unit: 'days' }).meta({
+  description:
+    'Days that a new payee of a creator waits until it counts. Absent: 3. A change needs the permission `payout`, and holds for payees that are set from then on.',
+  examples: [3],
+});
 const sdkKey = textField('pk_live_…', "The app's SDK key. Returned only once.");
 
 const app = z
@@ -155,6 +160,7 @@ const app = z
       )
       .describe(ANDROID_APPS),
     purchaseCodes: purchaseCodes.optional(),
+    payeeWaitDays: payeeWaitDays.optional(),
   })
   .meta({ id: 'App', description: 'An app and its settings.' });
 
@@ -172,6 +178,7 @@ const settingsPatch = z
     iosAppIds: iosAppIds.optional(),
     androidApps: androidApps.optional(),
     purchaseCodes: purchaseCodes.optional(),
+    payeeWaitDays: payeeWaitDays.optional(),
   })
   .meta({ id: 'AppSettingsChange', description: 'The settings to change.' });
 
@@ -218,6 +225,8 @@ function presentApp(row: App) {
     })),
     // Absent until a founder turns it on.
     ...(row.purchaseCodes === 'off' ? {} : { purchaseCodes: row.purchaseCodes }),
+    // Absent until it is another one.
+    ...(row.payeeWaitDays === APP_DEFAULTS.payeeWaitDays ? {} : { payeeWaitDays: row.payeeWaitDays }),
   };
 }
 
@@ -239,6 +248,7 @@ function settingsOf(given: z.output<typeof newApp>) {
     iosAppIds: given.iosAppIds ?? [],
     androidApps: given.androidApps ?? [],
     purchaseCodes: given.purchaseCodes ?? ('off' as const),
+    payeeWaitDays: given.payeeWaitDays ?? APP_DEFAULTS.payeeWaitDays,
   };
 }
 
@@ -287,9 +297,12 @@ export const appRoutes = [
       'The response contains the SDK key, which is returned only once. If `linkSubdomain` is missing, one is generated from the name.',
     body: newApp,
     response: { status: 201, schema: createdApp },
-    errors: ['subdomain_taken', 'identity_secret_missing', 'too_many_apps'],
-    handler: async ({ deps, caller, idGenerator, body }) => {
+    errors: ['subdomain_taken', 'identity_secret_missing', 'too_many_apps', 'session_not_raised'],
+    handler: async (call) => {
+      const { caller, idGenerator, body } = call;
       if (body.identityVerification === true) throw new ApiError('identity_secret_missing');
+      const setsWait = body.payeeWaitDays !== undefined && body.payeeWaitDays !== APP_DEFAULTS.payeeWaitDays;
+      const { deps } = setsWait ? withPermission(call, 'payout') : call;
       const id = idGenerator.id('app');
       const key = newSdkKey(idGenerator, 'live');
       for (let attempt = 1; ; attempt += 1) {
@@ -334,12 +347,17 @@ export const appRoutes = [
     operationId: 'updateSettings',
     summary: "Updates an app's settings.",
     description:
-      'Commissions that are already calculated do not change. A former subdomain stays with the app, and links under it go on redirecting.',
+      'Commissions that are already calculated do not change. `payeeWaitDays` needs the permission `payout`. A former subdomain stays with the app, and links under it go on redirecting.',
     body: settingsPatch,
-    errors: ['subdomain_taken', 'too_many_subdomains', 'identity_secret_missing'],
+    errors: ['subdomain_taken', 'too_many_subdomains', 'identity_secret_missing', 'session_not_raised'],
     response: { status: 200, schema: app },
-    handler: async ({ deps, app: row, body }) => {
-      const updated = await updateApp(deps.sql, row.id, body);
+    handler: async (call) => {
+      const { app: row, body } = call;
+      const changesWait = body.payeeWaitDays !== undefined && body.payeeWaitDays !== row.payeeWaitDays;
+      const { deps } = changesWait ? withPermission(call, 'payout') : call;
+      // Without the permission, the value that was read is not written: another call may have changed it since.
+      const change = changesWait ? body : { ...body, payeeWaitDays: undefined };
+      const updated = await updateApp(deps.sql, row.id, change);
       if (typeof updated === 'string') throw new ApiError(updated);
       return presentApp(updated);
     },

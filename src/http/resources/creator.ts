@@ -6,6 +6,7 @@ import type { CreatorPayout } from '../../db/creator-statements.ts';
 import { listLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readHeldDates } from '../../db/overviews.ts';
 import { arePayoutsBlocked } from '../../db/payout-blocks.ts';
+import { findPayee } from '../../db/payees.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
 import { listWorkingCodes } from '../../db/codes.ts';
 import { readCreatorTerms } from '../../db/terms.ts';
@@ -43,6 +44,7 @@ import { creatorPolicy, presentCreatorPolicy } from './creator-policy.ts';
 import { linkPresenter, linkRow } from './links.ts';
 import { earnings, funnel, nextDueAt, presentEarnings, presentFunnel } from './overviews.ts';
 import { CSV_HEADERS, presentCsv } from './payout-views.ts';
+import { creatorPayee, presentCreatorPayee } from './payees.ts';
 import { presentSeriesPoint, readSeries, seriesOf, seriesPoint, seriesQuery } from './timeseries.ts';
 
 // What a creator sees: the own numbers only, and nothing about customers, other creators or the app as a whole. The founder sees
@@ -74,6 +76,7 @@ const creator = z
       .literal(true)
       .describe('No payout is made at present. Absent otherwise.')
       .optional(),
+    payee: creatorPayee.optional(),
   })
   .meta({ id: 'Creator', description: 'The creator, and the rules.' });
 
@@ -150,6 +153,7 @@ export const creatorRoutes = [
           refunds: REFUNDS,
         },
         ...(codes.length === 0 ? {} : { codes }),
+        ...presentCreatorPayee(await findPayee(deps, app.id, affiliateId)),
         ...((await arePayoutsBlocked(deps.sql, affiliateId)) && { payoutsUnderReview: true as const }),
       };
     },

@@ -1,0 +1,322 @@
+import { Button, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { useChange } from '../api/queries.ts';
+import { Confirm, Dialog } from '../dialog.tsx';
+import { ErrorBox, Waiting } from '../parts.tsx';
+import { AskToPay, watchRaise } from '../payouts/raise-form.tsx';
+import { METHODS, PROBLEMS } from './payee-words.ts';
+
+type Creator = Schemas['ListedAffiliate'];
+export type PayeeVersion = Schemas['PayeeVersion'];
+type NewPayee = Schemas['NewPayee'];
+type ReceiverType = NonNullable<NonNullable<Schemas['Payee']['recipient']>['receiverType']>;
+
+/** What is open: a form, a question, or what is stored. */
+export type OpenPayee = 'set' | 'remove' | 'erase' | 'show';
+
+/** What was opened, and the version that the page showed then. 0: none. It stays the same when the page learns of another one. */
+export interface Opened {
+  readonly kind: OpenPayee;
+  readonly version: number;
+}
+
+/** What is being entered. Each method uses some of the fields. */
+interface Draft {
+  readonly method: 'paypal' | 'wise' | 'other';
+  readonly email: string;
+  readonly name: string;
+  readonly receiverType: ReceiverType;
+  readonly reference: string;
+}
+
+const EMPTY: Draft = { method: 'paypal', email: '', name: '', receiverType: 'PERSON', reference: '' };
+
+const RECEIVERS: Readonly<Record<ReceiverType, string>> = {
+  PERSON: 'A person',
+  INSTITUTION: 'A company or institution',
+};
+
+function payeeOf(draft: Draft, expectedVersion: number): NewPayee {
+  const [email, name, reference] = [draft.email.trim(), draft.name.trim(), draft.reference.trim()];
+  switch (draft.method) {
+    case 'paypal':
+      return { method: 'paypal', recipient: { email }, expectedVersion };
+    case 'wise':
+      return {
+        method: 'wise',
+        recipient: { email, name, receiverType: draft.receiverType },
+        expectedVersion,
+      };
+    case 'other':
+      return { method: 'other', recipient: { name, reference }, expectedVersion };
+  }
+}
+
+const isComplete = ({ method, email, name, reference }: Draft): boolean =>
+  (method === 'other' || email.trim() !== '') &&
+  (method === 'paypal' || name.trim() !== '') &&
+  (method !== 'other' || reference.trim() !== '');
+
+interface Place {
+  readonly appId: string;
+  readonly creator: Creator;
+}
+
+/** The names of the answers that a change of the payee makes outdated. */
+const outdatedBy = ({ appId, creator }: Place) => [['payee', appId, creator.id]] as const;
+
+function useSetPayee(place: Place) {
+  return useChange(
+    async (body: NewPayee) =>
+      await read(
+        api.PUT('/apps/{appId}/affiliates/{affiliateId}/payee', {
+          params: { path: { appId: place.appId, affiliateId: place.creator.id } },
+          body,
+        }),
+      ),
+    ...outdatedBy(place),
+  );
+}
+
+interface StepProps extends Place {
+  readonly onNotRaised: () => void;
+  readonly onClose: () => void;
+}
+
+function SetForm({
+  draft,
+  onDraft,
+  version,
+  onNotRaised,
+  onClose,
+  ...place
+}: StepProps & {
+  readonly draft: Draft;
+  readonly onDraft: (draft: Draft) => void;
+  readonly version: number;
+}) {
+  const change = useSetPayee(place);
+  const text = (field: 'email' | 'name' | 'reference', maxLength: number) => ({
+    required: true,
+    withAsterisk: false,
+    autoComplete: 'off',
+    maxLength,
+    value: draft[field],
+    onChange: (event: { readonly currentTarget: { readonly value: string } }) =>
+      onDraft({ ...draft, [field]: event.currentTarget.value }),
+  });
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        change.mutate(payeeOf(draft, version), { onSuccess: onClose, onError: watchRaise(onNotRaised) });
+      }}
+    >
+      <Stack>
+        <NativeSelect
+          label="Method"
+          data-autofocus
+          value={draft.method}
+          onChange={(event) => onDraft({ ...draft, method: event.currentTarget.value as Draft['method'] })}
+        >
+          {(['paypal', 'wise', 'other'] as const).map((method) => (
+            <option key={method} value={method}>
+              {METHODS[method]}
+            </option>
+          ))}
+        </NativeSelect>
+        {draft.method !== 'paypal' && (
+          <TextInput label="Full name" description="Of the receiver." {...text('name', 200)} />
+        )}
+        {draft.method !== 'other' && (
+          <TextInput
+            label="E-mail address"
+            description={`That ${METHODS[draft.method]} sends the money to.`}
+            type="email"
+            {...text('email', 254)}
+          />
+        )}
+        {draft.method === 'wise' && (
+          <NativeSelect
+            label="Receiver"
+            value={draft.receiverType}
+            onChange={(event) =>
+              onDraft({ ...draft, receiverType: event.currentTarget.value as ReceiverType })
+            }
+          >
+            {Object.entries(RECEIVERS).map(([type, words]) => (
+              <option key={type} value={type}>
+                {words}
+              </option>
+            ))}
+          </NativeSelect>
+        )}
+        {draft.method === 'other' && (
+          <TextInput
+            label="Reference"
+            description="How you pay, in your own words, such as the number of an account."
+            {...text('reference', 200)}
+          />
+        )}
+        <Text size="sm" className="quiet">
+          It does not count at once: the creator has time to notice a change. Until then, runs of payouts
+          leave the creator out.
+        </Text>
+        {change.error !== null && <ErrorBox error={change.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" disabled={change.isPending} onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={change.isPending} disabled={!isComplete(draft)}>
+            Save
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function Remove({ version, onNotRaised, onClose, ...place }: StepProps & { readonly version: number }) {
+  const change = useSetPayee(place);
+  return (
+    <Confirm
+      action="Remove the payee"
+      color="red.9"
+      change={change}
+      onConfirm={() =>
+        change.mutate(
+          { method: 'none', expectedVersion: version },
+          { onSuccess: onClose, onError: watchRaise(onNotRaised) },
+        )
+      }
+      onClose={onClose}
+    >
+      Runs of payouts leave the creator out until you set a payee again. The creator goes on to earn. What was
+      stored until now stays, and can be erased.
+    </Confirm>
+  );
+}
+
+function Erase({ onNotRaised, onClose, ...place }: StepProps) {
+  const change = useChange(
+    async () =>
+      await read(
+        api.DELETE('/apps/{appId}/affiliates/{affiliateId}/payees', {
+          params: { path: { appId: place.appId, affiliateId: place.creator.id } },
+        }),
+      ),
+    ...outdatedBy(place),
+  );
+  return (
+    <Confirm
+      action="Erase all recipients"
+      color="red.9"
+      change={change}
+      onConfirm={() => change.mutate(undefined, { onSuccess: onClose, onError: watchRaise(onNotRaised) })}
+      onClose={onClose}
+    >
+      Addresses, names and references of this creator are erased, those of earlier payees, too. The creator
+      has no payee then. This cannot be undone.
+    </Confirm>
+  );
+}
+
+function Show({ appId, creator, onNotRaised, onClose }: StepProps) {
+  const payee = useQuery({
+    queryKey: ['payee', appId, creator.id, 'whole'],
+    queryFn: async () =>
+      await read(
+        api.GET('/apps/{appId}/affiliates/{affiliateId}/payee', {
+          params: { path: { appId, affiliateId: creator.id } },
+        }),
+      ),
+    // Kept no longer than it is shown.
+    gcTime: 0,
+    staleTime: 0,
+  });
+  const { data } = payee;
+  const isHidden = data !== undefined && data.recipient === undefined && data.maskedRecipient !== null;
+  useEffect(() => {
+    if (isHidden) onNotRaised();
+  }, [isHidden, onNotRaised]);
+  if (payee.error !== null) return <ErrorBox error={payee.error} retry={() => void payee.refetch()} />;
+  if (data === undefined) return <Waiting what="the payee" />;
+  const { email, name, receiverType, reference } = data.recipient ?? {};
+  const facts = [
+    ['Method', METHODS[data.method]],
+    ['Name', name],
+    ['E-mail address', email],
+    ['Receiver', receiverType && RECEIVERS[receiverType]],
+    ['Reference', reference],
+    ['Problem', data.recipientProblem && PROBLEMS[data.recipientProblem]],
+  ] as const;
+  return (
+    <Stack>
+      <dl className="facts">
+        {facts.map(
+          ([title, value]) =>
+            typeof value === 'string' && (
+              <div key={title} style={{ display: 'contents' }}>
+                <dt>{title}</dt>
+                <dd style={{ overflowWrap: 'anywhere' }}>{value}</dd>
+              </div>
+            ),
+        )}
+      </dl>
+      <Group justify="flex-end">
+        <Button variant="default" data-autofocus onClick={onClose}>
+          Close
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+const TITLES: Readonly<Record<OpenPayee, string>> = {
+  set: 'Payee of',
+  show: 'Payee of',
+  remove: 'Remove the payee of',
+  erase: 'Erase the payees of',
+};
+
+/** Sets, shows, removes or erases the payee of a creator, with a key that may pay. */
+export function PayeeDialog({
+  open,
+  onClose,
+  ...place
+}: Place & {
+  /** Null: closed. */
+  readonly open: Opened | null;
+  readonly onClose: () => void;
+}) {
+  const [draft, setDraft] = useState(EMPTY);
+  const close = () => {
+    setDraft(EMPTY);
+    onClose();
+  };
+  const step = ({ kind, version }: Opened, onNotRaised: () => void) => {
+    const props = { ...place, onNotRaised, onClose: close };
+    switch (kind) {
+      case 'set':
+        return <SetForm {...props} draft={draft} onDraft={setDraft} version={version} />;
+      case 'remove':
+        return <Remove {...props} version={version} />;
+      case 'erase':
+        return <Erase {...props} />;
+      case 'show':
+        return <Show {...props} />;
+    }
+  };
+  return (
+    <Dialog
+      isOpen={open !== null}
+      onClose={close}
+      title={`${open === null ? '' : TITLES[open.kind]} ${place.creator.name}`}
+    >
+      {open !== null && <AskToPay onCancel={close}>{(onNotRaised) => step(open, onNotRaised)}</AskToPay>}
+    </Dialog>
+  );
+}

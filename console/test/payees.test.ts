@@ -1,0 +1,170 @@
+import { expect, test } from '@jest/globals';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import { button, checkPage, WINDOWS } from './browser.ts';
+import { describeInBrowser } from './suite.ts';
+import type { NewFounder } from './suite.ts';
+
+describeInBrowser('payees in a browser', ({ service, signedIn, post, newFounder }) => {
+  const newCreator = async (founder: NewFounder, name = 'Ada') => {
+    const path = `/apps/${founder.appId}/affiliates`;
+    const { id } = await post<{ id: string }>(path, founder.key, { name });
+    return { id, page: `${service.url}/console/apps/${founder.appId}/creators/${id}` };
+  };
+  const stored = async (founder: NewFounder, affiliateId: string) => {
+    const response = await fetch(`${service.url}/apps/${founder.appId}/affiliates/${affiliateId}/payee`, {
+      headers: { authorization: `Bearer ${founder.key}` },
+    });
+    return (await response.json()) as Record<string, unknown>;
+  };
+
+  test('a founder sets, shows, changes, removes and erases the payee of a creator, who sees it masked', async () => {
+    const founder = await newFounder();
+    const ada = await newCreator(founder);
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(ada.page);
+    const dialog = page.getByRole('dialog');
+    const section = page.getByRole('region', { name: 'Payee' });
+    const inDialog = (name: string) => dialog.getByRole('button', { name });
+    await section.getByText('No payee yet').waitFor();
+
+    await button(page, 'Set payee').click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await dialog.getByLabel('E-mail address').fill('ada.lovelace@example.com');
+    await inDialog('Save').click();
+    await dialog.waitFor({ state: 'hidden' });
+    await section.getByText(/^PayPal · a•••@example\.com · counts from \w+ \d+, \d{4}/).waitFor();
+    await section.getByText(/^Set .* by Ann$/).waitFor();
+    expect(await page.getByText('ada.lovelace').count()).toBe(0);
+
+    await button(page, 'Show payee').click();
+    await dialog.getByText('ada.lovelace@example.com').waitFor();
+    await inDialog('Close').click();
+    await dialog.waitFor({ state: 'hidden' });
+
+    await button(page, 'Change payee').click();
+    await dialog.getByLabel('Method').selectOption('Wise');
+    expect(await inDialog('Save').isDisabled()).toBe(true);
+    await dialog.getByLabel('Full name').fill('=Ada');
+    await dialog.getByLabel('E-mail address').fill('ada@example.org');
+    await dialog.getByLabel('Receiver').selectOption('A company or institution');
+    await inDialog('Save').click();
+    await dialog.getByText(/Must not begin with =/).waitFor();
+    await dialog.getByLabel('Full name').fill('Ada Ltd');
+    await inDialog('Save').click();
+    await section.getByText(/^Wise · a•••@example\.org/).waitFor();
+    expect(await stored(founder, ada.id)).toMatchObject({
+      version: 2,
+      recipient: { email: 'ada@example.org', name: 'Ada Ltd', receiverType: 'INSTITUTION' },
+    });
+
+    await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada.id}/`);
+    const own = page.getByRole('region', { name: 'Where your money goes' });
+    await own.getByText(/^Wise · a•••@example\.org · counts from/).waitFor();
+    await own.getByText('Tell them at once if it is not right.').waitFor();
+
+    await page.goto(ada.page);
+    await button(page, 'Remove payee').click();
+    await inDialog('Remove the payee').click();
+    await dialog.waitFor({ state: 'hidden' });
+    await section.getByText(/^No payee · counts from/).waitFor();
+    await button(page, 'Erase …').click();
+    await inDialog('Erase all recipients').click();
+    await dialog.waitFor({ state: 'hidden' });
+    const left = await service.sql`
+      select from payees where affiliate_id = ${ada.id} and ciphertext is not null`;
+    expect(left).toEqual([]);
+    expect(problems(/status of 400/)).toEqual([]);
+  });
+
+  test('a payee that another tab has changed is not overwritten', async () => {
+    const founder = await newFounder();
+    const ada = await newCreator(founder);
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(ada.page);
+    await button(page, 'Set payee').click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await fetch(`${service.url}/apps/${founder.appId}/affiliates/${ada.id}/payee`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${founder.key}` },
+      body: JSON.stringify({ method: 'paypal', recipient: { email: 'first@example.com' } }),
+    });
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('E-mail address').fill('second@example.com');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByText('The latest version is 1.').waitFor();
+    expect(await stored(founder, ada.id)).toMatchObject({ version: 1, maskedRecipient: 'f•••@example.com' });
+    expect(problems(/status of 409/)).toEqual([]);
+  });
+
+  test('the wait of a new payee is a setting that needs a key that may pay', async () => {
+    const founder = await newFounder();
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(`${service.url}/console/apps/${founder.appId}/settings`);
+    const wait = page.getByLabel('Wait of a new payee');
+    expect(await wait.inputValue()).toBe('3 days');
+    await wait.fill('7');
+    await button(page, 'Save').click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await page.getByText('Saved.').waitFor();
+    const [app] = await service.sql`select payee_wait_days as days from apps where id = ${founder.appId}`;
+    expect(app).toEqual({ days: 7 });
+    await page.getByRole('link', { name: 'Who changed these settings, and when' }).click();
+    await page.getByText('Wait of a new payee, days').first().waitFor();
+    expect(problems(/status of 403/)).toEqual([]);
+  });
+
+  test('a key that may only read sees the payee masked', async () => {
+    const founder = await newFounder();
+    const ada = await newCreator(founder);
+    await fetch(`${service.url}/apps/${founder.appId}/affiliates/${ada.id}/payee`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${founder.key}` },
+      body: JSON.stringify({ method: 'other', recipient: { name: 'Ada Lovelace', reference: 'IBAN 1' } }),
+    });
+    const { key } = await createAccountKey(service.sql, founder.accountId, ['read']);
+    const { page, problems } = await signedIn(key);
+    await page.goto(ada.page);
+    await page.getByText(/^Another way · A••• · counts from/).waitFor();
+    expect(await page.content()).not.toMatch(/Lovelace|IBAN/);
+    expect(problems()).toEqual([]);
+  });
+
+  test.each(WINDOWS)(
+    'the payee and its dialog have no violation, and all fits: %s, %i wide',
+    async (colorScheme, width) => {
+      const founder = await newFounder();
+      const ada = await newCreator(founder, 'Augusta Ada King, Countess of Lovelace');
+      await fetch(`${service.url}/apps/${founder.appId}/affiliates/${ada.id}/payee`, {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${founder.key}` },
+        body: JSON.stringify({
+          method: 'paypal',
+          recipient: { email: 'augusta@a-very-long-name-of-a-host.with-many.labels.example.com' },
+        }),
+      });
+      const { page, problems } = await signedIn(founder.key, {
+        colorScheme,
+        viewport: { width, height: 900 },
+      });
+      await page.goto(ada.page);
+      await page.getByText(/counts from/).waitFor();
+      await checkPage(page, `payee-${colorScheme}-${width}`);
+      await button(page, 'Change payee').click();
+      await page.getByLabel('Key that may pay').fill(founder.key);
+      await button(page, 'Continue').click();
+      await page.getByRole('dialog').getByLabel('Method').selectOption('Wise');
+      await checkPage(page, `payee-form-${colorScheme}-${width}`);
+      await button(page, 'Cancel').click();
+      await button(page, 'Show payee').click();
+      await page.getByText('augusta@a-very').waitFor();
+      await checkPage(page, `payee-shown-${colorScheme}-${width}`);
+      await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada.id}/`);
+      await page.getByText(/counts from/).waitFor();
+      await checkPage(page, `payee-of-creator-${colorScheme}-${width}`);
+      expect(problems()).toEqual([]);
+    },
+  );
+});

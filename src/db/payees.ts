@@ -1,0 +1,311 @@
+import { SecretUnreadable } from '../config/secret-box.ts';
+import type { SecretBox } from '../config/secret-box.ts';
+import type { AccountId, AffiliateId, AppId, KeyId, PayeeId } from '../domain/ids.ts';
+import { isSamePayee, textOfRecipient } from '../domain/payee.ts';
+import type { Payee, PayeeVersion, Recipient } from '../domain/payee.ts';
+import { acting } from './audit.ts';
+import { pageOf } from './page.ts';
+import type { Page, Position } from './page.ts';
+import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
+
+/** Why a version has no recipient to show, though its method has one. */
+export type RecipientProblem = 'erased' | 'unreadable';
+
+/** A version of where the money of a creator goes. */
+export interface StoredPayee extends PayeeVersion {
+  readonly id: PayeeId;
+  readonly affiliateId: AffiliateId;
+  /** Null for the method `none`, and if there is a problem. */
+  readonly recipient: Recipient | null;
+  /** Null without a problem. */
+  readonly recipientProblem: RecipientProblem | null;
+  readonly setAt: number;
+  readonly keyId: KeyId;
+  readonly keyLabel: string | null;
+  readonly keyDisplay: string;
+}
+
+interface SealedRecipient {
+  readonly ciphertext: Uint8Array | null;
+  readonly encryptionKeyId: string | null;
+}
+
+type PayeeRow = Omit<StoredPayee, 'recipient' | 'recipientProblem'> & SealedRecipient;
+
+/** What reading recipients needs. */
+export interface PayeeDeps<S = Sql> {
+  readonly sql: S;
+  readonly secretBox: SecretBox;
+}
+
+/** Returns the encryption context of a recipient: its ciphertext says nothing as another version, or of another creator or app. */
+function payeeContext(appId: AppId, affiliateId: AffiliateId, version: number): string {
+  return `${appId}:payee:${affiliateId}:${version}`;
+}
+
+/** Decrypts the recipient of a row. */
+function openPayee(
+  secretBox: SecretBox,
+  appId: AppId,
+  { ciphertext, encryptionKeyId, ...row }: PayeeRow,
+): StoredPayee {
+  if (ciphertext === null || encryptionKeyId === null) {
+    return { ...row, recipient: null, recipientProblem: row.method === 'none' ? null : 'erased' };
+  }
+  const context = payeeContext(appId, row.affiliateId, row.version);
+  const text = decryptOrNull(secretBox, { ciphertext, encryptionKeyId }, context);
+  return text === null
+    ? { ...row, recipient: null, recipientProblem: 'unreadable' }
+    : { ...row, recipient: JSON.parse(text) as Recipient, recipientProblem: null };
+}
+
+/** Returns a decrypted recipient. Null if that is not possible: another version can be set, and must be if the key is lost. */
+function decryptOrNull(
+  secretBox: SecretBox,
+  { ciphertext, encryptionKeyId }: { readonly ciphertext: Uint8Array; readonly encryptionKeyId: string },
+  context: string,
+): string | null {
+  try {
+    return secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
+  } catch (error) {
+    if (error instanceof SecretUnreadable) return null;
+    throw error;
+  }
+}
+
+const columns = (sql: Statements) => sql.fragment`
+  p.id, p.affiliate_id, p.version, p.method, p.ciphertext, p.encryption_key_id, p.set_at, p.counts_from,
+  k.id as key_id, k.label as key_label, k.display as key_display`;
+
+const withKey = (sql: Statements) => sql.fragment`
+  cross join lateral (select * from account_keys x where x.id = p.set_by offset 0) k`;
+
+async function isCreator(sql: Statements, appId: AppId, affiliateId: AffiliateId): Promise<boolean> {
+  return (
+    (await sql.maybe`select from affiliates where app_id = ${appId} and id = ${affiliateId}`) !== undefined
+  );
+}
+
+async function findLatest(
+  { sql, secretBox }: PayeeDeps<Statements>,
+  appId: AppId,
+  affiliateId: AffiliateId,
+): Promise<StoredPayee | null> {
+  const row = await sql.maybe<PayeeRow>`
+    select ${columns(sql)}
+      from (select * from payees where app_id = ${appId} and affiliate_id = ${affiliateId}
+             order by version desc limit 1) p ${withKey(sql)}`;
+  return row === undefined ? null : openPayee(secretBox, appId, row);
+}
+
+/** Returns the latest version of a creator's payee. Null for a creator who never had one, undefined for an unknown creator. */
+export async function findPayee(
+  deps: PayeeDeps,
+  appId: AppId,
+  affiliateId: AffiliateId,
+): Promise<StoredPayee | null | undefined> {
+  const latest = await findLatest(deps, appId, affiliateId);
+  if (latest !== null) return latest;
+  return (await isCreator(deps.sql, appId, affiliateId)) ? null : undefined;
+}
+
+/** Whose payee it is, and who sets it. */
+export interface PayeePlace {
+  /** The id of a new version. */
+  readonly id: PayeeId;
+  readonly appId: AppId;
+  readonly affiliateId: AffiliateId;
+  readonly accountId: AccountId;
+  readonly keyId: KeyId;
+}
+
+/** Another version than the expected one is the latest. 0: there is none. */
+export interface OtherVersion {
+  readonly latestVersion: number;
+}
+
+/** Waits until no other transaction pays the creator or sets the payee, and keeps others waiting until the end of this one. */
+async function lockCreator(tx: Statements, affiliateId: AffiliateId): Promise<void> {
+  await tx`select pg_advisory_xact_lock(hashtextextended('payout of ' || ${affiliateId}::text, 0))`;
+}
+
+/**
+ * Appends a version of a creator's payee, unless the latest one is the same. Returns the latest version, or what it is if the caller
+ * expected another one; undefined for an unknown creator. Waits for a payout that is being settled.
+ */
+export async function setPayee(
+  { sql, secretBox }: PayeeDeps,
+  place: PayeePlace,
+  payee: Payee,
+  expectedVersion: number | null,
+): Promise<StoredPayee | OtherVersion | undefined> {
+  const { appId, affiliateId } = place;
+  return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    const inTransaction = { sql: tx, secretBox };
+    await lockCreator(tx, affiliateId);
+    const latest = await findLatest(inTransaction, appId, affiliateId);
+    // Also says so to a call that was sent again after its answer was lost.
+    if (latest !== null && isStoredAs(latest, payee)) return latest;
+    if (latest === null && !(await isCreator(tx, appId, affiliateId))) return undefined;
+    const latestVersion = latest?.version ?? 0;
+    if (expectedVersion !== null && expectedVersion !== latestVersion) return { latestVersion };
+    await appendVersion(inTransaction, place, payee, latestVersion + 1);
+    return (await findLatest(inTransaction, appId, affiliateId)) ?? undefined;
+  });
+}
+
+function isStoredAs({ method, recipient, recipientProblem }: StoredPayee, payee: Payee): boolean {
+  return recipientProblem === null && isSamePayee({ method, recipient } as Payee, payee);
+}
+
+async function appendVersion(
+  { sql: tx, secretBox }: PayeeDeps<Statements>,
+  { id, appId, affiliateId, accountId, keyId }: PayeePlace,
+  payee: Payee,
+  version: number,
+): Promise<void> {
+  const text = textOfRecipient(payee);
+  const sealed = text === null ? null : secretBox.encrypt(text, payeeContext(appId, affiliateId, version));
+  // The database says when it was set, and from when it counts.
+  await tx`
+    insert into payees (id, app_id, affiliate_id, version, method, ciphertext, encryption_key_id, account_id, set_by)
+    select ${id}::text, ${appId}::text, ${affiliateId}::text, ${version}::int, ${payee.method}::text,
+           ${sealed?.ciphertext ?? null}::bytea, ${sealed?.encryptionKeyId ?? null}::text, ${accountId}::text, ${keyId}::text
+     where ${acting(tx)}`;
+}
+
+/**
+ * Erases the recipients of all versions of a creator's payee, and appends the version `none` unless it is the latest. Returns how many
+ * versions have lost their recipient, now or before; undefined for an unknown creator.
+ */
+export async function erasePayees(deps: PayeeDeps, place: PayeePlace): Promise<number | undefined> {
+  const { appId, affiliateId } = place;
+  return await deps.sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    const inTransaction = { ...deps, sql: tx };
+    await lockCreator(tx, affiliateId);
+    if (!(await isCreator(tx, appId, affiliateId))) return undefined;
+    const latest = await findLatest(inTransaction, appId, affiliateId);
+    if (latest !== null && latest.method !== 'none') {
+      await appendVersion(inTransaction, place, { method: 'none', recipient: null }, latest.version + 1);
+    }
+    await tx`
+      update payees set ciphertext = null, encryption_key_id = null, erased_at = now()
+       where app_id = ${appId} and affiliate_id = ${affiliateId} and ciphertext is not null and ${acting(tx)}`;
+    const { erased } = await tx.one<{ erased: number }>`
+      select count(*)::int as erased from payees
+       where app_id = ${appId} and affiliate_id = ${affiliateId} and erased_at is not null`;
+    return erased;
+  });
+}
+
+/** Returns a page of the versions of a creator's payee, the latest first. Undefined for an unknown creator. */
+export async function listPayees(
+  { sql, secretBox }: PayeeDeps,
+  appId: AppId,
+  affiliateId: AffiliateId,
+  after: Position<number> | null,
+  limit: number,
+): Promise<Page<StoredPayee, number> | undefined> {
+  const before = after === null ? sql.fragment`` : sql.fragment`and version < ${after.sortKey}::int`;
+  const rows = await sql<PayeeRow & Position<number>>`
+    select ${columns(sql)}, p.version as sort_key
+      from (select * from payees where app_id = ${appId} and affiliate_id = ${affiliateId} ${before}
+             order by version desc limit ${limit + 1}) p ${withKey(sql)}
+     order by p.version desc`;
+  if (rows.length === 0 && !(await isCreator(sql, appId, affiliateId))) return undefined;
+  const page = pageOf<number, PayeeRow & Position<number>>(rows, limit);
+  return { ...page, rows: page.rows.map((row) => openPayee(secretBox, appId, row)) };
+}
+
+/** What a run of payouts reads of the versions of a creator. */
+export interface PayeeOfRun extends PayeeVersion {
+  readonly affiliateId: AffiliateId;
+}
+
+/**
+ * Returns the versions of creators' payees that `payeeAt` needs at an instant, by the ids of the creators: of each the latest, and the
+ * latest whose wait has ended. One statement, for a page of creators.
+ */
+export async function findPayeesAt(
+  sql: Statements,
+  appId: AppId,
+  affiliateIds: readonly AffiliateId[],
+  at: number,
+): Promise<ReadonlyMap<AffiliateId, readonly PayeeOfRun[]>> {
+  const rows = await sql<PayeeOfRun>`
+    select p.affiliate_id, p.version, p.method, p.counts_from
+      from unnest(${[...affiliateIds]}::text[]) i (id)
+     cross join lateral (
+       (select affiliate_id, version, method, counts_from from payees
+         where app_id = ${appId} and affiliate_id = i.id order by version desc limit 1)
+       union
+       (select affiliate_id, version, method, counts_from from payees
+         where app_id = ${appId} and affiliate_id = i.id and counts_from <= ${instant(at)} order by version desc limit 1)) p`;
+  const found = new Map<AffiliateId, PayeeOfRun[]>();
+  for (const row of rows) found.set(row.affiliateId, [...(found.get(row.affiliateId) ?? []), row]);
+  return found;
+}
+
+/** Versions that one statement encrypts again. */
+const REENCRYPTED = 200;
+
+interface EncryptedVersion extends SealedRecipient {
+  readonly appId: AppId;
+  readonly affiliateId: AffiliateId;
+  readonly version: number;
+  readonly ciphertext: Uint8Array;
+  readonly encryptionKeyId: string;
+}
+
+/**
+ * Encrypts recipients with the first key that a former one encrypted, so that the former key can be removed. Leaves alone what cannot be
+ * decrypted. Several processes may do so at the same time. Ends after a page when the signal is aborted.
+ */
+export async function reencryptPayees(
+  deps: PayeeDeps,
+  { limit = REENCRYPTED, signal }: { readonly limit?: number; readonly signal?: AbortSignal } = {},
+): Promise<void> {
+  const [, ...former] = deps.secretBox.keyIds;
+  for (const keyId of former) {
+    let page = await encryptedBy(deps.sql, keyId, null, limit);
+    while (page.length > 0) {
+      if (signal?.aborted === true) return;
+      await encryptAgain(deps, page);
+      page = await encryptedBy(deps.sql, keyId, page.at(-1) ?? null, limit);
+    }
+  }
+}
+
+async function encryptedBy(
+  sql: Sql,
+  keyId: string,
+  after: EncryptedVersion | null,
+  limit: number,
+): Promise<EncryptedVersion[]> {
+  // A range, whose order no other index has: the primary key would be read from its start to find a few rows of a former key.
+  const { appId = '', affiliateId = '', version = 0 } = after ?? {};
+  return await sql<EncryptedVersion>`
+    select app_id, affiliate_id, version, ciphertext, encryption_key_id from payees
+     where (encryption_key_id, app_id, affiliate_id, version) > (${keyId}, ${appId}, ${affiliateId}, ${version}::int)
+       and encryption_key_id <= ${keyId}
+     order by encryption_key_id, app_id, affiliate_id, version limit ${limit}`;
+}
+
+async function encryptAgain({ sql, secretBox }: PayeeDeps, page: readonly EncryptedVersion[]): Promise<void> {
+  const rows = page.flatMap(({ appId, affiliateId, version, ciphertext, encryptionKeyId: former }) => {
+    const context = payeeContext(appId, affiliateId, version);
+    const text = decryptOrNull(secretBox, { ciphertext, encryptionKeyId: former }, context);
+    if (text === null) return [];
+    const sealed = secretBox.encrypt(text, context);
+    const hex = sealed.ciphertext.toString('hex');
+    return [{ appId, affiliateId, version, former, ciphertext: hex, keyId: sealed.encryptionKeyId }];
+  });
+  if (rows.length === 0) return;
+  await sql`
+    update payees p set ciphertext = decode(r.ciphertext, 'hex'), encryption_key_id = r."keyId"
+      from jsonb_to_recordset(${sql.json(rows)})
+             r ("appId" text, "affiliateId" text, version int, former text, ciphertext text, "keyId" text)
+     where p.app_id = r."appId" and p.affiliate_id = r."affiliateId" and p.version = r.version
+       and p.encryption_key_id = r.former`;
+}
