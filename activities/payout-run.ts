@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
 import type { PayoutRequestKeys } from '../src/domain/payout.ts';
-import { endRun, openRunRequests } from '../src/db/payout-run-requests.ts';
+import type { SecretBox } from '../src/config/secret-box.ts';
+import { writeRunFiles } from '../src/db/payout-run-files.ts';
+import { areAllSettled, endRun, openRunRequests } from '../src/db/payout-run-requests.ts';
 import { arePayoutsStopped } from '../src/db/payout-stops.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { throwIfCancelled } from './cancellation.ts';
@@ -8,6 +10,7 @@ import { parseId } from './parse-id.ts';
 
 export interface PayoutRunActivityDeps {
   readonly sql: Sql;
+  readonly secretBox: SecretBox;
   readonly logger: Logger;
   /** Passes an open payout request to the affiliate's payout workflow and waits at most `waitMs`. Never throws. */
   readonly settlePayout: (request: PayoutRequestKeys, waitMs: number) => Promise<void>;
@@ -35,13 +38,14 @@ const PAGE_MS = 5_000;
 /** Creates the activity of the payout run workflow. */
 export function createPayoutRunActivities({
   sql,
+  secretBox,
   logger,
   settlePayout,
 }: PayoutRunActivityDeps): PayoutRunActivities {
   return {
     /**
      * Opens the next requests of a run and has the payout workflows of their creators settle them. The database holds the progress: a
-     * repetition continues. Ends the run after the last one.
+     * repetition continues. After the last one, writes the files for the payment services and ends the run.
      */
     settlePayoutRunPage: async (id) => {
       const runId = parseId('payoutRun', id);
@@ -62,7 +66,9 @@ export function createPayoutRunActivities({
         }
       };
       await Promise.all(Array.from({ length: IN_FLIGHT }, settleNext));
-      const done = requests.isLast && (await endRun(sql, runId));
+      const isSettled = requests.isLast && (await areAllSettled(sql, runId));
+      if (isSettled) await writeRunFiles({ sql, secretBox }, runId);
+      const done = isSettled && (await endRun(sql, runId));
       if (done) logger.info({ payoutRunId: runId, items: requests.items, msg: 'a payout run is settled' });
       return { settled: requests.begun, items: requests.items, done };
     },

@@ -6,6 +6,7 @@ import { destroyExpiredAddressKeys } from './db/address-keys.ts';
 import { deleteExpiredCreatorSessions } from './db/creator-sessions.ts';
 import { deleteExpiredOperatorSessions } from './db/operator-sessions.ts';
 import { reencryptPayees } from './db/payees.ts';
+import { reencryptPayoutFiles } from './db/payout-run-files.ts';
 import { deleteExpiredSessions } from './db/sessions.ts';
 import { databaseClock } from './db/clock.ts';
 import type { Sql } from './db/sql.ts';
@@ -29,6 +30,7 @@ export function startHousekeeping(sql: Sql, secretBox: SecretBox, logger: Logger
       await deleteExpiredCreatorSessions(sql, now);
       await deleteExpiredOperatorSessions(sql, now);
       await reencryptPayees({ sql, secretBox }, { signal });
+      await reencryptPayoutFiles({ sql, secretBox }, { signal });
     },
     {
       pauseMs: PAUSE_MS,

@@ -58,7 +58,9 @@ export async function exportPayout(
   }
   const settled = await settle(deps, request);
   const { status } = settled;
-  deps.observeExport?.(status === 'open' || status === 'closed' ? 'timed_out' : status);
+  deps.observeExport?.(
+    status === 'open' || status === 'closed' || status === 'payee_changed' ? 'timed_out' : status,
+  );
   return await resultOf(deps, settled);
 }
 
@@ -90,6 +92,8 @@ async function resultOf({ sql }: Pick<CommandDeps, 'sql'>, request: PayoutReques
       return { kind: 'blocked' };
     case 'open':
     case 'closed':
+    // Only of a payout run.
+    case 'payee_changed':
       return { kind: 'timed_out' };
   }
 }

@@ -26,7 +26,8 @@ export interface StoredPayee extends PayeeVersion {
   readonly keyDisplay: string;
 }
 
-interface SealedRecipient {
+/** An encrypted recipient. Both are null without one. */
+export interface SealedRecipient {
   readonly ciphertext: Uint8Array | null;
   readonly encryptionKeyId: string | null;
 }
@@ -42,6 +43,19 @@ export interface PayeeDeps<S = Sql> {
 /** Returns the encryption context of a recipient: its ciphertext says nothing as another version, or of another creator or app. */
 function payeeContext(appId: AppId, affiliateId: AffiliateId, version: number): string {
   return `${appId}:payee:${affiliateId}:${version}`;
+}
+
+/** Returns the payee of a version. Null without a recipient, and if it can't be decrypted. */
+export function openRecipient(
+  secretBox: SecretBox,
+  appId: AppId,
+  row: SealedRecipient & Pick<StoredPayee, 'version' | 'method' | 'affiliateId'>,
+): Payee | null {
+  const { ciphertext, encryptionKeyId, method, affiliateId, version } = row;
+  if (ciphertext === null || encryptionKeyId === null) return null;
+  const context = payeeContext(appId, affiliateId, version);
+  const text = decryptOrNull(secretBox, { ciphertext, encryptionKeyId }, context);
+  return text === null ? null : ({ method, recipient: JSON.parse(text) } as Payee);
 }
 
 /** Decrypts the recipient of a row. */
@@ -192,6 +206,11 @@ export async function erasePayees(deps: PayeeDeps, place: PayeePlace): Promise<n
     await tx`
       update payees set ciphertext = null, encryption_key_id = null, erased_at = now()
        where app_id = ${appId} and affiliate_id = ${affiliateId} and ciphertext is not null and ${acting(tx)}`;
+    // The files of payout runs have the recipient, too.
+    await tx`
+      update payout_run_files f set ciphertext = null, encryption_key_id = null
+       where f.app_id = ${appId} and f.ciphertext is not null
+         and f.run_id in (select i.run_id from payout_run_items i where i.app_id = ${appId} and i.affiliate_id = ${affiliateId})`;
     const { erased } = await tx.one<{ erased: number }>`
       select count(*)::int as erased from payees
        where app_id = ${appId} and affiliate_id = ${affiliateId} and erased_at is not null`;

@@ -13,7 +13,15 @@ import { retryUntilVisible } from './conflict-retries.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
 
-export type PayoutRequestStatus = 'open' | 'paid' | 'empty' | 'total_changed' | 'blocked' | 'closed';
+export type PayoutRequestStatus =
+  | 'open'
+  | 'paid'
+  | 'empty'
+  | 'total_changed'
+  | 'blocked'
+  /** Of a payout run: the creator has another payee than the draft says. */
+  | 'payee_changed'
+  | 'closed';
 
 export interface PayoutRequest {
   readonly id: PayoutRequestId;
@@ -174,8 +182,9 @@ async function settle(tx: Statements, requestId: PayoutRequestId, limit: number)
   const request = await lockOpenRequest(tx, requestId);
   if (request === undefined) return;
   await lockCreator(tx, request);
-  if (await arePayoutsBlocked(tx, request.affiliateId)) {
-    await tx`update payout_requests set status = 'blocked', settled_at = now() where id = ${requestId}`;
+  const refusal = await refusalOf(tx, request);
+  if (refusal !== null) {
+    await tx`update payout_requests set status = ${refusal}, settled_at = now() where id = ${requestId}`;
     return;
   }
   const due = await sumDue(tx, request, limit);
@@ -192,6 +201,15 @@ async function settle(tx: Statements, requestId: PayoutRequestId, limit: number)
   }
 }
 
+/** Returns why nothing is paid, whatever is due. Under the lock of the creator, it is so until the end of the transaction. */
+async function refusalOf(tx: Statements, request: OpenRequest): Promise<'blocked' | 'payee_changed' | null> {
+  if (await arePayoutsBlocked(tx, request.affiliateId)) return 'blocked';
+  if (request.asOf === null) return null;
+  const { payeeVersion } = await tx.one<{ readonly payeeVersion: number | null }>`
+    select max(version) as payee_version from payees where app_id = ${request.appId} and affiliate_id = ${request.affiliateId}`;
+  return payeeVersion === request.payeeVersion ? null : 'payee_changed';
+}
+
 /** Whose commissions a request pays, and which of them. */
 type Payable = Pick<OpenRequest, 'appId' | 'affiliateId' | 'asOf'>;
 
@@ -203,12 +221,14 @@ interface OpenRequest {
   readonly expectedTotalCents: number | null;
   /** Epoch ms. A payout run pays what was due then. Null for an export, which pays what is due now. */
   readonly asOf: number | null;
+  /** The version of the payee that a payout run pays to. Null for an export, and for a creator who never had one. */
+  readonly payeeVersion: number | null;
 }
 
 /** Locks a request until the end of the transaction. Undefined if it is not open any more. */
 async function lockOpenRequest(tx: Statements, id: PayoutRequestId): Promise<OpenRequest | undefined> {
   return await tx.maybe<OpenRequest>`
-    select r.id, r.app_id, r.affiliate_id, r.expected_total_cents, f.name as affiliate_name, run.as_of
+    select r.id, r.app_id, r.affiliate_id, r.expected_total_cents, f.name as affiliate_name, run.as_of, i.payee_version
       from payout_requests r
       join affiliates f on f.id = r.affiliate_id
       left join payout_run_items i on i.request_id = r.id

@@ -82,6 +82,14 @@ async function openRequests(
   await tx`update payout_run_items i set request_id = x."requestId" from ${pairs} where i.id = x."itemId"`;
 }
 
+/** Whether no request of a run is open. */
+export async function areAllSettled(sql: Sql, runId: PayoutRunId): Promise<boolean> {
+  const open = await sql.maybe`
+    select from (select * from payout_requests where status = 'open' offset 0) q
+      join payout_run_items i on i.request_id = q.id where i.run_id = ${runId} limit 1`;
+  return open === undefined;
+}
+
 /** Ends a run of which no request is open or to come. Returns whether it has ended. */
 export async function endRun(sql: Sql, runId: PayoutRunId): Promise<boolean> {
   await sql.within(LONG_STATEMENT_MS)`

@@ -1,5 +1,12 @@
+import { payeeAt } from '../domain/payee.ts';
 import { DRAFT_VALID_MS, draftPayoutRun, refuseApproval } from '../domain/payout-run.ts';
-import type { ExclusionReason, PayoutRunStatus, UnpaidCreator } from '../domain/payout-run.ts';
+import type {
+  ExclusionReason,
+  PayoutFileMethod,
+  PayoutRunStatus,
+  PayoutRunTerms,
+  UnpaidCreator,
+} from '../domain/payout-run.ts';
 import { MAX_PAYOUT_CENTS, PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutId, PayoutRunId } from '../domain/ids.ts';
 import type { PayoutRunItemId } from '../domain/ids.ts';
@@ -8,6 +15,7 @@ import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
 import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
+import { findPayeesAt } from './payees.ts';
 import { payableParts } from './payout-lists.ts';
 import type { PayoutRequestStatus } from './payout-requests.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
@@ -19,6 +27,7 @@ export interface PayoutRun {
   readonly status: PayoutRunStatus;
   readonly asOf: number;
   readonly minimumCents: number;
+  readonly includesWithoutPayee: boolean;
   /** The creators that it pays, and what it pays them in all. */
   readonly itemCount: number;
   readonly totalCents: number;
@@ -47,7 +56,7 @@ interface Author {
 
 /** The columns of a `PayoutRun` of a row `r`. */
 const columns = (sql: Statements) => sql.fragment`
-  r.id, case when r.status = 'draft' and r.expires_at <= now() then 'expired' else r.status end as status, r.as_of, r.minimum_cents,
+  r.id, case when r.status = 'draft' and r.expires_at <= now() then 'expired' else r.status end as status, r.as_of, r.minimum_cents, r.includes_without_payee,
   r.item_count, r.total_cents, case r.status when 'settled' then r.item_count else s.settled_count end as settled_count,
   coalesce(r.paid_count, s.paid_count) as paid_count, coalesce(r.paid_cents, s.paid_cents)::float8 as paid_cents, r.created_at, r.expires_at, r.approved_at, r.stopped_at,
   r.ended_at, k.id as key_id, k.label as key_label, k.display as key_display,
@@ -101,13 +110,7 @@ export async function listPayoutRuns(
  */
 export async function draftRun(
   sql: Sql,
-  {
-    id,
-    appId,
-    accountId,
-    keyId,
-    minimumCents,
-  }: Author & { readonly id: PayoutRunId; readonly minimumCents: number },
+  { id, appId, accountId, keyId, ...terms }: Author & PayoutRunTerms & { readonly id: PayoutRunId },
 ): Promise<PayoutRun | null> {
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
     await lockApp(tx, appId);
@@ -118,18 +121,19 @@ export async function draftRun(
     await tx`
       update payout_runs set status = 'cancelled', ended_at = now() where app_id = ${appId} and status = 'draft' and ${acting(tx)}`;
     const { asOf } = await tx.one<{ asOf: number }>`select floor(epoch_ms(now()))::float8 as as_of`;
-    const { items, exclusions, totalCents } = draftPayoutRun(await readUnpaid(tx, appId, asOf), minimumCents);
+    const { items, exclusions, totalCents } = draftPayoutRun(await readUnpaid(tx, appId, asOf), terms);
     await tx`
-      insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, item_count, total_cents, expires_at)
-      select ${id}::text, ${appId}::text, ${accountId}::text, ${keyId}::text, date_trunc('milliseconds', now()), ${minimumCents}::bigint,
+      insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at)
+      select ${id}::text, ${appId}::text, ${accountId}::text, ${keyId}::text, date_trunc('milliseconds', now()), ${terms.minimumCents}::bigint,
+             ${terms.includesWithoutPayee}::boolean,
              ${items.length}::int, ${totalCents}::bigint, now() + ${DRAFT_VALID_MS} * interval '1 millisecond'
        where ${acting(tx)}`;
     const identified = items.map((item, n) => ({ ...item, id: newId('payoutRunItem'), position: n + 1 }));
     await tx`
-      insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents)
-      select x.id, ${appId}::text, ${id}::text, x."affiliateId", x."affiliateName", x.position, x."expectedCents"
+      insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, payee_version)
+      select x.id, ${appId}::text, ${id}::text, x."affiliateId", x."affiliateName", x.position, x."expectedCents", x.method, x."payeeVersion"
         from jsonb_to_recordset(${tx.json(identified)}) x
-             (id text, "affiliateId" text, "affiliateName" text, position int, "expectedCents" bigint)`;
+             (id text, "affiliateId" text, "affiliateName" text, position int, "expectedCents" bigint, method text, "payeeVersion" int)`;
     await tx`
       insert into payout_run_exclusions (app_id, run_id, affiliate_id, affiliate_name, position, reason, balance_cents, held_cents)
       select ${appId}::text, ${id}::text, x."affiliateId", x."affiliateName", x.position, x.reason, x."balanceCents", x."heldCents"
@@ -141,7 +145,7 @@ export async function draftRun(
 
 /** Returns the creators of an app with unpaid commissions, from the stored sums and what became due since. What is unpaid and not due is held. */
 async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<UnpaidCreator[]> {
-  return await tx<UnpaidCreator>`
+  const creators = await tx<Omit<UnpaidCreator, 'payee' | 'payeeExclusion'>>`
     with due as (
       select affiliate_id::text as affiliate_id, sum(cents) as cents, sum(items) as items
         from (${payableParts(tx, appId, asOf)}) p
@@ -157,6 +161,12 @@ async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<U
       from due d
       full join unpaid u using (affiliate_id)
       join affiliates f on f.app_id = ${appId} and f.id = affiliate_id`;
+  const ids = creators.map(({ affiliateId }) => affiliateId);
+  const payees = await findPayeesAt(tx, appId, ids, asOf);
+  return creators.map((creator) => {
+    const { inForce, waiting, excludedAs } = payeeAt(payees.get(creator.affiliateId) ?? [], asOf);
+    return { ...creator, payee: waiting ?? inForce, payeeExclusion: excludedAs };
+  });
 }
 
 /**
@@ -201,7 +211,7 @@ export async function cancelRun(sql: Sql, appId: AppId, runId: PayoutRunId): Pro
 
 /**
  * What became of an item. `waiting`: not settled yet; `total_changed`: a refund, deduction or export changed what is due; `blocked`: the
- * payouts were blocked; `empty`: nothing was due; `closed`: its request ended before Temporal could work on it; `cancelled`: the run was
+ * payouts were blocked; `payee_changed`: the payee was changed; `empty`: nothing was due; `closed`: its request ended before Temporal could work on it; `cancelled`: the run was
  * stopped before. Whoever was not paid is in the next draft.
  */
 export const ITEM_OUTCOMES = [
@@ -209,6 +219,7 @@ export const ITEM_OUTCOMES = [
   'paid',
   'total_changed',
   'blocked',
+  'payee_changed',
   'empty',
   'closed',
   'cancelled',
@@ -220,6 +231,7 @@ export interface PayoutRunItem {
   readonly affiliateId: AffiliateId;
   readonly affiliateName: string;
   readonly expectedCents: number;
+  readonly method: PayoutFileMethod;
   /** Null while nothing is approved. */
   readonly outcome: ItemOutcome | null;
   readonly payoutId: PayoutId | null;
@@ -241,7 +253,7 @@ export async function listRunItems(
         readonly isOver: boolean;
       }
   >`
-    select i.id, i.affiliate_id, i.affiliate_name, i.expected_cents, i.position as sort_key, q.status as request_status, q.payout_id,
+    select i.id, i.affiliate_id, i.affiliate_name, i.expected_cents, i.method, i.position as sort_key, q.status as request_status, q.payout_id,
            r.approved_at is not null as is_approved, r.status = 'settled' or r.stopped_at is not null as is_over
       from (select * from payout_run_items
              where app_id = ${appId} and run_id = ${runId} and position > ${after?.sortKey ?? 0}

@@ -27,6 +27,7 @@ create domain manual_attribution_id as text collate "C" CHECK ((VALUE ~ '^mat_[0
 create domain payee_id as text collate "C" CHECK ((VALUE ~ '^pye_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_block_id as text collate "C" CHECK ((VALUE ~ '^pbk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain payout_file_id as text collate "C" CHECK ((VALUE ~ '^pfl_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_id as text collate "C" CHECK ((VALUE ~ '^pay_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_request_id as text collate "C" CHECK ((VALUE ~ '^req_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_run_id as text collate "C" CHECK ((VALUE ~ '^run_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -1092,6 +1093,21 @@ create table payout_chain (
 );
 CREATE TRIGGER payout_chain_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_chain FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
+create table payout_file_downloads (
+  app_id app_id not null,
+  file_id payout_file_id not null,
+  "position" integer not null,
+  account_id account_id not null,
+  key_id key_id not null,
+  downloaded_at timestamp with time zone not null default now(),
+  constraint payout_file_downloads_pkey PRIMARY KEY (file_id, "position"),
+  constraint payout_file_downloads_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint payout_file_downloads_app_id_file_id_fkey FOREIGN KEY (app_id, file_id) REFERENCES payout_run_files(app_id, id),
+  constraint payout_file_downloads_position_check CHECK (("position" >= 1))
+);
+CREATE TRIGGER payout_file_downloads_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_file_downloads FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_file_downloads_audit AFTER INSERT ON payout_file_downloads FOR EACH ROW EXECUTE FUNCTION write_audit_row('payout_file_download', 'file_id', 'position');
+
 create table payout_items (
   payout_id payout_id not null,
   commission_id commission_id not null,
@@ -1132,12 +1148,12 @@ create table payout_requests (
   constraint payout_requests_check CHECK (((status = 'open'::text) = (settled_at IS NULL))),
   constraint payout_requests_check1 CHECK (((status = 'paid'::text) = (payout_id IS NOT NULL))),
   constraint payout_requests_idempotency_key_check CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 255))),
-  constraint payout_requests_status_check CHECK ((status = ANY (ARRAY['open'::text, 'paid'::text, 'empty'::text, 'total_changed'::text, 'blocked'::text, 'closed'::text])))
+  constraint payout_requests_status_check CHECK ((status = ANY (ARRAY['open'::text, 'paid'::text, 'empty'::text, 'total_changed'::text, 'blocked'::text, 'payee_changed'::text, 'closed'::text])))
 );
 CREATE UNIQUE INDEX payout_requests_idempotency ON payout_requests USING btree (account_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX payout_requests_open ON payout_requests USING btree (expires_at) WHERE (status = 'open'::text);
 CREATE UNIQUE INDEX payout_requests_payout ON payout_requests USING btree (payout_id) WHERE (payout_id IS NOT NULL);
-CREATE TRIGGER payout_requests_amount_of_run BEFORE UPDATE ON payout_requests FOR EACH ROW WHEN (((new.status = 'paid'::text) AND (old.status <> 'paid'::text))) EXECUTE FUNCTION require_amount_of_run();
+CREATE TRIGGER payout_requests_payment_of_run BEFORE UPDATE ON payout_requests FOR EACH ROW WHEN (((new.status = 'paid'::text) AND (old.status <> 'paid'::text))) EXECUTE FUNCTION require_payment_of_run();
 
 create table payout_run_exclusions (
   app_id app_id not null,
@@ -1153,9 +1169,36 @@ create table payout_run_exclusions (
   constraint payout_run_exclusions_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint payout_run_exclusions_app_id_run_id_fkey FOREIGN KEY (app_id, run_id) REFERENCES payout_runs(app_id, id),
   constraint payout_run_exclusions_position_check CHECK (("position" >= 1)),
-  constraint payout_run_exclusions_reason_check CHECK ((reason = ANY (ARRAY['payouts_blocked'::text, 'below_minimum'::text, 'too_many_commissions'::text, 'negative_balance'::text, 'reversed'::text, 'held'::text])))
+  constraint payout_run_exclusions_reason_check CHECK ((reason = ANY (ARRAY['payouts_blocked'::text, 'payee_changed'::text, 'no_payee'::text, 'below_minimum'::text, 'too_many_commissions'::text, 'negative_balance'::text, 'reversed'::text, 'held'::text])))
 );
 CREATE TRIGGER payout_run_exclusions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_run_exclusions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+
+create table payout_run_files (
+  id payout_file_id not null,
+  app_id app_id not null,
+  run_id payout_run_id not null,
+  method text collate "C" not null,
+  part integer not null,
+  row_count integer not null,
+  total_cents cents not null,
+  sha256 bytea not null,
+  ciphertext bytea,
+  encryption_key_id text collate "C",
+  created_at timestamp with time zone not null default now(),
+  constraint payout_run_files_pkey PRIMARY KEY (run_id, method, part),
+  constraint payout_run_files_app_id_id_key UNIQUE (app_id, id),
+  constraint payout_run_files_id_key UNIQUE (id),
+  constraint payout_run_files_app_id_run_id_fkey FOREIGN KEY (app_id, run_id) REFERENCES payout_runs(app_id, id),
+  constraint file_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL))),
+  constraint payout_run_files_method_check CHECK ((method = ANY (ARRAY['paypal'::text, 'wise'::text, 'other'::text]))),
+  constraint payout_run_files_part_check CHECK ((part >= 1)),
+  constraint payout_run_files_row_count_check CHECK ((row_count >= 1)),
+  constraint payout_run_files_sha256_check CHECK ((length(sha256) = 32)),
+  constraint payout_run_files_total_cents_check CHECK (((total_cents)::bigint >= 1))
+);
+CREATE INDEX payout_run_files_by_key ON payout_run_files USING btree (encryption_key_id, id) WHERE (encryption_key_id IS NOT NULL);
+CREATE TRIGGER payout_run_files_guard BEFORE UPDATE ON payout_run_files FOR EACH ROW EXECUTE FUNCTION guard_payout_file();
+CREATE TRIGGER payout_run_files_kept BEFORE DELETE OR TRUNCATE ON payout_run_files FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table payout_run_items (
   id payout_run_item_id not null,
@@ -1165,15 +1208,20 @@ create table payout_run_items (
   affiliate_name text not null,
   "position" integer not null,
   expected_cents cents not null,
+  method text collate "C" not null,
+  payee_version integer,
   request_id payout_request_id,
   constraint payout_run_items_pkey PRIMARY KEY (id),
   constraint payout_run_items_request_id_key UNIQUE (request_id),
   constraint payout_run_items_run_id_affiliate_id_key UNIQUE (run_id, affiliate_id),
   constraint payout_run_items_run_id_position_key UNIQUE (run_id, "position"),
   constraint payout_run_items_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint payout_run_items_app_id_affiliate_id_payee_version_fkey FOREIGN KEY (app_id, affiliate_id, payee_version) REFERENCES payees(app_id, affiliate_id, version),
   constraint payout_run_items_app_id_run_id_fkey FOREIGN KEY (app_id, run_id) REFERENCES payout_runs(app_id, id),
   constraint payout_run_items_request_id_fkey FOREIGN KEY (request_id) REFERENCES payout_requests(id),
+  constraint payout_run_items_check CHECK (((payee_version IS NOT NULL) OR (method = 'other'::text))),
   constraint payout_run_items_expected_cents_check CHECK (((expected_cents)::bigint > 0)),
+  constraint payout_run_items_method_check CHECK ((method = ANY (ARRAY['paypal'::text, 'wise'::text, 'other'::text]))),
   constraint payout_run_items_position_check CHECK (("position" >= 1))
 );
 CREATE INDEX payout_run_items_waiting ON payout_run_items USING btree (run_id, "position") WHERE (request_id IS NULL);
@@ -1188,6 +1236,7 @@ create table payout_runs (
   approved_by key_id,
   as_of timestamp with time zone not null,
   minimum_cents cents not null,
+  includes_without_payee boolean not null,
   item_count integer not null,
   total_cents cents not null,
   status text collate "C" not null default 'draft'::text,
@@ -2841,6 +2890,19 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION guard_payout_file()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  changeable constant text[] := '{ciphertext,encryption_key_id}';
+begin
+  if to_jsonb(new) - changeable <> to_jsonb(old) - changeable or old.ciphertext is null then
+    raise exception 'file % of a payout run cannot be changed', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION guard_payout_update()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3129,8 +3191,9 @@ begin
     return new;
   end if;
   if run.status <> 'approved' or old.request_id is not null or new.request_id is null
-     or (old.id, old.app_id, old.run_id, old.affiliate_id, old.affiliate_name, old.position, old.expected_cents)
-          is distinct from (new.id, new.app_id, new.run_id, new.affiliate_id, new.affiliate_name, new.position, new.expected_cents)
+     or (old.id, old.app_id, old.run_id, old.affiliate_id, old.affiliate_name, old.position, old.expected_cents, old.method, old.payee_version)
+          is distinct from
+        (new.id, new.app_id, new.run_id, new.affiliate_id, new.affiliate_name, new.position, new.expected_cents, new.method, new.payee_version)
      or not exists (select from payout_requests r
                      where r.id = new.request_id and r.affiliate_id = new.affiliate_id and r.expected_total_cents = new.expected_cents) then
     raise exception 'item % of a payout run does not change this way', old.id using errcode = 'integrity_constraint_violation';
@@ -3143,9 +3206,9 @@ CREATE OR REPLACE FUNCTION payout_run_transition()
  LANGUAGE plpgsql
 AS $function$
 begin
-  if (old.id, old.app_id, old.account_id, old.key_id, old.as_of, old.minimum_cents, old.item_count, old.total_cents, old.created_at, old.expires_at)
+  if (old.id, old.app_id, old.account_id, old.key_id, old.as_of, old.minimum_cents, old.includes_without_payee, old.item_count, old.total_cents, old.created_at, old.expires_at)
        is distinct from
-     (new.id, new.app_id, new.account_id, new.key_id, new.as_of, new.minimum_cents, new.item_count, new.total_cents, new.created_at, new.expires_at)
+     (new.id, new.app_id, new.account_id, new.key_id, new.as_of, new.minimum_cents, new.includes_without_payee, new.item_count, new.total_cents, new.created_at, new.expires_at)
      or (old.status, new.status) not in (('draft', 'draft'), ('draft', 'approved'), ('draft', 'cancelled'), ('approved', 'approved'),
                                          ('approved', 'settled'))
      or old.approved_at is not null and (old.approved_at, old.approved_by) is distinct from (new.approved_at, new.approved_by) then
@@ -3160,6 +3223,11 @@ begin
        select from payout_run_items i left join payout_requests r on r.id = i.request_id
         where i.run_id = new.id and (r.status = 'open' or r.id is null and new.stopped_at is null)) then
     raise exception 'items of payout run % are not settled', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  if old.status = 'approved' and new.status = 'settled' and not (
+       select (coalesce(sum(f.row_count), 0), coalesce(sum(f.total_cents), 0)) = (new.paid_count, new.paid_cents)
+         from payout_run_files f where f.run_id = new.id) then
+    raise exception 'the files of payout run % do not have what was paid', new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $function$;
@@ -3258,17 +3326,6 @@ begin
   return new;
 end $function$;
 
-CREATE OR REPLACE FUNCTION require_amount_of_run()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if exists (select from payout_run_items i where i.request_id = new.id and i.expected_cents <> new.net_cents) then
-    raise exception 'request % is of a payout run with another amount', new.id using errcode = 'integrity_constraint_violation';
-  end if;
-  return new;
-end $function$;
-
 CREATE OR REPLACE FUNCTION require_known_history()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3305,6 +3362,20 @@ begin
       using errcode = 'integrity_constraint_violation', constraint = 'attributed_payments_have_a_number';
   end if;
   return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION require_payment_of_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select from payout_run_items i
+              where i.request_id = new.id
+                and (i.expected_cents <> new.net_cents
+                     or i.payee_version is distinct from (select max(y.version) from payees y where y.app_id = i.app_id and y.affiliate_id = i.affiliate_id))) then
+    raise exception 'request % is of a payout run with another amount or payee', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION roll_up_attribution()

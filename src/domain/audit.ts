@@ -52,6 +52,7 @@ export const AUDITED_OBJECTS = [
   'payout_transfer',
   'payout_block',
   'payout_run',
+  'payout_file_download',
   'payee',
   'webhook_endpoint',
   'erasure',

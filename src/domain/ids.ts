@@ -23,6 +23,7 @@ export const ID_PREFIXES = {
   payoutBlock: 'pbk',
   payoutRun: 'run',
   payoutRunItem: 'pit',
+  payoutFile: 'pfl',
   payee: 'pye',
   key: 'key',
   session: 'ses',
@@ -65,6 +66,7 @@ export type TransferId = Id<'transfer'>;
 export type PayoutBlockId = Id<'payoutBlock'>;
 export type PayoutRunId = Id<'payoutRun'>;
 export type PayoutRunItemId = Id<'payoutRunItem'>;
+export type PayoutFileId = Id<'payoutFile'>;
 export type PayeeId = Id<'payee'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;

@@ -1,4 +1,5 @@
 import { MAX_PAYOUT_CENTS } from './payout.ts';
+import type { PayeeExclusion, PayeeMethod } from './payee.ts';
 import type { AffiliateId, AppId, PayoutRunId } from './ids.ts';
 import { DAY_MS } from './time.ts';
 
@@ -7,6 +8,10 @@ export interface PayoutRunKeys {
   readonly runId: PayoutRunId;
   readonly appId: AppId;
 }
+
+/** The methods that have a file each. `other`: also creators without a payee. */
+export const PAYOUT_FILE_METHODS = ['paypal', 'wise', 'other'] as const;
+export type PayoutFileMethod = (typeof PAYOUT_FILE_METHODS)[number];
 
 /** A creator with unpaid commissions. */
 export interface UnpaidCreator {
@@ -19,15 +24,22 @@ export interface UnpaidCreator {
   /** Whether more is due than one payout has room for. */
   readonly exceedsPayout: boolean;
   readonly isBlocked: boolean;
+  /** The latest version of the payee. Null for a creator who never had one. */
+  readonly payee: { readonly version: number; readonly method: PayeeMethod } | null;
+  /** Why the creator can't be paid to that payee. */
+  readonly payeeExclusion: PayeeExclusion | null;
 }
 
 /**
- * Why a payout run leaves out a creator. `payouts_blocked`: a founder has blocked the payouts. `below_minimum`: less is due than the run
+ * Why a payout run leaves out a creator. `payouts_blocked`: a founder has blocked the payouts. `payee_changed`: a new payee waits until it
+ * counts. `no_payee`: there is none. `below_minimum`: less is due than the run
  * pays. `too_many_commissions`: more is due than one payout has room for. `negative_balance`: reversals and deductions take back more than
  * is due. `reversed`: they take back exactly that. `held`: all is in the hold period.
  */
 export const EXCLUSION_REASONS = [
   'payouts_blocked',
+  'payee_changed',
+  'no_payee',
   'below_minimum',
   'too_many_commissions',
   'negative_balance',
@@ -41,6 +53,17 @@ export interface DraftedItem {
   readonly affiliateName: string;
   /** Positive. */
   readonly expectedCents: number;
+  readonly method: PayoutFileMethod;
+  /** Null for a creator who never had a payee. */
+  readonly payeeVersion: number | null;
+}
+
+/** What a run pays. */
+export interface PayoutRunTerms {
+  /** Creators to whom less is due are left out. */
+  readonly minimumCents: number;
+  /** Whether creators without a payee are paid, too. */
+  readonly includesWithoutPayee: boolean;
 }
 
 export interface Exclusion {
@@ -63,19 +86,26 @@ export interface PayoutRunDraft {
 export const DRAFT_VALID_MS = 7 * DAY_MS;
 
 /** Divides the creators with unpaid commissions into those whom a run pays, each in full, and those whom it leaves out. */
-export function draftPayoutRun(creators: readonly UnpaidCreator[], minimumCents: number): PayoutRunDraft {
+export function draftPayoutRun(creators: readonly UnpaidCreator[], terms: PayoutRunTerms): PayoutRunDraft {
   const items: DraftedItem[] = [];
   const exclusions: Exclusion[] = [];
   let totalCents = 0;
   for (const creator of creators.toSorted(byDue)) {
     const { affiliateId, affiliateName, dueCents, heldCents } = creator;
     const hasRoom = totalCents + dueCents <= MAX_PAYOUT_CENTS;
-    const reason = reasonToExclude(creator, minimumCents) ?? (hasRoom ? null : 'too_many_commissions');
+    const reason = reasonToExclude(creator, terms) ?? (hasRoom ? null : 'too_many_commissions');
     if (reason !== null) {
       exclusions.push({ affiliateId, affiliateName, reason, balanceCents: dueCents, heldCents });
       continue;
     }
-    items.push({ affiliateId, affiliateName, expectedCents: dueCents });
+    const { method } = creator.payee ?? { method: 'none' };
+    items.push({
+      affiliateId,
+      affiliateName,
+      expectedCents: dueCents,
+      method: method === 'none' ? 'other' : method,
+      payeeVersion: creator.payee?.version ?? null,
+    });
     totalCents += dueCents;
   }
   return { items, exclusions, totalCents };
@@ -87,14 +117,15 @@ function byDue(a: UnpaidCreator, b: UnpaidCreator): number {
 }
 
 function reasonToExclude(
-  { dueCents, heldCents, isBlocked, exceedsPayout }: UnpaidCreator,
-  minimumCents: number,
+  { dueCents, heldCents, isBlocked, exceedsPayout, payeeExclusion }: UnpaidCreator,
+  { minimumCents, includesWithoutPayee }: PayoutRunTerms,
 ): ExclusionReason | null {
   if (isBlocked) return 'payouts_blocked';
   if (dueCents < 0) return 'negative_balance';
   if (dueCents === 0) return heldCents === 0 ? 'reversed' : 'held';
   if (exceedsPayout) return 'too_many_commissions';
-  return dueCents < minimumCents ? 'below_minimum' : null;
+  if (dueCents < minimumCents) return 'below_minimum';
+  return payeeExclusion === 'no_payee' && includesWithoutPayee ? null : payeeExclusion;
 }
 
 /** Where a run is. `expired`: a draft that nobody approved in time. */

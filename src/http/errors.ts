@@ -137,6 +137,11 @@ export const ERRORS = {
     'The payout run cannot be approved',
     'Nothing was paid. It has ended, was not approved in time, or pays nobody. Draft a new one.',
   ],
+  payout_file_erased: [
+    409,
+    'The bytes of the file were removed',
+    'A creator in it was erased. Its hash, its rows and its total stay.',
+  ],
   payout_block_not_possible: [
     409,
     'The payouts are blocked already, or not blocked',

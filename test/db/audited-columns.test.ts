@@ -26,8 +26,9 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
   manual_attributions: 'account_id app_id created_at id key_id position',
   payees: 'account_id app_id ciphertext encryption_key_id id previous_version set_at set_by',
   payout_blocks: 'account_id app_id created_at id key_id position previous',
+  payout_file_downloads: 'account_id app_id downloaded_at file_id key_id',
   payout_runs:
-    'account_id actor app_id approved_at as_of created_at ended_at expires_at id key_id paid_cents paid_count relayed_at',
+    'account_id actor app_id approved_at as_of created_at ended_at expires_at id includes_without_payee key_id paid_cents paid_count relayed_at',
   payout_transfers: 'account_id app_id created_at id key_id position previous_position previous_state',
   payouts: 'affiliate_name app_id created_at csv_gzip csv_sha256 id',
   policies: 'app_id created_at id',

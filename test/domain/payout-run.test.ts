@@ -12,6 +12,8 @@ const creator = (over: Partial<UnpaidCreator> = {}): UnpaidCreator => ({
   heldCents: 0,
   exceedsPayout: false,
   isBlocked: false,
+  payee: { version: 1, method: 'paypal' },
+  payeeExclusion: null,
   ...over,
 });
 
@@ -23,6 +25,12 @@ const anyCreators = fc.uniqueArray(
     heldCents: fc.integer({ min: 0, max: 50 }),
     exceedsPayout: fc.boolean(),
     isBlocked: fc.boolean(),
+    payee: fc.constantFrom(
+      null,
+      { version: 1, method: 'none' as const },
+      { version: 2, method: 'wise' as const },
+    ),
+    payeeExclusion: fc.constantFrom(null, 'no_payee' as const, 'payee_changed' as const),
   }),
   { selector: ({ affiliateId }) => affiliateId },
 );
@@ -34,9 +42,12 @@ describe('the draft of a payout run', () => {
     ['held', { dueCents: 0, heldCents: 5 }, 0],
     ['reversed', { dueCents: 0 }, 0],
     ['too_many_commissions', { exceedsPayout: true }, 0],
-    ['below_minimum', { dueCents: 99 }, 100],
+    ['below_minimum', { dueCents: 99, payeeExclusion: 'no_payee' }, 100],
+    ['payee_changed', { payeeExclusion: 'payee_changed' }, 0],
+    ['no_payee', { payeeExclusion: 'no_payee', payee: null }, 0],
   ])('leaves out a creator as %s', (reason, over, minimumCents) => {
-    expect(draftPayoutRun([creator(over)], minimumCents)).toMatchObject({
+    const terms = { minimumCents, includesWithoutPayee: false };
+    expect(draftPayoutRun([creator(over as Partial<UnpaidCreator>)], terms)).toMatchObject({
       items: [],
       exclusions: [{ reason }],
       totalCents: 0,
@@ -44,18 +55,30 @@ describe('the draft of a payout run', () => {
   });
 
   test('pays a creator in full to whom exactly the minimum is due', () => {
-    expect(draftPayoutRun([creator()], 100)).toMatchObject({
+    expect(draftPayoutRun([creator()], { minimumCents: 100, includesWithoutPayee: false })).toMatchObject({
       items: [{ expectedCents: 100 }],
       totalCents: 100,
     });
   });
 
+  test.each([
+    ['a creator who never had one', null, 'other'],
+    ['a creator whose payee was removed', { version: 2, method: 'none' as const }, 'other'],
+  ])('pays %s only if the run says so, in a file of its own', (_, payee, method) => {
+    const one = creator({ payee, payeeExclusion: 'no_payee' });
+    const draft = draftPayoutRun([one], { minimumCents: 0, includesWithoutPayee: true });
+    expect(draft).toMatchObject({ items: [{ method, payeeVersion: payee?.version ?? null }] });
+    const waiting = creator({ payee, payeeExclusion: 'payee_changed' });
+    expect(draftPayoutRun([waiting], { minimumCents: 0, includesWithoutPayee: true }).items).toEqual([]);
+  });
+
   test('has each creator once, in any order of theirs, and its total is that of its items', () => {
     fc.assert(
       fc.property(anyCreators, fc.integer({ min: 0, max: 60 }), fc.nat(), (creators, minimum, turn) => {
-        const draft = draftPayoutRun(creators, minimum);
+        const terms = { minimumCents: minimum, includesWithoutPayee: turn % 2 === 0 };
+        const draft = draftPayoutRun(creators, terms);
         const turned = [...creators.slice(turn % 7), ...creators.slice(0, turn % 7)];
-        expect(draftPayoutRun(turned, minimum)).toEqual(draft);
+        expect(draftPayoutRun(turned, terms)).toEqual(draft);
         const all = [...draft.items, ...draft.exclusions].map(({ affiliateId }) => affiliateId);
         expect(all.toSorted()).toEqual(creators.map(({ affiliateId }) => affiliateId).toSorted());
         expect(draft.totalCents).toBe(draft.items.reduce((sum, { expectedCents }) => sum + expectedCents, 0));

@@ -53,7 +53,7 @@ async function addCreators(): Promise<void> {
 test('a run whose process is killed again and again pays each of its creators once, also if it is approved again', async () => {
   await addCreators();
   const path = `/apps/${founder.app.id}/payout-runs`;
-  const run = await founder.ok<Run>('POST', path, {});
+  const run = await founder.ok<Run>('POST', path, { withoutPayee: 'include' });
   const approve = async () =>
     await founder.ok<Run>('POST', `${path}/${run.id}/approve`, { expectedTotalCents: run.totalCents });
   await approve();
@@ -71,5 +71,8 @@ test('a run whose process is killed again and again pays each of its creators on
     select count(distinct affiliate_id)::int as creators, count(*)::int as payouts, sum(total_cents)::float8 as cents
       from payouts where app_id = ${founder.app.id}`;
   expect(payouts).toEqual({ creators: CREATORS, payouts: CREATORS, cents: run.totalCents });
+  const files = await database.sql.one<{ rows: number; cents: number }>`
+    select sum(row_count)::int as rows, sum(total_cents)::float8 as cents from payout_run_files where run_id = ${run.id}`;
+  expect(files).toEqual({ rows: CREATORS, cents: run.totalCents });
   await expectConsistentLedger(database.sql);
 });

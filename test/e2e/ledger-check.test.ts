@@ -566,8 +566,8 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     'payout_runs_pay_what_was_approved',
     'a payout run without its items',
     [
-      `insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, item_count, total_cents, expires_at)
-         select 'run_01h455vb4pex5vsknk084sn02q', r.app_id, r.account_id, r.key_id, now(), 0, 1, 1, now() + interval '1 day'
+      `insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at)
+         select 'run_01h455vb4pex5vsknk084sn02q', r.app_id, r.account_id, r.key_id, now(), 0, true, 1, 1, now() + interval '1 day'
            from payout_requests r where r.payout_id = ${aPayout} returning id`,
     ],
   ],
@@ -575,11 +575,11 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     'payout_runs_pay_what_was_approved',
     'a payout of a run that nobody approved',
     [
-      `insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, item_count, total_cents, expires_at)
-         select 'run_01h455vb4pex5vsknk084sn02q', r.app_id, r.account_id, r.key_id, now(), 0, 1, r.net_cents, now() + interval '1 day'
+      `insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at)
+         select 'run_01h455vb4pex5vsknk084sn02q', r.app_id, r.account_id, r.key_id, now(), 0, true, 1, r.net_cents, now() + interval '1 day'
            from payout_requests r where r.payout_id = ${aPayout}`,
-      `insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, request_id)
-         select 'pit_01h455vb4pex5vsknk084sn02q', r.app_id, 'run_01h455vb4pex5vsknk084sn02q', r.affiliate_id, 'x', 1, r.net_cents, r.id
+      `insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, request_id)
+         select 'pit_01h455vb4pex5vsknk084sn02q', r.app_id, 'run_01h455vb4pex5vsknk084sn02q', r.affiliate_id, 'x', 1, r.net_cents, 'other', r.id
            from payout_requests r where r.payout_id = ${aPayout} returning run_id as id`,
     ],
   ],

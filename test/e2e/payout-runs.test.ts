@@ -56,13 +56,27 @@ interface Run {
   readonly paidCents: number;
   readonly code?: string;
 }
-const draft = async (minimumCents = 0) =>
-  await founder.ok<Run>('POST', `${base}/payout-runs`, { minimumCents });
+interface File {
+  readonly id: string;
+  readonly sha256: string;
+}
+const setPayee = async (creator: string, payee: object) =>
+  await founder.ok('PUT', `${base}/affiliates/${creator}/payee`, payee);
+/** Lets payees count that were set before. */
+const waitForPayees = async () =>
+  await runOn(
+    service.database.url,
+    `alter table payees disable trigger payees_guard;
+     update payees set set_at = set_at - interval '4 days', counts_from = counts_from - interval '4 days';
+     alter table payees enable trigger payees_guard`,
+  );
+const draft = async (minimumCents = 0, withoutPayee = 'include') =>
+  await founder.ok<Run>('POST', `${base}/payout-runs`, { minimumCents, withoutPayee });
 const approve = async ({ id, totalCents }: Run, expectedTotalCents = totalCents) =>
   await founder.call<Run>('POST', `${base}/payout-runs/${id}/approve`, { body: { expectedTotalCents } });
 const cancel = async ({ id }: Run) => await founder.ok<Run>('POST', `${base}/payout-runs/${id}/cancel`);
 const read = async ({ id }: Run) => await founder.ok<Run>('GET', `${base}/payout-runs/${id}`);
-const list = async <T>({ id }: Run, what: 'items' | 'excluded') =>
+const list = async <T>({ id }: Run, what: 'items' | 'excluded' | 'files') =>
   (await founder.ok<{ items: T[] }>('GET', `${base}/payout-runs/${id}/${what}`)).items;
 const settled = async (run: Run) => {
   for (;;) {
@@ -194,6 +208,83 @@ describe('a payout run', () => {
     );
   });
 
+  // @promise run-payees
+  test('pays to the payee that counts: nobody without one, or whose payee is new or was changed after the draft', async () => {
+    const dora = await newCreator('Dora');
+    await add(dora, 500);
+    const paypal = (email: string) => ({ method: 'paypal', recipient: { email } });
+    const wise = { email: 'ben@example.com', name: 'Ben, "B"', receiverType: 'PERSON' };
+    await setPayee(ann, paypal('ann@example.com'));
+    await setPayee(ben, { method: 'wise', recipient: wise });
+    await setPayee(dora, paypal('dora@example.com'));
+    await waitForPayees();
+    const eve = await newCreator('Eve');
+    await add(eve, 10);
+    await setPayee(eve, paypal('eve@example.com'));
+    const run = await draft(0, 'exclude');
+    expect(await list(run, 'items')).toMatchObject([
+      { affiliateId: dora, method: 'paypal' },
+      { affiliateId: ann, method: 'paypal' },
+      { affiliateId: ben, method: 'wise' },
+    ]);
+    expect(await list(run, 'excluded')).toMatchObject([
+      { affiliateId: cleo, reason: 'no_payee' },
+      { affiliateId: eve, reason: 'payee_changed' },
+    ]);
+    await setPayee(dora, paypal('thief@example.com'));
+    await approve(run);
+    expect(await settled(run)).toMatchObject({ paidCount: 2, paidCents: 300 });
+    const items = await list<{ id: string; outcome: string }>(run, 'items');
+    expect(items.map(({ outcome }) => outcome)).toEqual(['payee_changed', 'paid', 'paid']);
+    const files = (await list<File>(run, 'files')).map(({ id, ...file }) => ({
+      ...file,
+      path: `${base}/payout-runs/${run.id}/files/${id}/download`,
+    }));
+    expect(files).toMatchObject([
+      { method: 'paypal', part: 1, rowCount: 1, totalCents: 200, downloadCount: 0 },
+      { method: 'wise', part: 1, rowCount: 1, totalCents: 100, downloadCount: 0 },
+    ]);
+    const [first, second] = await Promise.all(
+      files.map(async ({ path }) => await founder.call('POST', path)),
+    );
+    expect(first?.text).toBe(`ann@example.com,2.00,USD,${items[1]?.id},Commissions,PAYPAL\r\n`);
+    expect(second?.text).toBe(
+      'name,recipientEmail,paymentReference,receiverType,amountCurrency,amount,sourceCurrency,targetCurrency\r\n' +
+        `"Ben, ""B""",ben@example.com,${items[2]?.id.slice(-16)},PERSON,target,1.00,USD,USD\r\n`,
+    );
+    expect(first?.headers.get('x-payout-sha256')).toBe(files[0]?.sha256);
+    expect((await founder.call('POST', files[0]?.path ?? '')).text).toBe(first?.text);
+    expect(await list(run, 'files')).toMatchObject([{ downloadCount: 2 }, { downloadCount: 1 }]);
+    // Erasing a creator removes the bytes of all files of runs that paid the creator.
+    await founder.ok('DELETE', `${base}/affiliates/${ann}/payees`);
+    expect(await founder.call('POST', files[0]?.path ?? '')).toMatchObject({
+      status: 409,
+      body: { code: 'payout_file_erased' },
+    });
+    expect(await list(run, 'files')).toMatchObject([
+      { erased: true, rowCount: 1, totalCents: 200 },
+      { erased: true },
+    ]);
+  });
+
+  // @promise get-payout-run-files, download-payout-run-file
+  test('has a file of its own for creators without a payee, and is in its files row by row', async () => {
+    const run = await payAll();
+    const [file] = await list<File>(run, 'files');
+    expect(file).toMatchObject({ method: 'other', rowCount: 3, totalCents: 340 });
+    const { text } = await founder.call('POST', `${base}/payout-runs/${run.id}/files/${file?.id}/download`);
+    const items = await list<{ id: string }>(run, 'items');
+    expect(text.split('\r\n')).toEqual([
+      'item_id,affiliate_id,affiliate_name,name,reference,amount_usd,currency',
+      `${items[0]?.id},${ann},Test creator,,,2.00,USD`,
+      `${items[1]?.id},${ben},Ben,,,1.00,USD`,
+      `${items[2]?.id},${cleo},Cleo,,,0.40,USD`,
+      '',
+    ]);
+    const unknown = `${base}/payout-runs/${run.id}/files/${newId('payoutFile')}/download`;
+    expect((await founder.call('POST', unknown)).status).toBe(404);
+  });
+
   // @promise run-database
   test('is paid by no statement with another amount, and changes no more once it was approved', async () => {
     const run = await draft();
@@ -232,8 +323,8 @@ describe('a payout run', () => {
     ).rejects.toThrow();
     await expect(
       change(
-        `insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents)
-         select '${newId('payoutRunItem')}', app_id, run_id, affiliate_id, 'x', 9, 1 from payout_run_items where run_id = '${run.id}' limit 1`,
+        `insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method)
+         select '${newId('payoutRunItem')}', app_id, run_id, affiliate_id, 'x', 9, 1, 'other' from payout_run_items where run_id = '${run.id}' limit 1`,
       ),
     ).rejects.toThrow(/is not being drafted/);
     await change(request(200));
@@ -241,7 +332,7 @@ describe('a payout run', () => {
     await expect(
       change(`update payout_requests set status = 'paid', settled_at = now(), net_cents = 199
                where id = (select request_id from payout_run_items where run_id = '${run.id}' and position = 1)`),
-    ).rejects.toThrow(/is of a payout run with another amount/);
+    ).rejects.toThrow(/is of a payout run with another amount or payee/);
     await cancel(run);
     await approve(run);
     expect(await settled(run)).toMatchObject({ paidCount: 1, paidCents: 200 });

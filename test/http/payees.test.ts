@@ -303,7 +303,7 @@ describe('the versions of a payee', () => {
       /check constraint/,
     );
     await expect(run(`delete from payees where ${mine}`)).rejects.toThrow(/cannot be changed or deleted/);
-    await expect(run('truncate payees')).rejects.toThrow(/cannot be changed or deleted/);
+    await expect(run('truncate payees cascade')).rejects.toThrow(/cannot be changed or deleted/);
     const append = async (version: number, method = 'none', at = 'now()') =>
       await run(
         `insert into payees (id, app_id, affiliate_id, version, method, account_id, set_by, set_at, counts_from)

@@ -487,6 +487,8 @@ const MONEY: readonly PromiseSection[] = [
       'run-refused': '409 for an approval with another total, or of a run that has ended or pays nobody',
       'run-one-open':
         'an app has one run that is being paid at a time, and a cancelled one pays nobody further',
+      'run-payees':
+        'a run pays to the payee that counts, and nobody whose payee is new or was changed after the draft; its files have what was paid',
       'run-database':
         'the database refuses a payout of a run with another amount, and a run that changes after its approval',
       'run-killed': 'a run whose process is killed pays each of its creators once',

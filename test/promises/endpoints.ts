@@ -390,6 +390,16 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-payout-run-exclusions': 'lists whom a run leaves out, and why' },
   },
   {
+    route: 'GET /apps/:appId/payout-runs/:runId/files',
+    caller: 'account read',
+    promises: { 'get-payout-run-files': 'lists the files for the payment services' },
+  },
+  {
+    route: 'POST /apps/:appId/payout-runs/:runId/files/:fileId/download',
+    caller: 'account payout',
+    promises: { 'download-payout-run-file': 'returns a file, always the same bytes, and notes it' },
+  },
+  {
     route: 'GET /apps/:appId/affiliates/:affiliateId/payee',
     caller: 'account read',
     promises: { 'get-payee': 'returns the latest version, with the recipient for who may pay' },

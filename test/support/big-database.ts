@@ -230,14 +230,14 @@ const ROWS_OF_PURCHASES = [
      select ${id('payoutBlock', 'n')}, ${id('app', '1')}, ${id('affiliate', '1')}, n, 'Review', ${id('account', '1')}, ${id('key', '1')},
             ${moment(`n / ${TERMS}.0`)}
        from generate_series(1, ${TERMS}) n`,
-  `insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, item_count, total_cents, status, created_at, expires_at,
+  `insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, includes_without_payee, item_count, total_cents, status, created_at, expires_at,
                             approved_at, approved_by, ended_at, paid_count, paid_cents)
-     select ${id('payoutRun', 'n')}, ${id('app', '1')}, ${id('account', '1')}, ${id('key', '1')}, at, 0, ${TERMS / 2}, ${TERMS / 2}, 'settled', at,
+     select ${id('payoutRun', 'n')}, ${id('app', '1')}, ${id('account', '1')}, ${id('key', '1')}, at, 0, true, ${TERMS / 2}, ${TERMS / 2}, 'settled', at,
             at + interval '7 days', at, ${id('key', '1')}, at, 0, 0
        from generate_series(1, ${TERMS}) n cross join lateral (select ${moment(`n / ${TERMS}.0`)} as at) m`,
-  `insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents)
+  `insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method)
      select ${id('payoutRunItem', 'n')}, ${id('app', '1')}, ${id('payoutRun', `1 + n % 2 * (${TERMS} - 1)`)}, ${id('affiliate', 'n')}, 'Creator',
-            (n + 1) / 2, 1
+            (n + 1) / 2, 1, 'other'
        from generate_series(1, ${TERMS}) n`,
   `insert into payout_run_exclusions (app_id, run_id, affiliate_id, affiliate_name, position, reason, balance_cents, held_cents)
      select app_id, run_id, affiliate_id, affiliate_name, position, 'held', 0, 1 from payout_run_items`,

@@ -85,7 +85,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   // What founders state about the money of a creator.
   payout_blocks: { none: 'state reason' },
   payout_runs: { none: 'status actor' },
-  payout_run_items: { none: 'affiliate_name' },
+  payout_run_items: { none: 'affiliate_name method' },
+  payout_run_files: { none: 'method sha256 encryption_key_id', removed: 'ciphertext' },
   payout_run_exclusions: { none: 'affiliate_name reason' },
   // Where the money of a creator goes. It is erased with the creator's payees.
   payees: { none: 'method encryption_key_id', removed: 'ciphertext' },

@@ -136,13 +136,14 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
   const post = async (path: string, body: object) =>
     await api.call<{ id: string }>('POST', `/apps/${app.appId}/${path}`, { key: app.key, body });
   // Two creators are paid by each run, and two are left out.
-  for (const name of ['A', 'B']) {
-    const affiliateId = await newAffiliate(api, app, { name: `${mark} debtor ${name}` });
-    const debt = { amountCents: -5, category: 'other', reason: mark, externalId: `${mark}-debt-${name}` };
-    await post(`affiliates/${affiliateId}/entries`, debt);
+  for (const [n, amountCents] of [-5, -6, 5, 6].entries()) {
+    const affiliateId = await newAffiliate(api, app, { name: `${mark} of a run ${n}` });
+    const entry = { amountCents, category: 'other', reason: mark, externalId: `${mark}-run-${n}` };
+    await post(`affiliates/${affiliateId}/entries`, entry);
   }
-  await post('payout-runs', {});
-  ids.payoutRun = (await post('payout-runs', {})).body.id;
+  const newRun = async () => (await post('payout-runs', { withoutPayee: 'include' })).body.id;
+  await newRun();
+  ids.payoutRun = await newRun();
   const { id: itemId } = await sql.one<{ id: string }>`
     select id from payout_run_items where run_id = ${ids.payoutRun} limit 1`;
   ids.payoutRunItem = itemId;

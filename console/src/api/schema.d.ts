@@ -1356,6 +1356,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/payout-runs/{runId}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the files of a settled run for the payment services.
+         * @description Each payout of the run is a row of exactly one of them.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listPayoutRunFiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/payout-runs/{runId}/files/{fileId}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Downloads a file of a payout run, with the recipients.
+         * @description Always the same bytes. Each download is noted with its key. A row has a key of its own: the id of the item, in files for Wise its last 16 characters.
+         *
+         *     Requires an account key with the permission `payout`.
+         */
+        post: operations["downloadPayoutRunFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/affiliates/{affiliateId}/payout-blocks": {
         parameters: {
             query?: never;
@@ -3845,6 +3889,12 @@ export interface components {
              * @example 5000
              */
             minimumCents: number;
+            /**
+             * @description What it does with creators without a payee: leave them out, or pay them, in a file of their own.
+             * @default exclude
+             * @enum {string}
+             */
+            withoutPayee: "exclude" | "include";
         };
         /** @description Approves a payout run by its total. */
         PayoutRunApproval: {
@@ -5938,6 +5988,11 @@ export interface components {
              */
             minimumCents: number;
             /**
+             * @description What it does with creators without a payee: leave them out, or pay them, in a file of their own.
+             * @enum {string}
+             */
+            withoutPayee: "exclude" | "include";
+            /**
              * @description The number of creators that it pays.
              * @example 42
              */
@@ -6019,8 +6074,13 @@ export interface components {
              * @example 1999
              */
             expectedCents: number;
-            /** @description `waiting`: not settled yet. `paid`: see `payoutId`. Nobody else was paid, and is in the next draft: `total_changed`, a refund, deduction or export has changed what is due; `blocked`, the payouts are blocked; `empty`, nothing is due; `closed`, the service was unavailable for an hour; `cancelled`, the run was cancelled before. Null until the run is approved. */
-            outcome: ("waiting" | "paid" | "total_changed" | "blocked" | "empty" | "closed" | "cancelled") | null;
+            /**
+             * @description How the money is sent. `other`: also to a creator without a payee.
+             * @enum {string}
+             */
+            method: "paypal" | "wise" | "other";
+            /** @description `waiting`: not settled yet. `paid`: see `payoutId`. Nobody else was paid, and is in the next draft: `total_changed`, a refund, deduction or export has changed what is due; `blocked`, the payouts are blocked; `payee_changed`, the creator has another payee; `empty`, nothing is due; `closed`, the service was unavailable for an hour; `cancelled`, the run was cancelled before. Null until the run is approved. */
+            outcome: ("waiting" | "paid" | "total_changed" | "blocked" | "payee_changed" | "empty" | "closed" | "cancelled") | null;
             /** @description The id of the payout. Null unless it was paid. */
             payoutId: string | null;
         };
@@ -6047,10 +6107,10 @@ export interface components {
              */
             affiliateName: string;
             /**
-             * @description `payouts_blocked`: a founder has blocked them. `below_minimum`: less is due than `minimumCents`. `too_many_commissions`: more is due than one payout has room for, 50000 commissions; pay by exports. `negative_balance`: deductions take back more than is due. `reversed`: they take back exactly that. `held`: all is in the hold period.
+             * @description `payouts_blocked`: a founder has blocked them. `payee_changed`: a new payee waits until it counts. `no_payee`: there is none. `below_minimum`: less is due than `minimumCents`. `too_many_commissions`: more is due than one payout has room for, 50000 commissions; pay by exports. `negative_balance`: deductions take back more than is due. `reversed`: they take back exactly that. `held`: all is in the hold period.
              * @enum {string}
              */
-            reason: "payouts_blocked" | "below_minimum" | "too_many_commissions" | "negative_balance" | "reversed" | "held";
+            reason: "payouts_blocked" | "payee_changed" | "no_payee" | "below_minimum" | "too_many_commissions" | "negative_balance" | "reversed" | "held";
             /**
              * @description The net of what was due. US cents.
              * @example 1999
@@ -6061,6 +6121,61 @@ export interface components {
              * @example 1999
              */
             heldCents: number;
+        };
+        /** @description The files of a payout run. */
+        PayoutFileList: {
+            /** @description All of them: by method, then by part. */
+            items: components["schemas"]["PayoutFile"][];
+        };
+        /** @description A file of a payout run for a payment service. */
+        PayoutFile: {
+            /**
+             * @description The id of the payoutFile.
+             * @example pfl_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description How the money is sent. `other`: also to a creator without a payee.
+             * @enum {string}
+             */
+            method: "paypal" | "wise" | "other";
+            /**
+             * @description Payment services limit the rows of a file.
+             * @example 1
+             */
+            part: number;
+            /**
+             * @description The number of payouts in it.
+             * @example 42
+             */
+            rowCount: number;
+            /**
+             * @description Their sum. US cents.
+             * @example 1999
+             */
+            totalCents: number;
+            /**
+             * @description The currency, ISO 4217.
+             * @constant
+             */
+            currency: "USD";
+            /**
+             * @description The SHA-256 of its bytes, hexadecimal.
+             * @example 0000000000000000000000000000000000000000000000000000000000000000
+             */
+            sha256: string;
+            /**
+             * @description When it was written. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            /**
+             * @description How often it was downloaded. Who uploads a file twice may pay twice.
+             * @example 42
+             */
+            downloadCount: number;
+            /** @description Whether its bytes were removed, because a creator in it was erased. */
+            erased: boolean;
         };
         /** @description One page of the list. */
         PayoutBlockPage: {
@@ -8545,7 +8660,7 @@ export interface components {
                  * @description What the change concerns.
                  * @enum {string}
                  */
-                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "payout_run" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "payout_run" | "payout_file_download" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 /**
                  * @description The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.
                  * @example stripe
@@ -9582,7 +9697,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "payout_file_erased" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -20325,6 +20440,284 @@ export interface operations {
             };
         };
     };
+    listPayoutRunFiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a payoutRun. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The files of a payout run. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayoutFileList"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    downloadPayoutRunFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a payoutRun. */
+                runId: string;
+                /** @description The id of a payoutFile. */
+                fileId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A file of type `text/csv`. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description Suggests a name for the file. */
+                    "Content-Disposition"?: string;
+                    /** @description The SHA-256 of the body, hexadecimal. */
+                    "X-Payout-Sha256"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden" | "session_not_raised";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payout_file_erased`: The bytes of the file were removed. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payout_file_erased";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
     listPayoutBlocks: {
         parameters: {
             query?: {
@@ -27538,7 +27931,7 @@ export interface operations {
                 actorKind?: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
                 keyId?: string;
                 action?: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
-                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "payout_run" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "payout_run" | "payout_file_download" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 objectId?: string;
                 from?: number | string;
                 to?: number | string;

@@ -13,6 +13,8 @@ create table payout_runs (
   -- It pays what was due then, and nothing that became due later.
   as_of         timestamptz not null,
   minimum_cents cents not null check (minimum_cents >= 0),
+  -- Whether it pays creators without a payee, too.
+  includes_without_payee boolean not null,
   item_count    integer not null check (item_count >= 0),
   total_cents   cents not null check (total_cents >= 0),
   status        text collate "C" not null default 'draft' check (status in ('draft', 'approved', 'settled', 'cancelled')),
@@ -53,12 +55,16 @@ create table payout_run_items (
   -- From 1, the largest amount first.
   position       integer not null check (position >= 1),
   expected_cents cents not null check (expected_cents > 0),
+  -- How the money is sent, and the version of the payee that is in force: the latest one. Null without any.
+  method         text collate "C" not null check (method in ('paypal', 'wise', 'other')),
+  payee_version  integer check (payee_version is not null or method = 'other'),
   -- Its result is that of the request.
   request_id     payout_request_id unique references payout_requests (id),
   unique (run_id, position),
   unique (run_id, affiliate_id),
   foreign key (app_id, run_id) references payout_runs (app_id, id),
-  foreign key (app_id, affiliate_id) references affiliates (app_id, id)
+  foreign key (app_id, affiliate_id) references affiliates (app_id, id),
+  foreign key (app_id, affiliate_id, payee_version) references payees (app_id, affiliate_id, version)
 );
 create index payout_run_items_waiting on payout_run_items (run_id, position) where request_id is null;
 
@@ -70,7 +76,7 @@ create table payout_run_exclusions (
   affiliate_name text not null,
   -- From 1: those with the largest amount that is due first.
   position       integer not null check (position >= 1),
-  reason         text collate "C" not null check (reason in ('payouts_blocked', 'below_minimum', 'too_many_commissions', 'negative_balance', 'reversed', 'held')),
+  reason         text collate "C" not null check (reason in ('payouts_blocked', 'payee_changed', 'no_payee', 'below_minimum', 'too_many_commissions', 'negative_balance', 'reversed', 'held')),
   -- The net of what was due, and of what was in the hold period.
   balance_cents  cents not null,
   held_cents     cents not null,
@@ -82,6 +88,59 @@ create table payout_run_exclusions (
 create trigger payout_run_exclusions_append_only before update or delete or truncate on payout_run_exclusions
   for each statement execute function forbid_change();
 
+-- What a payment service is given: the paid items of one method, as the bytes that were written once. Only the service can decrypt them.
+create domain payout_file_id as text collate "C" check (value ~ '^pfl_[0-7][0-9a-hjkmnp-tv-z]{25}$');
+
+create table payout_run_files (
+  id                payout_file_id not null unique,
+  app_id            app_id not null,
+  run_id            payout_run_id not null,
+  method            text collate "C" not null check (method in ('paypal', 'wise', 'other')),
+  part              integer not null check (part >= 1),
+  row_count         integer not null check (row_count >= 1),
+  total_cents       cents not null check (total_cents >= 1),
+  -- Of the bytes that a download returns.
+  sha256            bytea not null check (length(sha256) = 32),
+  -- Null once a creator in it was erased.
+  ciphertext        bytea,
+  encryption_key_id text collate "C",
+  created_at        timestamptz not null default now(),
+  primary key (run_id, method, part),
+  unique (app_id, id),
+  foreign key (app_id, run_id) references payout_runs (app_id, id),
+  constraint file_has_its_key check ((ciphertext is null) = (encryption_key_id is null))
+);
+create index payout_run_files_by_key on payout_run_files (encryption_key_id, id) where encryption_key_id is not null;
+create trigger payout_run_files_kept before delete or truncate on payout_run_files for each statement execute function forbid_change();
+
+create function guard_payout_file() returns trigger language plpgsql as $$
+declare
+  changeable constant text[] := '{ciphertext,encryption_key_id}';
+begin
+  if to_jsonb(new) - changeable <> to_jsonb(old) - changeable or old.ciphertext is null then
+    raise exception 'file % of a payout run cannot be changed', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $$;
+create trigger payout_run_files_guard before update on payout_run_files for each row execute function guard_payout_file();
+
+-- Who has read a file with the recipients, and when.
+create table payout_file_downloads (
+  app_id        app_id not null,
+  file_id       payout_file_id not null,
+  position      integer not null check (position >= 1),
+  account_id    account_id not null,
+  key_id        key_id not null,
+  downloaded_at timestamptz not null default now(),
+  primary key (file_id, position),
+  foreign key (app_id, file_id) references payout_run_files (app_id, id),
+  foreign key (account_id, key_id) references account_keys (account_id, id)
+);
+create trigger payout_file_downloads_append_only before update or delete or truncate on payout_file_downloads
+  for each statement execute function forbid_change();
+create trigger payout_file_downloads_audit after insert on payout_file_downloads for each row execute function
+  write_audit_row('payout_file_download', 'file_id', 'position');
+
 create trigger payout_runs_audit after insert or update of status, stopped_at on payout_runs for each row
   when (new.status <> 'settled') execute function
   write_audit_row('payout_run', 'id', 'status minimum_cents item_count total_cents approved_by stopped_at');
@@ -89,9 +148,9 @@ create trigger payout_runs_audit after insert or update of status, stopped_at on
 -- A run goes from draft to approved to settled, or from draft to cancelled, and what was approved never changes.
 create function payout_run_transition() returns trigger language plpgsql as $$
 begin
-  if (old.id, old.app_id, old.account_id, old.key_id, old.as_of, old.minimum_cents, old.item_count, old.total_cents, old.created_at, old.expires_at)
+  if (old.id, old.app_id, old.account_id, old.key_id, old.as_of, old.minimum_cents, old.includes_without_payee, old.item_count, old.total_cents, old.created_at, old.expires_at)
        is distinct from
-     (new.id, new.app_id, new.account_id, new.key_id, new.as_of, new.minimum_cents, new.item_count, new.total_cents, new.created_at, new.expires_at)
+     (new.id, new.app_id, new.account_id, new.key_id, new.as_of, new.minimum_cents, new.includes_without_payee, new.item_count, new.total_cents, new.created_at, new.expires_at)
      or (old.status, new.status) not in (('draft', 'draft'), ('draft', 'approved'), ('draft', 'cancelled'), ('approved', 'approved'),
                                          ('approved', 'settled'))
      or old.approved_at is not null and (old.approved_at, old.approved_by) is distinct from (new.approved_at, new.approved_by) then
@@ -106,6 +165,11 @@ begin
        select from payout_run_items i left join payout_requests r on r.id = i.request_id
         where i.run_id = new.id and (r.status = 'open' or r.id is null and new.stopped_at is null)) then
     raise exception 'items of payout run % are not settled', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  if old.status = 'approved' and new.status = 'settled' and not (
+       select (coalesce(sum(f.row_count), 0), coalesce(sum(f.total_cents), 0)) = (new.paid_count, new.paid_cents)
+         from payout_run_files f where f.run_id = new.id) then
+    raise exception 'the files of payout run % do not have what was paid', new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $$;
@@ -125,8 +189,9 @@ begin
     return new;
   end if;
   if run.status <> 'approved' or old.request_id is not null or new.request_id is null
-     or (old.id, old.app_id, old.run_id, old.affiliate_id, old.affiliate_name, old.position, old.expected_cents)
-          is distinct from (new.id, new.app_id, new.run_id, new.affiliate_id, new.affiliate_name, new.position, new.expected_cents)
+     or (old.id, old.app_id, old.run_id, old.affiliate_id, old.affiliate_name, old.position, old.expected_cents, old.method, old.payee_version)
+          is distinct from
+        (new.id, new.app_id, new.run_id, new.affiliate_id, new.affiliate_name, new.position, new.expected_cents, new.method, new.payee_version)
      or not exists (select from payout_requests r
                      where r.id = new.request_id and r.affiliate_id = new.affiliate_id and r.expected_total_cents = new.expected_cents) then
     raise exception 'item % of a payout run does not change this way', old.id using errcode = 'integrity_constraint_violation';
@@ -136,13 +201,21 @@ end $$;
 create trigger payout_run_items_change before insert or update on payout_run_items for each row execute function payout_run_item_change();
 create trigger payout_run_items_kept before delete or truncate on payout_run_items for each statement execute function forbid_change();
 
--- Also a process of an earlier version, which does not know of runs, pays no item another amount.
-create function require_amount_of_run() returns trigger language plpgsql as $$
+-- Also a process of an earlier version, which does not know of runs, pays no item another amount, and none whose payee has changed.
+create function require_payment_of_run() returns trigger language plpgsql as $$
 begin
-  if exists (select from payout_run_items i where i.request_id = new.id and i.expected_cents <> new.net_cents) then
-    raise exception 'request % is of a payout run with another amount', new.id using errcode = 'integrity_constraint_violation';
+  if exists (select from payout_run_items i
+              where i.request_id = new.id
+                and (i.expected_cents <> new.net_cents
+                     or i.payee_version is distinct from (select max(y.version) from payees y where y.app_id = i.app_id and y.affiliate_id = i.affiliate_id))) then
+    raise exception 'request % is of a payout run with another amount or payee', new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $$;
-create trigger payout_requests_amount_of_run before update on payout_requests
-  for each row when (new.status = 'paid' and old.status <> 'paid') execute function require_amount_of_run();
+create trigger payout_requests_payment_of_run before update on payout_requests
+  for each row when (new.status = 'paid' and old.status <> 'paid') execute function require_payment_of_run();
+
+alter table payout_requests
+  drop constraint payout_requests_status_check,
+  add constraint payout_requests_status_check
+    check (status in ('open', 'paid', 'empty', 'total_changed', 'blocked', 'payee_changed', 'closed')) not valid;

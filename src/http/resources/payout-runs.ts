@@ -10,8 +10,10 @@ import {
   listRunItems,
 } from '../../db/payout-runs.ts';
 import type { PayoutRun, PayoutRunItem, RunExclusion } from '../../db/payout-runs.ts';
+import { downloadFile, listRunFiles } from '../../db/payout-run-files.ts';
+import type { ListedPayoutFile } from '../../db/payout-run-files.ts';
 import { arePayoutsStopped } from '../../db/payout-stops.ts';
-import { EXCLUSION_REASONS, PAYOUT_RUN_STATUSES } from '../../domain/payout-run.ts';
+import { EXCLUSION_REASONS, PAYOUT_FILE_METHODS, PAYOUT_RUN_STATUSES } from '../../domain/payout-run.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../domain/payout.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
 import { cents, count, currency, epochMs, idOf, nameOfAffiliate, orNull } from '../fields.ts';
@@ -19,9 +21,20 @@ import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
+import { sha256Field } from './payout-views.ts';
 import { heldKey } from './sessions.ts';
 
 const MINIMUM = 'Creators to whom less is due are left out. US cents.';
+
+const withoutPayee = z
+  .enum(['exclude', 'include'])
+  .describe(
+    'What it does with creators without a payee: leave them out, or pay them, in a file of their own.',
+  );
+
+const method = z
+  .enum(PAYOUT_FILE_METHODS)
+  .describe('How the money is sent. `other`: also to a creator without a payee.');
 
 const payoutRun = z
   .object({
@@ -36,6 +49,7 @@ const payoutRun = z
       .int()
       .min(0)
       .meta({ description: MINIMUM, examples: [5000] }),
+    withoutPayee,
     itemCount: count('The number of creators that it pays.'),
     totalCents: cents('What it pays them in all.'),
     settledCount: count('The number of them that are settled, paid or not.'),
@@ -61,11 +75,12 @@ const payoutRunItem = z
     affiliateId: idOf('affiliate'),
     affiliateName: nameOfAffiliate,
     expectedCents: cents('What the run pays the creator.'),
+    method,
     outcome: orNull(
       z
         .enum(ITEM_OUTCOMES)
         .describe(
-          '`waiting`: not settled yet. `paid`: see `payoutId`. Nobody else was paid, and is in the next draft: `total_changed`, a refund, deduction or export has changed what is due; `blocked`, the payouts are blocked; `empty`, nothing is due; `closed`, the service was unavailable for an hour; `cancelled`, the run was cancelled before.',
+          '`waiting`: not settled yet. `paid`: see `payoutId`. Nobody else was paid, and is in the next draft: `total_changed`, a refund, deduction or export has changed what is due; `blocked`, the payouts are blocked; `payee_changed`, the creator has another payee; `empty`, nothing is due; `closed`, the service was unavailable for an hour; `cancelled`, the run was cancelled before.',
         ),
       'Null until the run is approved.',
     ),
@@ -80,7 +95,7 @@ const payoutRunExclusion = z
     reason: z
       .enum(EXCLUSION_REASONS)
       .describe(
-        `\`payouts_blocked\`: a founder has blocked them. \`below_minimum\`: less is due than \`minimumCents\`. \`too_many_commissions\`: more is due than one payout has room for, ${PAYOUT_EARNINGS_LIMIT} commissions; pay by exports. \`negative_balance\`: deductions take back more than is due. \`reversed\`: they take back exactly that. \`held\`: all is in the hold period.`,
+        `\`payouts_blocked\`: a founder has blocked them. \`payee_changed\`: a new payee waits until it counts. \`no_payee\`: there is none. \`below_minimum\`: less is due than \`minimumCents\`. \`too_many_commissions\`: more is due than one payout has room for, ${PAYOUT_EARNINGS_LIMIT} commissions; pay by exports. \`negative_balance\`: deductions take back more than is due. \`reversed\`: they take back exactly that. \`held\`: all is in the hold period.`,
       ),
     balanceCents: cents('The net of what was due.'),
     heldCents: cents('The net of what was in the hold period.'),
@@ -90,6 +105,26 @@ const payoutRunExclusion = z
     description: 'A creator with unpaid commissions whom a payout run leaves out.',
   });
 
+const payoutFile = z
+  .object({
+    id: idOf('payoutFile'),
+    method,
+    part: z
+      .int()
+      .min(1)
+      .meta({ description: 'Payment services limit the rows of a file.', examples: [1] }),
+    rowCount: count('The number of payouts in it.'),
+    totalCents: cents('Their sum.'),
+    currency,
+    sha256: sha256Field('The SHA-256 of its bytes, hexadecimal.'),
+    createdAt: epochMs('When it was written.'),
+    downloadCount: count('How often it was downloaded. Who uploads a file twice may pay twice.'),
+    erased: z
+      .boolean()
+      .meta({ description: 'Whether its bytes were removed, because a creator in it was erased.' }),
+  })
+  .meta({ id: 'PayoutFile', description: 'A file of a payout run for a payment service.' });
+
 const newPayoutRun = z
   .strictObject({
     minimumCents: z
@@ -98,6 +133,7 @@ const newPayoutRun = z
       .max(100_000_000)
       .default(0)
       .meta({ description: MINIMUM, examples: [5000] }),
+    withoutPayee: withoutPayee.default('exclude'),
   })
   .meta({ id: 'NewPayoutRun', description: 'Drafts a payout run.' });
 
@@ -120,6 +156,7 @@ function presentPayoutRun(row: PayoutRun): z.input<typeof payoutRun> {
     status,
     asOf,
     minimumCents,
+    withoutPayee: row.includesWithoutPayee ? 'include' : 'exclude',
     itemCount,
     totalCents,
     settledCount,
@@ -141,12 +178,28 @@ function presentPayoutRun(row: PayoutRun): z.input<typeof payoutRun> {
 
 function presentItem(row: PayoutRunItem): z.input<typeof payoutRunItem> {
   const { id, affiliateId, affiliateName, expectedCents, outcome, payoutId } = row;
-  return { id, affiliateId, affiliateName, expectedCents, outcome, payoutId };
+  return { id, affiliateId, affiliateName, expectedCents, method: row.method, outcome, payoutId };
 }
 
 function presentExclusion(row: RunExclusion): z.input<typeof payoutRunExclusion> {
   const { affiliateId, affiliateName, reason, balanceCents, heldCents } = row;
   return { affiliateId, affiliateName, reason, balanceCents, heldCents };
+}
+
+function presentFile(row: ListedPayoutFile): z.input<typeof payoutFile> {
+  const { id, part, rowCount, totalCents, sha256, createdAt, downloadCount, isErased } = row;
+  return {
+    id,
+    method: row.method,
+    part,
+    rowCount,
+    totalCents,
+    currency: 'USD',
+    sha256,
+    createdAt,
+    downloadCount,
+    erased: isErased,
+  };
 }
 
 export const payoutRunRoutes = [
@@ -185,6 +238,7 @@ export const payoutRunRoutes = [
         accountId,
         keyId,
         minimumCents: body.minimumCents,
+        includesWithoutPayee: body.withoutPayee === 'include',
       });
       if (run === null) throw new ApiError('payout_run_in_progress');
       return presentPayoutRun(run);
@@ -281,6 +335,60 @@ export const payoutRunRoutes = [
       const after = decodeCursor(key, timeKey, query.cursor);
       const page = await listRunExclusions(deps.sql, app.id, ids.runId, after, query.limit);
       return presentPage(key, foundOrThrow(page), presentExclusion);
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/apps/:appId/payout-runs/:runId/files',
+    caller: accountApp('read'),
+    operationId: 'listPayoutRunFiles',
+    summary: 'Lists the files of a settled run for the payment services.',
+    description: 'Each payout of the run is a row of exactly one of them.',
+    ids: { runId: 'payoutRun' },
+    response: {
+      status: 200,
+      schema: z
+        .object({ items: z.array(payoutFile).describe('All of them: by method, then by part.') })
+        .meta({ id: 'PayoutFileList', description: 'The files of a payout run.' }),
+    },
+    handler: async ({ deps, app, ids }) => ({
+      items: foundOrThrow(await listRunFiles(deps.sql, app.id, ids.runId)).map(presentFile),
+    }),
+  }),
+
+  route({
+    method: 'POST',
+    path: '/apps/:appId/payout-runs/:runId/files/:fileId/download',
+    caller: accountApp('payout'),
+    operationId: 'downloadPayoutRunFile',
+    summary: 'Downloads a file of a payout run, with the recipients.',
+    description:
+      'Always the same bytes. Each download is noted with its key. A row has a key of its own: the id of the item, in files for Wise its last 16 characters.',
+    ids: { runId: 'payoutRun', fileId: 'payoutFile' },
+    errors: ['payout_file_erased'],
+    response: {
+      status: 200,
+      contentType: 'text/csv',
+      headers: {
+        'Content-Disposition': 'Suggests a name for the file.',
+        'X-Payout-Sha256': 'The SHA-256 of the body, hexadecimal.',
+      },
+    },
+    handler: async ({ deps, caller, app, ids }) => {
+      const { accountId, keyId } = caller;
+      const file = foundOrThrow(
+        await downloadFile(deps, { appId: app.id, runId: ids.runId, fileId: ids.fileId, accountId, keyId }),
+      );
+      if (file.bytes === null) throw new ApiError('payout_file_erased');
+      return {
+        headers: {
+          'Content-Type': 'text/csv; charset=utf-8',
+          'Content-Disposition': `attachment; filename="${ids.runId}-${file.method}-${file.part}.csv"`,
+          'X-Payout-Sha256': file.sha256.toString('hex'),
+        },
+        body: file.bytes,
+      };
     },
   }),
 ];

@@ -7,7 +7,7 @@ import { nameOfAffiliate, cents, count, currency, epochMs, idOf, orNull, textFie
 import type { RawReply } from '../reply.ts';
 import { heldKey } from './sessions.ts';
 
-const sha256Field = (description: string) =>
+export const sha256Field = (description: string) =>
   z
     .string()
     .regex(/^[0-9a-f]{64}$/)

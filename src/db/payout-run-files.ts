@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto';
+import type { SecretBox } from '../config/secret-box.ts';
+import { writePayoutFiles } from '../domain/payout-file.ts';
+import type { FileRow } from '../domain/payout-file.ts';
+import type { PayoutFileMethod } from '../domain/payout-run.ts';
+import type { AccountId, AppId, KeyId, PayoutFileId, PayoutRunId } from '../domain/ids.ts';
+import { acting } from './audit.ts';
+import { newId } from './new-id.ts';
+import { openRecipient } from './payees.ts';
+import type { SealedRecipient } from './payees.ts';
+import { neutralizeFormula, quoteWhereNeeded } from './payout-csv.ts';
+import { LONG_STATEMENT_MS } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
+
+export interface PayoutFileDeps {
+  readonly sql: Sql;
+  readonly secretBox: SecretBox;
+}
+
+/** Returns the encryption context of a file. */
+const fileContext = (appId: AppId, fileId: PayoutFileId) => `${appId}:payout-file:${fileId}`;
+
+/**
+ * Writes the files of an approved run of which no request is open or to come, unless they are written. A repetition writes nothing.
+ */
+export async function writeRunFiles({ sql, secretBox }: PayoutFileDeps, runId: PayoutRunId): Promise<void> {
+  await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    const run = await tx.maybe<{ readonly appId: AppId }>`
+      select app_id from payout_runs where id = ${runId} and status = 'approved' for update`;
+    if (run === undefined || (await tx.maybe`select from payout_run_files where run_id = ${runId} limit 1`))
+      return;
+    const rows = await readPaid(tx, secretBox, run.appId, runId);
+    for (const { text, ...file } of writePayoutFiles(rows, writeCell)) {
+      const id = newId('payoutFile');
+      const { ciphertext, encryptionKeyId } = secretBox.encrypt(text, fileContext(run.appId, id));
+      await tx`
+        insert into payout_run_files (id, app_id, run_id, method, part, row_count, total_cents, sha256, ciphertext, encryption_key_id)
+        values (${id}, ${run.appId}, ${runId}, ${file.method}, ${file.part}, ${file.rowCount}, ${file.totalCents},
+                ${createHash('sha256').update(text).digest()}, ${ciphertext}, ${encryptionKeyId})`;
+    }
+  });
+}
+
+const writeCell = (text: string) => quoteWhereNeeded(neutralizeFormula(text));
+
+/** Returns the paid items of a run, with their recipients. An erasure of one of them waits, and then finds the files. */
+async function readPaid(
+  tx: Statements,
+  secretBox: SecretBox,
+  appId: AppId,
+  runId: PayoutRunId,
+): Promise<FileRow[]> {
+  const rows = await tx<Omit<FileRow, 'payee'> & SealedRecipient & { readonly payeeVersion: number | null }>`
+    select i.id as item_id, i.affiliate_id, i.affiliate_name, i.expected_cents as amount_cents, i.method, i.payee_version,
+           y.ciphertext, y.encryption_key_id
+      from payout_run_items i
+     cross join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q
+      left join lateral (
+        select * from payees x
+         where x.app_id = i.app_id and x.affiliate_id = i.affiliate_id and x.version = i.payee_version offset 0 for share) y on true
+     where i.run_id = ${runId} and q.status = 'paid'
+     order by i.position`;
+  return rows.map(({ ciphertext, encryptionKeyId, payeeVersion, ...row }) => ({
+    ...row,
+    payee:
+      payeeVersion === null
+        ? null
+        : openRecipient(secretBox, appId, { ...row, version: payeeVersion, ciphertext, encryptionKeyId }),
+  }));
+}
+
+/** A file of a run. */
+export interface ListedPayoutFile {
+  readonly id: PayoutFileId;
+  readonly method: PayoutFileMethod;
+  readonly part: number;
+  readonly rowCount: number;
+  readonly totalCents: number;
+  /** Hexadecimal. */
+  readonly sha256: string;
+  readonly createdAt: number;
+  readonly downloadCount: number;
+  /** Whether its bytes were removed, because a creator in it was erased. */
+  readonly isErased: boolean;
+}
+
+/** Returns the files of a run, which has fewer than a page. Undefined for an unknown run. */
+export async function listRunFiles(
+  sql: Sql,
+  appId: AppId,
+  runId: PayoutRunId,
+): Promise<ListedPayoutFile[] | undefined> {
+  const files = await sql<ListedPayoutFile>`
+    select f.id, f.method, f.part, f.row_count, f.total_cents, encode(f.sha256, 'hex') as sha256, f.created_at, f.ciphertext is null as is_erased,
+           coalesce((select max(position) from payout_file_downloads d where d.file_id = f.id), 0) as download_count
+      from payout_run_files f where f.app_id = ${appId} and f.run_id = ${runId} order by f.method, f.part`;
+  if (files.length > 0) return files;
+  const run = await sql.maybe`select from payout_runs where app_id = ${appId} and id = ${runId}`;
+  return run === undefined ? undefined : files;
+}
+
+/** A file with its bytes. Null: they were removed. */
+export interface DownloadedFile {
+  readonly method: PayoutFileMethod;
+  readonly part: number;
+  readonly bytes: Buffer | null;
+  readonly sha256: Buffer;
+}
+
+/** Notes the download of a file, and returns its bytes. Undefined for an unknown file. Throws if they do not have their hash. */
+export async function downloadFile(
+  { sql, secretBox }: PayoutFileDeps,
+  place: {
+    readonly appId: AppId;
+    readonly runId: PayoutRunId;
+    readonly fileId: PayoutFileId;
+    readonly accountId: AccountId;
+    readonly keyId: KeyId;
+  },
+): Promise<DownloadedFile | undefined> {
+  const { appId, runId, fileId, accountId, keyId } = place;
+  const file = await sql.transaction(async (tx) => {
+    const found = await tx.maybe<Omit<DownloadedFile, 'bytes'> & SealedRecipient>`
+      select method, part, sha256, ciphertext, encryption_key_id from payout_run_files
+       where app_id = ${appId} and run_id = ${runId} and id = ${fileId} for no key update`;
+    if (found === undefined || found.ciphertext === null) return found;
+    await tx`
+      insert into payout_file_downloads (app_id, file_id, position, account_id, key_id)
+      select ${appId}::text, ${fileId}::text, coalesce(max(position), 0) + 1, ${accountId}::text, ${keyId}::text
+        from payout_file_downloads where file_id = ${fileId} having ${acting(tx)}`;
+    return found;
+  });
+  if (file === undefined) return undefined;
+  const { ciphertext, encryptionKeyId, ...rest } = file;
+  const sha256 = Buffer.from(rest.sha256);
+  if (ciphertext === null || encryptionKeyId === null) return { ...rest, sha256, bytes: null };
+  const bytes = Buffer.from(
+    secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, fileContext(appId, fileId)),
+  );
+  if (!createHash('sha256').update(bytes).digest().equals(sha256)) {
+    throw new Error(`the file ${fileId} of a payout run does not have its hash: the row was changed`);
+  }
+  return { ...rest, sha256, bytes };
+}
+
+/** Files that one statement encrypts again. */
+const REENCRYPTED = 20;
+
+/** Encrypts files with the first key that a former one encrypted, so that the former key can be removed. */
+export async function reencryptPayoutFiles(
+  { sql, secretBox }: PayoutFileDeps,
+  { signal }: { readonly signal?: AbortSignal } = {},
+): Promise<void> {
+  const [, ...former] = secretBox.keyIds;
+  for (const keyId of former) {
+    let last = '';
+    for (;;) {
+      if (signal?.aborted === true) return;
+      const page = await sql<{ id: PayoutFileId; appId: AppId; ciphertext: Uint8Array }>`
+        select id, app_id, ciphertext from payout_run_files
+         where encryption_key_id = ${keyId} and id > ${last} order by id limit ${REENCRYPTED}`;
+      for (const { id, appId, ciphertext } of page) {
+        const context = fileContext(appId, id);
+        const sealed = secretBox.encrypt(secretBox.decrypt(Buffer.from(ciphertext), keyId, context), context);
+        await sql`
+          update payout_run_files set ciphertext = ${sealed.ciphertext}, encryption_key_id = ${sealed.encryptionKeyId}
+           where id = ${id} and encryption_key_id = ${keyId}`;
+      }
+      const end = page.at(-1);
+      if (end === undefined) break;
+      last = end.id;
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
+import { writePayoutFiles } from '../../src/domain/payout-file.ts';
+import type { FileRow } from '../../src/domain/payout-file.ts';
+import type { Payee } from '../../src/domain/payee.ts';
+import type { AffiliateId, PayoutRunItemId } from '../../src/domain/ids.ts';
+
+const PAYEES: readonly (Payee | null)[] = [
+  { method: 'paypal', recipient: { email: 'ann@example.com' } },
+  { method: 'wise', recipient: { email: 'ben@example.com', name: 'Ben', receiverType: 'INSTITUTION' } },
+  { method: 'other', recipient: { name: 'Cleo', reference: 'Bank of June' } },
+  { method: 'none', recipient: null },
+  null,
+];
+const rowOf = (n: number, method: FileRow['method'], payee: Payee | null): FileRow => ({
+  itemId: `pit_${String(n).padStart(10, '_').padStart(26, '0')}` as PayoutRunItemId,
+  affiliateId: `aff_${n}` as AffiliateId,
+  affiliateName: `Creator ${n}`,
+  amountCents: n + 1,
+  method,
+  payee,
+});
+const plain = (text: string) => text;
+const linesOf = (text: string) => text.split('\r\n').slice(0, -1);
+
+describe('the files of a payout run', () => {
+  test('have every row once, and their totals are those of their rows', () => {
+    const anyRow = fc.tuple(fc.constantFrom('paypal', 'wise', 'other'), fc.constantFrom(...PAYEES));
+    fc.assert(
+      fc.property(fc.array(anyRow, { maxLength: 30 }), (all) => {
+        const rows = all.map(([method, payee], n) => rowOf(n, method as FileRow['method'], payee));
+        const files = writePayoutFiles(rows, plain);
+        expect(files.reduce((sum, { totalCents }) => sum + totalCents, 0)).toBe(
+          rows.reduce((sum, { amountCents }) => sum + amountCents, 0),
+        );
+        const text = files.map((file) => file.text).join('');
+        for (const { itemId } of rows) expect(text.split(itemId.slice(-10))).toHaveLength(2);
+        for (const { method, rowCount, text: own } of files) {
+          expect(linesOf(own)).toHaveLength(rowCount + (method === 'paypal' ? 0 : 1));
+        }
+      }),
+    );
+  });
+
+  test.each([
+    ['paypal', 5_001, [5_000, 1], 0],
+    ['wise', 2_000, [1_000, 1_000], 1],
+    ['other', 3, [3], 2],
+  ] as const)('of %s have no more rows than it takes', (method, count, parts, payee) => {
+    const rows = Array.from({ length: count }, (_, n) => rowOf(n, method, PAYEES[payee] ?? null));
+    const files = writePayoutFiles(rows, plain);
+    expect(files.map(({ part, rowCount }) => [part, rowCount])).toEqual(
+      parts.map((rows_, n) => [n + 1, rows_]),
+    );
+  });
+
+  test('list whose recipient is unknown in the file for other ways, never with an empty address', () => {
+    const files = writePayoutFiles([rowOf(1, 'paypal', null), rowOf(2, 'wise', null)], plain);
+    expect(files).toMatchObject([{ method: 'other', rowCount: 2, totalCents: 5 }]);
+  });
+
+  test('are none if nobody was paid', () => {
+    expect(writePayoutFiles([], plain)).toEqual([]);
+  });
+});
