@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { PayoutRequestKeys } from '../src/domain/payout.ts';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { writeRunFiles } from '../src/db/payout-run-files.ts';
-import { areAllSettled, endRun, openRunRequests } from '../src/db/payout-run-requests.ts';
+import { areAllSettled, endRun, isRunStopped, openRunRequests } from '../src/db/payout-run-requests.ts';
 import { arePayoutsStopped } from '../src/db/payout-stops.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { throwIfCancelled } from './cancellation.ts';
@@ -49,7 +49,7 @@ export function createPayoutRunActivities({
      */
     settlePayoutRunPage: async (id) => {
       const runId = parseId('payoutRun', id);
-      if (await arePayoutsStopped(sql)) {
+      if ((await arePayoutsStopped(sql)) && !(await isRunStopped(sql, runId))) {
         throw new Error(
           'payouts are stopped: the database was restored or copied, and an operator has to say that it knows all payouts',
         );

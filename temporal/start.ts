@@ -44,7 +44,7 @@ export const WORKFLOWS = {
   hold: { key: 'commissionId', eager: false, queue: 'background' },
   heal: { key: 'bindingId', eager: true, queue: 'background' },
   payout: { key: 'affiliateId', eager: false, queue: 'awaited' },
-  payoutRun: { idName: 'payout-run', key: 'runId', eager: true, queue: 'background' },
+  payoutRun: { idName: 'payout-run', key: 'runId', eager: true, queue: 'awaited' },
   reprocess: { key: 'reprocessRunId', eager: true, queue: 'background' },
   erase: { key: 'erasureId', eager: true, queue: 'background' },
   convert: { key: null, eager: true, queue: 'background' },

@@ -182,6 +182,7 @@ async function settle(tx: Statements, requestId: PayoutRequestId, limit: number)
   const request = await lockOpenRequest(tx, requestId);
   if (request === undefined) return;
   await lockCreator(tx, request);
+  if (request.asOf !== null) await tx`select set_config('tributary.settles_runs', 'on', true)`;
   const refusal = await refusalOf(tx, request);
   if (refusal !== null) {
     await tx`update payout_requests set status = ${refusal}, settled_at = now() where id = ${requestId}`;
@@ -191,7 +192,13 @@ async function settle(tx: Statements, requestId: PayoutRequestId, limit: number)
   const outweighing = needsMoreEarnings(due) ? await sumOutweighing(tx, request, due.deductions) : null;
   const { expectedTotalCents: totalCents } = request;
   const expected =
-    totalCents === null ? null : { totalCents, allEarningsCents: await sumEarnings(tx, request) };
+    totalCents === null
+      ? null
+      : {
+          totalCents,
+          allEarningsCents: await sumEarnings(tx, request),
+          takenBackCents: await sumTakenBack(tx, request),
+        };
   const decision = decidePayout(due, outweighing, expected);
   if (decision.status === 'paid') {
     await pay(tx, request, decision, due.deductions.count + decision.earnings);
@@ -242,34 +249,17 @@ async function lockCreator(tx: Statements, { affiliateId }: OpenRequest): Promis
   await tx`select pg_advisory_xact_lock(hashtextextended('payout of ' || ${affiliateId}::text, 0))`;
 }
 
-/** The unpaid commissions that are due at the start of the transaction, of one sign. */
-function dueOf(tx: Statements, { appId, affiliateId }: Payable, sign: Fragment, isOfRun: Fragment) {
-  return tx.fragment`
-    app_id = ${appId} and affiliate_id = ${affiliateId} and status <> 'paid' and due_at <= now() and amount_cents ${sign} 0 ${isOfRun}`;
-}
-
-/** A payout run takes earnings that were due when it was drafted. */
-function earningsOf(tx: Statements, payable: Payable): Fragment {
-  const { asOf } = payable;
-  const isOfRun =
+/** The unpaid commissions that a request is about, of one sign: those that are due at the start of the transaction, or at the draft of a run. */
+function dueOf(tx: Statements, { appId, affiliateId, asOf }: Payable, sign: Fragment): Fragment {
+  const isInRun =
     asOf === null
       ? tx.fragment``
       : tx.fragment`and greatest(due_at, created_at) <= ${instant(asOf)}::timestamptz`;
-  return dueOf(tx, payable, tx.fragment`>`, isOfRun);
+  return tx.fragment`
+    app_id = ${appId} and affiliate_id = ${affiliateId} and status <> 'paid' and due_at <= now() and amount_cents ${sign} 0 ${isInRun}`;
 }
-
-/**
- * A payout run takes all deductions that a founder has entered, and what takes back earnings that were due when it was drafted, also
- * from a later refund. What takes back a later earning has its due date and waits for it.
- */
-function deductionsOf(tx: Statements, payable: Payable): Fragment {
-  const { asOf } = payable;
-  const isOfRun =
-    asOf === null
-      ? tx.fragment``
-      : tx.fragment`and (due_at <= ${instant(asOf)}::timestamptz or kind = 'deduction')`;
-  return dueOf(tx, payable, tx.fragment`<`, isOfRun);
-}
+const deductionsOf = (tx: Statements, payable: Payable) => dueOf(tx, payable, tx.fragment`<`);
+const earningsOf = (tx: Statements, payable: Payable) => dueOf(tx, payable, tx.fragment`>`);
 
 interface SumRow {
   readonly count: number;
@@ -305,6 +295,29 @@ async function sumOutweighing(
                    sum(amount_cents) over (order by due_at, id) - amount_cents <= ${String(-deductions.cents)}::numeric as is_needed
               from commissions where ${earningsOf(tx, request)}) e`;
   return { earnings: toDue(row), isMoreDue: row.isMoreDue };
+}
+
+/**
+ * Returns what was taken back since the draft of a run of what it pays, or of what was paid before: zero or less. Rows about one
+ * commission or entry count together, so that a refund that ended changes nothing. What concerns later commissions waits with them.
+ */
+async function sumTakenBack(tx: Statements, { appId, affiliateId, asOf }: OpenRequest): Promise<bigint> {
+  if (asOf === null) return 0n;
+  const { cents } = await tx.one<{ cents: string }>`
+    select coalesce(sum(least(g.cents, 0)), 0)::text as cents
+      from (select sum(c.amount_cents) as cents
+              from (select id, amount_cents, reverses_commission_id, entry_id from commissions
+                     where app_id = ${appId} and affiliate_id = ${affiliateId} and status <> 'paid' and due_at <= now()
+                       and created_at > ${instant(asOf)}::timestamptz) c
+             cross join lateral (
+               select r.id, greatest(r.due_at, r.created_at) <= ${instant(asOf)}::timestamptz or r.kind = 'deduction' as counts
+                 from commissions r
+                where r.id = coalesce(
+                        c.reverses_commission_id,
+                        (select u.id from entries e join commissions u on u.entry_id = e.undoes_entry_id where e.id = c.entry_id), c.id)) r
+             where r.counts
+             group by r.id) g`;
+  return BigInt(cents);
 }
 
 async function sumEarnings(tx: Statements, request: OpenRequest): Promise<bigint> {

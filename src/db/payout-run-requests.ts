@@ -82,6 +82,13 @@ async function openRequests(
   await tx`update payout_run_items i set request_id = x."requestId" from ${pairs} where i.id = x."itemId"`;
 }
 
+/** Whether a run pays nobody further. */
+export async function isRunStopped(sql: Sql, runId: PayoutRunId): Promise<boolean> {
+  const run =
+    await sql.maybe`select from payout_runs where id = ${runId} and (status <> 'approved' or stopped_at is not null)`;
+  return run !== undefined;
+}
+
 /** Whether no request of a run is open. */
 export async function areAllSettled(sql: Sql, runId: PayoutRunId): Promise<boolean> {
   const open = await sql.maybe`

@@ -10,7 +10,6 @@ import type {
 import { MAX_PAYOUT_CENTS, PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutId, PayoutRunId } from '../domain/ids.ts';
 import type { PayoutRunItemId } from '../domain/ids.ts';
-import { lockApp } from './app-lock.ts';
 import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
 import { createdBefore, pageOf } from './page.ts';
@@ -18,7 +17,7 @@ import type { Page, Position } from './page.ts';
 import { findPayeesAt } from './payees.ts';
 import { payableParts } from './payout-lists.ts';
 import type { PayoutRequestStatus } from './payout-requests.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
+import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** A run that pays many creators. Amounts are in US cents, instants epoch ms. */
@@ -113,18 +112,17 @@ export async function draftRun(
   { id, appId, accountId, keyId, ...terms }: Author & PayoutRunTerms & { readonly id: PayoutRunId },
 ): Promise<PayoutRun | null> {
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
-    await lockApp(tx, appId);
+    if (!(await lockRuns(tx, appId))) return null;
     const stored = await find(tx, appId, id);
     if (stored !== undefined) return stored;
     const isPaying = await tx.maybe`select from payout_runs where app_id = ${appId} and status = 'approved'`;
     if (isPaying !== undefined) return null;
-    await tx`
-      update payout_runs set status = 'cancelled', ended_at = now() where app_id = ${appId} and status = 'draft' and ${acting(tx)}`;
-    const { asOf } = await tx.one<{ asOf: number }>`select floor(epoch_ms(now()))::float8 as as_of`;
+    await replaceDraft(tx, appId);
+    const asOf = await chooseAsOf(tx);
     const { items, exclusions, totalCents } = draftPayoutRun(await readUnpaid(tx, appId, asOf), terms);
     await tx`
       insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at)
-      select ${id}::text, ${appId}::text, ${accountId}::text, ${keyId}::text, date_trunc('milliseconds', now()), ${terms.minimumCents}::bigint,
+      select ${id}::text, ${appId}::text, ${accountId}::text, ${keyId}::text, ${instant(asOf)}::timestamptz, ${terms.minimumCents}::bigint,
              ${terms.includesWithoutPayee}::boolean,
              ${items.length}::int, ${totalCents}::bigint, now() + ${DRAFT_VALID_MS} * interval '1 millisecond'
        where ${acting(tx)}`;
@@ -143,12 +141,51 @@ export async function draftRun(
   });
 }
 
+/** Keeps other calls from drafting and approving runs of the app until the end of the transaction. False: one of them is at work. */
+async function lockRuns(tx: Statements, appId: AppId): Promise<boolean> {
+  const { isLocked } = await tx.one<{ isLocked: boolean }>`
+    select pg_try_advisory_xact_lock(hashtextextended('payout runs of ' || ${appId}::text, 0)) as is_locked`;
+  return isLocked;
+}
+
+/** Cancels the draft of an app, and removes its lists. */
+async function replaceDraft(tx: Statements, appId: AppId): Promise<void> {
+  const [draft] = await tx<{ id: PayoutRunId }>`
+    update payout_runs set status = 'cancelled', ended_at = now()
+     where app_id = ${appId} and status = 'draft' and ${acting(tx)} returning id`;
+  if (draft === undefined) return;
+  await tx`delete from payout_run_items where run_id = ${draft.id}`;
+  await tx`delete from payout_run_exclusions where run_id = ${draft.id}`;
+}
+
+/** No transaction of the service takes longer, ms. */
+const LONGEST_TRANSACTION_MS = 60_000;
+
+/**
+ * Returns an instant before which nothing can be written any more, epoch ms: the start of the oldest open transaction, whose rows will have
+ * that time. The next statement sees all that was written until then, and so does the settlement of the run.
+ */
+async function chooseAsOf(tx: Statements): Promise<number> {
+  const { asOf } = await tx.one<{ asOf: number }>`
+    select floor(epoch_ms(greatest(statement_timestamp() - ${LONGEST_TRANSACTION_MS} * interval '1 millisecond',
+                                   least(statement_timestamp(), min(xact_start)))))::float8 as as_of
+      from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+  return asOf;
+}
+
 /** Returns the creators of an app with unpaid commissions, from the stored sums and what became due since. What is unpaid and not due is held. */
 async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<UnpaidCreator[]> {
   const creators = await tx<Omit<UnpaidCreator, 'payee' | 'payeeExclusion'>>`
     with due as (
       select affiliate_id::text as affiliate_id, sum(cents) as cents, sum(items) as items
-        from (${payableParts(tx, appId, asOf)}) p
+        from (${payableParts(tx, appId, asOf)}
+              union all
+              -- What was due later, or written later.
+              select affiliate_id, -amount_cents, -1 from commissions
+               where app_id = ${appId} and status = 'matured' and greatest(due_at, created_at) > ${instant(asOf)}
+              union all
+              select affiliate_id, -amount_cents, -1 from commissions
+               where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)} and created_at > ${instant(asOf)}) p
        group by 1 having sum(cents) <> 0 or sum(items) > 0
     ), unpaid as (
       select scope_id as affiliate_id, sum(commission_cents - paid_cents) as cents
@@ -156,7 +193,11 @@ async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<U
     )
     select f.id as affiliate_id, f.name as affiliate_name, coalesce(d.cents, 0)::float8 as due_cents,
            (coalesce(u.cents, 0) - coalesce(d.cents, 0))::float8 as held_cents,
-           coalesce(d.items > ${PAYOUT_EARNINGS_LIMIT} or abs(d.cents) > ${MAX_PAYOUT_CENTS}, false) as exceeds_payout,
+           abs(coalesce(d.cents, 0)) > ${MAX_PAYOUT_CENTS} or case when d.items > ${PAYOUT_EARNINGS_LIMIT} then (
+             select count(*) > ${PAYOUT_EARNINGS_LIMIT}
+               from (select from commissions c
+                      where c.app_id = ${appId} and c.affiliate_id = f.id and c.status <> 'paid' and c.amount_cents > 0
+                        and c.due_at <= ${instant(asOf)} limit ${PAYOUT_EARNINGS_LIMIT + 1}) e) else false end as exceeds_payout,
            are_payouts_blocked(f.id) as is_blocked
       from due d
       full join unpaid u using (affiliate_id)
@@ -171,7 +212,7 @@ async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<U
 
 /**
  * Approves a draft. Its workflow then pays each item. `total_changed`: the caller expects another total; `not_possible`: the run has
- * ended, or pays nobody. Undefined for an unknown run. A second call with the same total changes nothing.
+ * ended, or pays nobody; `in_progress`: a run of the app is just being drafted or approved. Undefined for an unknown run. A second call with the same total changes nothing.
  */
 export async function approveRun(
   sql: Sql,
@@ -181,8 +222,9 @@ export async function approveRun(
     runId,
     expectedTotalCents,
   }: Author & { readonly runId: PayoutRunId; readonly expectedTotalCents: number },
-): Promise<PayoutRun | 'total_changed' | 'not_possible' | undefined> {
+): Promise<PayoutRun | 'total_changed' | 'not_possible' | 'in_progress' | undefined> {
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    if (!(await lockRuns(tx, appId))) return 'in_progress';
     await tx`select from payout_runs where app_id = ${appId} and id = ${runId} for update`;
     const run = await find(tx, appId, runId);
     if (run === undefined) return undefined;
@@ -196,17 +238,23 @@ export async function approveRun(
 }
 
 /**
- * Cancels a draft. Of a run that is being paid, pays no further creator: the exports that have begun are finished. A run that has ended
- * stays as it is. Undefined for an unknown run.
+ * Cancels a draft. Of a run that is being paid, pays no further creator: the payouts that are being settled are finished first. A run that
+ * has ended stays as it is. Undefined for an unknown run.
  */
 export async function cancelRun(sql: Sql, appId: AppId, runId: PayoutRunId): Promise<PayoutRun | undefined> {
-  await sql`
-    update payout_runs
-       set status = case status when 'draft' then 'cancelled' else status end,
-           ended_at = case status when 'draft' then now() end,
-           stopped_at = case status when 'approved' then now() end
-     where app_id = ${appId} and id = ${runId} and status in ('draft', 'approved') and stopped_at is null and ${acting(sql)}`;
-  return await find(sql, appId, runId);
+  return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    await tx`
+      update payout_runs
+         set status = case status when 'draft' then 'cancelled' else status end,
+             ended_at = case status when 'draft' then now() end,
+             stopped_at = case status when 'approved' then now() end
+       where app_id = ${appId} and id = ${runId} and status in ('draft', 'approved') and stopped_at is null and ${acting(tx)}`;
+    await tx`
+      update payout_requests q set status = 'closed', settled_at = now()
+        from payout_runs r join payout_run_items i on i.run_id = r.id
+       where r.app_id = ${appId} and r.id = ${runId} and r.stopped_at is not null and i.request_id = q.id and q.status = 'open'`;
+    return await find(tx, appId, runId);
+  });
 }
 
 /**
@@ -250,11 +298,11 @@ export async function listRunItems(
       Position<number> & {
         readonly requestStatus: PayoutRequestStatus | null;
         readonly isApproved: boolean;
-        readonly isOver: boolean;
+        readonly isStopped: boolean;
       }
   >`
     select i.id, i.affiliate_id, i.affiliate_name, i.expected_cents, i.method, i.position as sort_key, q.status as request_status, q.payout_id,
-           r.approved_at is not null as is_approved, r.status = 'settled' or r.stopped_at is not null as is_over
+           r.approved_at is not null as is_approved, r.stopped_at is not null as is_stopped
       from (select * from payout_run_items
              where app_id = ${appId} and run_id = ${runId} and position > ${after?.sortKey ?? 0}
              order by position limit ${limit + 1}) i
@@ -265,16 +313,17 @@ export async function listRunItems(
   const page: Page<(typeof rows)[number], number> = pageOf(rows, limit);
   return {
     next: page.next,
-    rows: page.rows.map(({ requestStatus, isApproved, isOver, ...item }) => ({
+    rows: page.rows.map(({ requestStatus, isApproved, isStopped, ...item }) => ({
       ...item,
-      outcome: isApproved ? outcomeOf(requestStatus, isOver) : null,
+      outcome: isApproved ? outcomeOf(requestStatus, isStopped) : null,
     })),
   };
 }
 
-function outcomeOf(status: PayoutRequestStatus | null, isOver: boolean): ItemOutcome {
-  if (status === null) return isOver ? 'cancelled' : 'waiting';
-  return status === 'open' ? 'waiting' : status;
+function outcomeOf(status: PayoutRequestStatus | null, isStopped: boolean): ItemOutcome {
+  if (status === null) return isStopped ? 'cancelled' : 'waiting';
+  if (status === 'open') return 'waiting';
+  return status === 'closed' && isStopped ? 'cancelled' : status;
 }
 
 export interface RunExclusion {

@@ -1153,7 +1153,7 @@ create table payout_requests (
 CREATE UNIQUE INDEX payout_requests_idempotency ON payout_requests USING btree (account_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX payout_requests_open ON payout_requests USING btree (expires_at) WHERE (status = 'open'::text);
 CREATE UNIQUE INDEX payout_requests_payout ON payout_requests USING btree (payout_id) WHERE (payout_id IS NOT NULL);
-CREATE TRIGGER payout_requests_payment_of_run BEFORE UPDATE ON payout_requests FOR EACH ROW WHEN (((new.status = 'paid'::text) AND (old.status <> 'paid'::text))) EXECUTE FUNCTION require_payment_of_run();
+CREATE TRIGGER payout_requests_payment_of_run BEFORE UPDATE ON payout_requests FOR EACH ROW WHEN (((old.status = 'open'::text) AND (new.status <> ALL (ARRAY['open'::text, 'closed'::text])))) EXECUTE FUNCTION require_payment_of_run();
 
 create table payout_run_exclusions (
   app_id app_id not null,
@@ -1171,7 +1171,8 @@ create table payout_run_exclusions (
   constraint payout_run_exclusions_position_check CHECK (("position" >= 1)),
   constraint payout_run_exclusions_reason_check CHECK ((reason = ANY (ARRAY['payouts_blocked'::text, 'payee_changed'::text, 'no_payee'::text, 'below_minimum'::text, 'too_many_commissions'::text, 'negative_balance'::text, 'reversed'::text, 'held'::text])))
 );
-CREATE TRIGGER payout_run_exclusions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_run_exclusions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_run_exclusions_append_only BEFORE UPDATE OR TRUNCATE ON payout_run_exclusions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_run_exclusions_of_approved BEFORE DELETE ON payout_run_exclusions FOR EACH ROW EXECUTE FUNCTION keep_list_of_approved_run();
 
 create table payout_run_files (
   id payout_file_id not null,
@@ -1226,7 +1227,8 @@ create table payout_run_items (
 );
 CREATE INDEX payout_run_items_waiting ON payout_run_items USING btree (run_id, "position") WHERE (request_id IS NULL);
 CREATE TRIGGER payout_run_items_change BEFORE INSERT OR UPDATE ON payout_run_items FOR EACH ROW EXECUTE FUNCTION payout_run_item_change();
-CREATE TRIGGER payout_run_items_kept BEFORE DELETE OR TRUNCATE ON payout_run_items FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_run_items_kept BEFORE TRUNCATE ON payout_run_items FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_run_items_of_approved BEFORE DELETE ON payout_run_items FOR EACH ROW EXECUTE FUNCTION keep_list_of_approved_run();
 
 create table payout_runs (
   id payout_run_id not null,
@@ -2976,6 +2978,17 @@ AS $function$
        and l.payment_ref <> l.alias_ref)
 $function$;
 
+CREATE OR REPLACE FUNCTION keep_list_of_approved_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select from payout_runs r where r.id = old.run_id and (r.status <> 'cancelled' or r.approved_at is not null)) then
+    raise exception 'rows of % cannot be changed or deleted', tg_table_name using errcode = 'integrity_constraint_violation';
+  end if;
+  return old;
+end $function$;
+
 CREATE OR REPLACE FUNCTION keys_to_bind(p payments, row_ids text[], customer_key text)
  RETURNS jsonb
  LANGUAGE sql
@@ -3368,11 +3381,19 @@ CREATE OR REPLACE FUNCTION require_payment_of_run()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  item payout_run_items;
 begin
-  if exists (select from payout_run_items i
-              where i.request_id = new.id
-                and (i.expected_cents <> new.net_cents
-                     or i.payee_version is distinct from (select max(y.version) from payees y where y.app_id = i.app_id and y.affiliate_id = i.affiliate_id))) then
+  select * into item from payout_run_items i where i.request_id = new.id;
+  if not found then
+    return new;
+  end if;
+  if coalesce(current_setting('tributary.settles_runs', true), '') <> 'on' then
+    raise exception 'request % is of a payout run, which this process does not know', new.id using errcode = 'object_not_in_prerequisite_state';
+  end if;
+  if new.status = 'paid'
+     and (item.expected_cents <> new.net_cents
+          or item.payee_version is distinct from (select max(y.version) from payees y where y.app_id = item.app_id and y.affiliate_id = item.affiliate_id)) then
     raise exception 'request % is of a payout run with another amount or payee', new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;

@@ -66,12 +66,17 @@ export function needsMoreEarnings({ deductions, earnings, isMoreDue }: DueCommis
 export function decidePayout(
   due: DueCommissions,
   outweighing: OutweighingEarnings | null,
-  expected: { readonly totalCents: number; readonly allEarningsCents: bigint } | null,
+  expected: {
+    readonly totalCents: number;
+    readonly allEarningsCents: bigint;
+    /** What was taken back since, of what is paid: zero or less. Only of a payout run. */
+    readonly takenBackCents: bigint;
+  } | null,
 ): PayoutDecision {
   const { earnings, isMoreDue } = outweighing ?? due;
   const net = netOf(due.deductions, earnings);
   if (expected !== null) {
-    const owed = due.deductions.cents + expected.allEarningsCents;
+    const owed = due.deductions.cents + expected.allEarningsCents + expected.takenBackCents;
     if (BigInt(expected.totalCents) !== (owed > 0n ? owed : 0n)) {
       return { status: 'total_changed', earnings: due.earnings.count, netCents: bounded(owed), isMoreDue };
     }

@@ -25,7 +25,7 @@ function decide(amounts: readonly number[], limit: number, expectedTotalCents: n
   const expected =
     expectedTotalCents === null
       ? null
-      : { totalCents: expectedTotalCents, allEarningsCents: dueOf(earnings).cents };
+      : { totalCents: expectedTotalCents, allEarningsCents: dueOf(earnings).cents, takenBackCents: 0n };
   return { decision: decidePayout(due, outweighing, expected), outweighing };
 }
 
@@ -114,5 +114,12 @@ describe('a payout', () => {
       decision: { status: 'empty', earnings: 2, netCents: -5, isMoreDue: false },
       outweighing: { earnings: { count: 4 } },
     });
+  });
+
+  test('is not made if something was taken back since of what a run pays', () => {
+    const due = { deductions: dueOf([]), earnings: dueOf([100]), isMoreDue: false };
+    const expected = { totalCents: 100, allEarningsCents: 100n, takenBackCents: -1n };
+    expect(decidePayout(due, null, expected)).toMatchObject({ status: 'total_changed', netCents: 99 });
+    expect(decidePayout(due, null, { ...expected, takenBackCents: 0n })).toMatchObject({ status: 'paid' });
   });
 });

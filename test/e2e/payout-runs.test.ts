@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { newId } from '../../src/db/new-id.ts';
+import { openRunRequests } from '../../src/db/payout-run-requests.ts';
+import type { PayoutRunId } from '../../src/domain/ids.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
@@ -16,6 +20,7 @@ let ann: string;
 let ben: string;
 let cleo: string;
 let base: string;
+let bonusId = '';
 
 beforeAll(async () => {
   service = await startTestService();
@@ -79,11 +84,8 @@ const read = async ({ id }: Run) => await founder.ok<Run>('GET', `${base}/payout
 const list = async <T>({ id }: Run, what: 'items' | 'excluded' | 'files') =>
   (await founder.ok<{ items: T[] }>('GET', `${base}/payout-runs/${id}/${what}`)).items;
 const settled = async (run: Run) => {
-  for (;;) {
-    const now = await read(run);
-    if (now.status !== 'approved') return now;
-    await sleep(50);
-  }
+  await eventually('the run is settled', async () => (await read(run)).status !== 'approved', 20_000);
+  return await read(run);
 };
 const payAll = async (minimumCents = 0) => {
   const run = await draft(minimumCents);
@@ -208,6 +210,145 @@ describe('a payout run', () => {
     );
   });
 
+  const undo = async ({ id }: { id: string }) =>
+    await founder.ok('POST', `${base}/entries/${id}/undo`, { reason: 'A test' });
+  const soon = () => Date.now() + 300;
+
+  // @promise run-as-of
+  test.each<[string, () => Promise<unknown>, () => Promise<unknown>]>([
+    [
+      'a bonus that was entered and undone after the draft',
+      async () => {},
+      async () => await undo(await add(ann, 70)),
+    ],
+    [
+      'a deduction that was entered and undone after the draft',
+      async () => {},
+      async () => await undo(await add(ann, -70)),
+    ],
+    [
+      'a bonus that was undone before the draft, and becomes due after it',
+      async () => await undo(await add(ann, 70, soon())),
+      async () => await sleep(350),
+    ],
+    [
+      'a deduction from before the draft that becomes due after it',
+      async () => await add(ann, -70, soon()),
+      async () => await sleep(350),
+    ],
+    [
+      'a sale that was reported and refunded after the draft',
+      async () => {},
+      async () => {
+        const user = await founder.customer();
+        await founder.purchase(user, 10, { transactionId: 'late' });
+        await founder.refund(user, 10, 'late');
+      },
+    ],
+  ])('pays a creator in spite of %s', async (_, before, after) => {
+    await before();
+    const run = await draft();
+    await after();
+    await approve(run);
+    expect(await settled(run)).toMatchObject({ paidCount: 3, paidCents: 340 });
+  });
+
+  // @promise run-changed
+  test.each<[string, (sale: string) => Promise<unknown>]>([
+    ['a sale of the run is refunded', async (sale) => await founder.refund(sale, 10, sale)],
+    ['a bonus of the run is undone', async () => await undo({ id: bonusId })],
+  ])('does not pay a creator if %s after the draft', async (_, after) => {
+    const user = await founder.customer();
+    await founder.purchase(user, 10, { transactionId: user });
+    bonusId = (await add(ann, 30)).id;
+    const run = await draft();
+    expect(run.totalCents).toBe(570);
+    await after(user);
+    await approve(run);
+    expect(await settled(run)).toMatchObject({ paidCount: 2, paidCents: 140 });
+    expect((await list<{ outcome: string }>(run, 'items')).map(({ outcome }) => outcome)).toEqual([
+      'total_changed',
+      'paid',
+      'paid',
+    ]);
+  });
+
+  // @promise run-as-of
+  test('pays creators who earn at the moment of its draft what it says', async () => {
+    let isOver = false;
+    const earnOn = async () => {
+      while (!isOver) await add(ann, 1);
+    };
+    const earning = [earnOn(), earnOn(), earnOn()];
+    try {
+      for (let round = 0; round < 10; round += 1) {
+        const run = await draft();
+        await approve(run);
+        expect(await settled(run)).toMatchObject({ paidCount: run.itemCount, paidCents: run.totalCents });
+      }
+    } finally {
+      isOver = true;
+      await Promise.all(earning);
+    }
+  });
+
+  // @promise run-as-of
+  test('leaves out what a transaction writes that is open during its draft', async () => {
+    const writer = new pg.Client(service.database.url);
+    await writer.connect();
+    await writer.query('begin');
+    await writer.query(
+      `with entry as (
+         insert into entries (id, app_id, affiliate_id, category, amount_cents, reason, external_id, due_at, account_id, key_id)
+         select '${newId('entry')}', e.app_id, e.affiliate_id, 'bonus', 70, 'A test', 'open', date_trunc('milliseconds', now()), e.account_id, e.key_id
+           from entries e where e.affiliate_id = '${ann}' limit 1
+         returning *
+       )
+       insert into commissions (id, app_id, affiliate_id, entry_id, kind, rate_bps, base_cents, amount_cents, occurred_at, due_at)
+       select '${newId('commission')}', app_id, affiliate_id, id, 'bonus', 0, 0, 70, due_at, due_at from entry`,
+    );
+    await add(ben, 5);
+    const run = await draft();
+    await writer.query('commit');
+    await writer.end();
+    await approve(run);
+    expect(await settled(run)).toMatchObject({ paidCount: 3, paidCents: 340 });
+    expect(await payAll()).toMatchObject({ paidCount: 2, paidCents: 75 });
+  });
+
+  // @promise cancel-payout-run
+  test('pays nobody after its cancellation is answered, whose request was open', async () => {
+    const run = await draft();
+    await runOn(
+      service.database.url,
+      `update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour' where id = '${run.id}'`,
+    );
+    await openRunRequests(service.sql, run.id as PayoutRunId, 2);
+    await cancel(run);
+    expect(await list(run, 'items')).toMatchObject(
+      Array.from({ length: 3 }, () => ({ outcome: 'cancelled', payoutId: null })),
+    );
+    await approve(run);
+    expect(await settled(run)).toMatchObject({ status: 'settled', paidCount: 0 });
+    expect(await payouts()).toEqual([]);
+  });
+
+  // @promise run-one-open
+  test('is drafted or approved by one call of an app at a time: others get a 409, and nothing else', async () => {
+    const run = await draft();
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, async (__, n) =>
+        n % 2 === 0
+          ? await founder.call<Run>('POST', `${base}/payout-runs`, { body: { withoutPayee: 'include' } })
+          : await approve(run),
+      ),
+    );
+    for (const { status } of answers) expect([201, 202, 409]).toContain(status);
+    const { open } = await service.sql.one<{ open: number }>`
+      select count(*)::int as open from payout_runs where app_id = ${founder.app.id} and status in ('draft', 'approved')`;
+    expect(open).toBeLessThanOrEqual(1);
+  });
+
   // @promise run-payees
   test('pays to the payee that counts: nobody without one, or whose payee is new or was changed after the draft', async () => {
     const dora = await newCreator('Dora');
@@ -329,12 +470,15 @@ describe('a payout run', () => {
     ).rejects.toThrow(/is not being drafted/);
     await change(request(200));
     await change(`${attach} and q.expected_total_cents = 200`);
+    const result = `update payout_requests set status = 'total_changed', settled_at = now()
+      where id = (select request_id from payout_run_items where run_id = '${run.id}' and position = 1)`;
+    await expect(change(result)).rejects.toThrow(/which this process does not know/);
     await expect(
-      change(`update payout_requests set status = 'paid', settled_at = now(), net_cents = 199
+      change(`set tributary.settles_runs = 'on'; update payout_requests set status = 'paid', settled_at = now(), net_cents = 199
                where id = (select request_id from payout_run_items where run_id = '${run.id}' and position = 1)`),
     ).rejects.toThrow(/is of a payout run with another amount or payee/);
     await cancel(run);
     await approve(run);
-    expect(await settled(run)).toMatchObject({ paidCount: 1, paidCents: 200 });
+    expect(await settled(run)).toMatchObject({ paidCount: 0 });
   });
 });

@@ -147,6 +147,10 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
   const { id: itemId } = await sql.one<{ id: string }>`
     select id from payout_run_items where run_id = ${ids.payoutRun} limit 1`;
   ids.payoutRunItem = itemId;
+  ids.payoutFile = newId('payoutFile');
+  await sql`
+    insert into payout_run_files (id, app_id, run_id, method, part, row_count, total_cents, sha256)
+    values (${ids.payoutFile}, ${app.appId}, ${ids.payoutRun}, 'other', 1, 2, 11, sha256('erased'))`;
   const erased = await api.call<{ erasureId: string }>('DELETE', `/apps/${app.appId}/users/${mark}-erased`, {
     key: app.key,
   });

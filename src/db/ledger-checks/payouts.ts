@@ -90,7 +90,7 @@ export const PAYOUT_CHECKS: readonly LedgerCheck[] = [
            left join lateral (select * from payouts x where x.id = q.payout_id offset 0) p on true
           where i.run_id = r.id) s
        where r.app_id = ${appId}
-         and ((r.item_count, r.total_cents) is distinct from (s.items, s.cents) or s.is_wrong
+         and (r.status <> 'cancelled' and (r.item_count, r.total_cents) is distinct from (s.items, s.cents) or s.is_wrong
               or r.status = 'settled' and (r.paid_count, r.paid_cents, 0) is distinct from (s.paid, s.paid_cents, s.open))`,
   ),
   byStatement(

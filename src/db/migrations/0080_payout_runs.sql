@@ -85,7 +85,7 @@ create table payout_run_exclusions (
   foreign key (app_id, run_id) references payout_runs (app_id, id),
   foreign key (app_id, affiliate_id) references affiliates (app_id, id)
 );
-create trigger payout_run_exclusions_append_only before update or delete or truncate on payout_run_exclusions
+create trigger payout_run_exclusions_append_only before update or truncate on payout_run_exclusions
   for each statement execute function forbid_change();
 
 -- What a payment service is given: the paid items of one method, as the bytes that were written once. Only the service can decrypt them.
@@ -199,21 +199,41 @@ begin
   return new;
 end $$;
 create trigger payout_run_items_change before insert or update on payout_run_items for each row execute function payout_run_item_change();
-create trigger payout_run_items_kept before delete or truncate on payout_run_items for each statement execute function forbid_change();
+create trigger payout_run_items_kept before truncate on payout_run_items for each statement execute function forbid_change();
 
--- Also a process of an earlier version, which does not know of runs, pays no item another amount, and none whose payee has changed.
-create function require_payment_of_run() returns trigger language plpgsql as $$
+-- The list of a draft that another one replaces is of no use any more.
+create function keep_list_of_approved_run() returns trigger language plpgsql as $$
 begin
-  if exists (select from payout_run_items i
-              where i.request_id = new.id
-                and (i.expected_cents <> new.net_cents
-                     or i.payee_version is distinct from (select max(y.version) from payees y where y.app_id = i.app_id and y.affiliate_id = i.affiliate_id))) then
+  if exists (select from payout_runs r where r.id = old.run_id and (r.status <> 'cancelled' or r.approved_at is not null)) then
+    raise exception 'rows of % cannot be changed or deleted', tg_table_name using errcode = 'integrity_constraint_violation';
+  end if;
+  return old;
+end $$;
+create trigger payout_run_items_of_approved before delete on payout_run_items for each row execute function keep_list_of_approved_run();
+create trigger payout_run_exclusions_of_approved before delete on payout_run_exclusions for each row execute function keep_list_of_approved_run();
+
+-- A process of an earlier version does not know what a run pays: it fails, and one that knows settles the request. None pays another amount,
+-- or a creator whose payee has changed.
+create function require_payment_of_run() returns trigger language plpgsql as $$
+declare
+  item payout_run_items;
+begin
+  select * into item from payout_run_items i where i.request_id = new.id;
+  if not found then
+    return new;
+  end if;
+  if coalesce(current_setting('tributary.settles_runs', true), '') <> 'on' then
+    raise exception 'request % is of a payout run, which this process does not know', new.id using errcode = 'object_not_in_prerequisite_state';
+  end if;
+  if new.status = 'paid'
+     and (item.expected_cents <> new.net_cents
+          or item.payee_version is distinct from (select max(y.version) from payees y where y.app_id = item.app_id and y.affiliate_id = item.affiliate_id)) then
     raise exception 'request % is of a payout run with another amount or payee', new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $$;
 create trigger payout_requests_payment_of_run before update on payout_requests
-  for each row when (new.status = 'paid' and old.status <> 'paid') execute function require_payment_of_run();
+  for each row when (old.status = 'open' and new.status not in ('open', 'closed')) execute function require_payment_of_run();
 
 alter table payout_requests
   drop constraint payout_requests_status_check,
