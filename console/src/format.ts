@@ -129,11 +129,6 @@ export const formatCountOf = (count: number, noun: string): string =>
 export const atLeast = (text: string, isLowerBound: boolean): string =>
   isLowerBound ? `${text} or more` : text;
 
-const list = new Intl.ListFormat(LOCALE);
-
-/** Returns names as part of a sentence: "Ada, Grace, and Ann". */
-export const formatNames = (names: readonly string[]): string => list.format(names);
-
 const PERCENT_IN_BPS = 100;
 const rate = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 2 });
 

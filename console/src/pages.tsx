@@ -97,6 +97,16 @@ export const APP_PAGES: readonly AppPage[] = [
     Page: lazy(async () => await import('./payouts/payouts-page.tsx')),
   },
   {
+    path: 'payouts/runs',
+    title: null,
+    Page: lazy(async () => await import('./payouts/runs-page.tsx')),
+  },
+  {
+    path: 'payouts/runs/:runId',
+    title: null,
+    Page: lazy(async () => await import('./payouts/run-page.tsx')),
+  },
+  {
     path: 'payouts/:payoutId',
     title: null,
     Page: lazy(async () => await import('./payouts/payout-page.tsx')),

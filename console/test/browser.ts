@@ -71,7 +71,7 @@ export const button = (page: Page, name: string | RegExp): Locator => page.getBy
 export const row = (page: Page, name: string | RegExp): Locator => page.getByRole('row', { name });
 
 /** Waits for the title of a page. */
-export const title = async (page: Page, name: string): Promise<void> =>
+export const title = async (page: Page, name: string | RegExp): Promise<void> =>
   await page.getByRole('heading', { level: 1, name }).waitFor();
 
 const axeFile = createRequire(import.meta.url).resolve('axe-core/axe.min.js');

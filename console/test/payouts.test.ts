@@ -2,69 +2,21 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { generateAccountKey } from '../../src/db/account-keys.ts';
-import { PERMISSIONS } from '../../src/domain/keys.ts';
-import type { Permission } from '../../src/domain/keys.ts';
 import { expectConsistentLedger } from '../../test/support/consistent-ledger.ts';
-import { eventually } from '../../test/support/eventually.ts';
-import { insertEarning, insertReversal } from '../../test/support/ledger.ts';
-import { button, checkPage, WINDOWS } from './browser.ts';
-import type { GuardedPage } from './browser.ts';
+import { insertReversal } from '../../test/support/ledger.ts';
+import { button, checkPage, row, WINDOWS } from './browser.ts';
+import { DAY_MS, payees } from './payees.ts';
 import { describeInBrowser } from './suite.ts';
 import type { NewFounder } from './suite.ts';
 
-const DAY_MS = 86_400_000;
-
 describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder }) => {
-  /** A founder, and a key with some permissions, with which the browser signs in. */
-  const founderWithKey = async (permissions: readonly Permission[] = PERMISSIONS) => {
-    const founder = await newFounder();
-    const bob = await generateAccountKey(service.sql, founder.accountId, permissions, 'Bob');
-    return { ...founder, ownKey: bob?.key ?? '' };
-  };
-
-  const earnMore = async (founder: NewFounder, affiliateId: string, amountCents: number): Promise<void> => {
-    const at = Date.now() - 40 * DAY_MS;
-    await insertEarning(service, founder, {
-      affiliateId,
-      amountCents,
-      occurredAt: at,
-      dueAt: at + 30 * DAY_MS,
-      matured: true,
-    });
-  };
-
-  const earn = async (founder: NewFounder, name: string, ...cents: readonly number[]): Promise<string> => {
-    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, { name });
-    for (const amountCents of cents) await earnMore(founder, id, amountCents);
-    return id;
-  };
-
-  const signIn = async (
-    founder: NewFounder & { readonly ownKey: string },
-    options = {},
-  ): Promise<GuardedPage> => {
-    const guarded = await signedIn(founder.ownKey, options);
-    await guarded.page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
-    return guarded;
-  };
+  const { founderWithKey, earn, earnMore, hold, signIn } = payees({ service, signedIn, post, newFounder });
 
   const dialog = (page: Page) => page.getByRole('dialog');
 
   /** Opens the confirmation of the payment to a creator, and enters the key that may pay if the page asks for it. */
   const confirm = async (page: Page, founder: NewFounder, name: string): Promise<void> => {
     await button(page, new RegExp(`^(Pay|Finish the payment to) ${name}`)).click();
-    const form = page.getByLabel('Key that may pay');
-    await form.or(page.getByText('This cannot be undone.')).waitFor();
-    if ((await form.count()) === 0) return;
-    await form.fill(founder.key);
-    await button(page, 'Continue').click();
-    await page.getByText('This cannot be undone.').waitFor();
-  };
-
-  /** Opens the confirmation of a payment to all creators. */
-  const payAll = async (page: Page, founder: NewFounder, name: string): Promise<void> => {
-    await button(page, name).click();
     const form = page.getByLabel('Key that may pay');
     await form.or(page.getByText('This cannot be undone.')).waitFor();
     if ((await form.count()) === 0) return;
@@ -357,196 +309,62 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     expect(problems(/status of 403/)).toEqual([]);
   });
 
-  test('all creators are paid by one dialog, each once, and those who are not due are listed with the reason', async () => {
+  test('creators who are not due are listed with the reason and what is held', async () => {
     const founder = await founderWithKey();
-    await earn(founder, 'Ada', 1000, 234);
-    await earn(founder, 'Grace', 500);
-    await earn(founder, 'Joan', 250);
-    const held = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
-      name: 'Mary',
-    });
-    await insertEarning(service, founder, {
-      affiliateId: held.id,
-      amountCents: 300,
-      occurredAt: Date.now() - 5 * DAY_MS,
-      dueAt: Date.now() + 26.1 * DAY_MS,
-    });
+    const mary = await earn(founder, 'Mary');
+    await hold(founder, mary, 300);
     const { page, problems } = await signIn(founder);
-    await page.getByRole('row', { name: /Mary Not due yet.*in 26 days.*\$3\.00/ }).waitFor();
-    await payAll(page, founder, 'Pay all 3 creators $19.84');
-    expect(await dialog(page).innerText()).toMatch(
-      /cannot be undone[^]*Ada[^]*2[^]*\$12\.34[^]*Grace[^]*Joan/,
-    );
-    const keys: string[] = [];
-    await page.route('**/payouts/export', async (route) => {
-      keys.push((await route.request().allHeaders())['idempotency-key'] ?? '');
-      await route.continue();
-    });
-    // Both presses come before the page is drawn again.
-    await button(page, 'Pay 3 creators $19.84').evaluate((element: HTMLElement) => {
-      element.click();
-      element.click();
-    });
-    await page.getByText('$19.84 are marked as paid to 3 creators').waitFor();
-    expect([keys.length, new Set(keys).size]).toEqual([3, 3]);
-    await page.getByRole('row', { name: /Grace 1 \$5\.00 Paid Open CSV/ }).waitFor();
-    expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents).toSorted((a, b) => a - b)).toEqual([
-      250, 500, 1234,
-    ]);
-    expect(await remembered(page)).toBe(0);
-    await button(page, 'Done').click();
-    await page.getByText('Nothing is due').waitFor();
+    await row(page, /Mary Not due yet.*in 26 days.*\$3\.00/).waitFor();
     expect(problems()).toEqual([]);
   });
 
-  test('a payment of all that loses an answer stops there, and a reload finishes it without paying anybody twice', async () => {
+  test('a payment that books only a part says how much it paid, and that more is due', async () => {
     const founder = await founderWithKey();
     await earn(founder, 'Ada', 1000);
-    await earn(founder, 'Grace', 700);
-    await earn(founder, 'Joan', 500);
     const { page, problems } = await signIn(founder);
-    await payAll(page, founder, 'Pay all 3 creators $22.00');
-    let sent = 0;
-    // The second payment is booked, and the browser never learns it.
+    await confirm(page, founder, 'Ada');
+    // A payout with room for $4.00 of what is due.
     await page.route('**/payouts/export', async (route) => {
-      sent += 1;
-      if (sent !== 2) return await route.continue();
-      await route.fetch();
-      return await route.abort('connectionreset');
-    });
-    await button(page, 'Pay 3 creators $22.00').click();
-    await page.getByRole('row', { name: /Grace.*Not known yet/ }).waitFor();
-    await page.getByRole('row', { name: /Joan.*not paid yet/ }).waitFor();
-    expect([sent, (await payoutsOf(founder)).length, await remembered(page)]).toEqual([2, 2, 1]);
-    await page.reload();
-    await page.getByText('Payments without an answer').waitFor();
-    await button(page, 'Finish the payment to Grace').click();
-    await button(page, 'Send it again').click();
-    await page.getByText('$7.00 are marked as paid to Grace').waitFor();
-    await button(page, 'Done').click();
-    await confirm(page, founder, 'Joan');
-    await button(page, 'Pay $5.00').click();
-    await page.getByText('$5.00 are marked as paid to Joan').waitFor();
-    expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([1000, 700, 500]);
-    expect(await remembered(page)).toBe(0);
-    await expectConsistentLedger(service.sql, ['paid_once', 'payouts_are_the_sum_of_their_items']);
-    expect(problems(/ERR_CONNECTION_RESET/)).toEqual([]);
-  });
-
-  test('a payment of all goes on with the others when the total of one has changed', async () => {
-    const founder = await founderWithKey();
-    const ada = await earn(founder, 'Ada', 1000);
-    await earn(founder, 'Grace', 700);
-    const { page, problems } = await signIn(founder);
-    await payAll(page, founder, 'Pay all 2 creators $17.00');
-    const { id } = await service.sql.one<{
-      id: string;
-    }>`select id from commissions where affiliate_id = ${ada}`;
-    await insertReversal(service, id, { amountCents: 400, occurredAt: Date.now() - DAY_MS });
-    await button(page, 'Pay 2 creators $17.00').click();
-    await page.getByText('$7.00 are marked as paid to 1 creator').waitFor();
-    await page.getByRole('row', { name: /Ada.*Not paid.*The net is now 600 cents/ }).waitFor();
-    expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([700]);
-    expect(problems(/status of 409/)).toEqual([]);
-  });
-
-  test('a payment of all that books only a part says how much it paid, and names who is not paid in full', async () => {
-    const founder = await founderWithKey();
-    await earn(founder, 'Ada', 1000);
-    await earn(founder, 'Grace', 700);
-    const { page, problems } = await signIn(founder);
-    await payAll(page, founder, 'Pay all 2 creators $17.00');
-    // A payout with room for $4.00 of what is due to the first.
-    let sent = 0;
-    await page.route('**/payouts/export', async (route) => {
-      sent += 1;
       const answer = await route.fetch();
       const part = { 'x-payout-more-due': 'true', 'x-payout-total-cents': '400' };
-      await route.fulfill({
-        response: answer,
-        headers: { ...answer.headers(), ...(sent === 1 ? part : {}) },
-      });
+      await route.fulfill({ response: answer, headers: { ...answer.headers(), ...part } });
     });
-    await button(page, 'Pay 2 creators $17.00').click();
-    await page.getByText('$11.00 are marked as paid to 2 creators').waitFor();
-    await page.getByText('More is due to Ada').waitFor();
-    await page.getByRole('row', { name: /Ada.*Paid \$4\.00/ }).waitFor();
-    await page.locator('[role=status]:focus').waitFor();
+    await button(page, 'Pay $10.00').click();
+    await page.getByText('$4.00, a first part, are marked as paid to Ada').waitFor();
+    await page.getByText('pay again until nothing remains').waitFor();
     expect(problems()).toEqual([]);
   });
 
   test.each([
-    ['over the rate limit', 429, 'rate_limited', '20'],
-    ['that could not be settled', 503, 'payout_not_settled', '20'],
-    ['without the permission', 403, 'forbidden', null],
+    ['over the rate limit', 429, 'rate_limited'],
+    ['that could not be settled', 503, 'payout_not_settled'],
+    ['without the permission', 403, 'forbidden'],
   ] as const)(
-    'a payment of all %s stops at the first refusal and goes on with all who were not paid',
-    async (_what, status, code, retryAfter) => {
+    'a payment %s says that it paid nothing, and the next press pays once',
+    async (_what, status, code) => {
       const founder = await founderWithKey();
       await earn(founder, 'Ada', 1000);
-      await earn(founder, 'Grace', 700);
-      await earn(founder, 'Joan', 500);
       const { page, problems } = await signIn(founder);
-      await page.clock.install();
-      await page.reload();
-      await payAll(page, founder, 'Pay all 3 creators $22.00');
+      await confirm(page, founder, 'Ada');
       let sent = 0;
       await page.route('**/payouts/export', async (route) => {
         sent += 1;
-        if (sent !== 2) return await route.continue();
+        if (sent > 1) return await route.continue();
         return await route.fulfill({
           status,
-          headers: retryAfter === null ? {} : { 'retry-after': retryAfter },
           contentType: 'application/problem+json',
           body: JSON.stringify({ code, title: 'No', detail: 'Not now.', status }),
         });
       });
-      await button(page, 'Pay 3 creators $22.00').click();
-      await page.getByRole('row', { name: /Grace.*Not paid.*Not now/ }).waitFor();
-      await page.getByRole('row', { name: /Joan.*not paid yet/ }).waitFor();
-      expect([sent, await remembered(page)]).toEqual([2, 0]);
-      if (retryAfter !== null) {
-        expect(await button(page, /^Go on in \d+ s$/).isDisabled()).toBe(true);
-        await eventually('the time is over', async () => {
-          await page.clock.runFor(1_000);
-          return (await button(page, 'Go on with 2').count()) > 0;
-        });
-      }
-      await button(page, 'Go on with 2').click();
-      await page.getByText('$22.00 are marked as paid to 3 creators').waitFor();
-      expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([1000, 700, 500]);
+      await button(page, 'Pay $10.00').click();
+      await dialog(page).getByText('Not now.').waitFor();
+      expect([sent, await remembered(page)]).toEqual([1, 0]);
+      await button(page, 'Pay $10.00').click();
+      await page.getByText('are marked as paid to Ada').waitFor();
+      expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([1000]);
       expect(problems(new RegExp(`${status}`))).toEqual([]);
     },
   );
-
-  test('a payment of all keeps its list and the focus while it runs, and says that it stops', async () => {
-    const founder = await founderWithKey(['read']);
-    await earn(founder, 'Ada', 1000);
-    await earn(founder, 'Grace', 700);
-    const { page, problems } = await signIn(founder);
-    await payAll(page, founder, 'Pay all 2 creators $17.00');
-    const listHasFocus = async () => await page.locator('[aria-label=Payments]:focus').waitFor();
-    await listHasFocus();
-    const answers: (() => void)[] = [];
-    await page.route('**/payouts/export', async (route) => {
-      await new Promise<void>((resolve) => answers.push(resolve));
-      await route.continue();
-    });
-    await button(page, 'Pay 2 creators $17.00').click();
-    await button(page, 'Stop after this one').click();
-    await button(page, 'Stops after this one').waitFor();
-    await page.keyboard.press('Escape');
-    await page.mouse.click(5, 5);
-    answers.shift()?.();
-    await page.getByRole('row', { name: /Ada.*Paid/ }).waitFor();
-    await page.getByRole('row', { name: /Grace.*not paid yet/ }).waitFor();
-    await button(page, 'Go on with 1').waitFor();
-    await listHasFocus();
-    expect(await payoutsOf(founder)).toHaveLength(1);
-    await page.keyboard.press('Escape');
-    await dialog(page).waitFor({ state: 'hidden' });
-    expect(problems()).toEqual([]);
-  });
 
   test('a mark whose session may no longer pay asks for the key again and keeps what was entered', async () => {
     const founder = await founderWithKey(['read']);
@@ -648,9 +466,6 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
       await earn(founder, 'Ada Lovelace', 123_456, 9_900);
       await earn(founder, 'Grace Hopper, who has a long name of a studio with many people', 500);
       await page.reload();
-      await payAll(page, founder, 'Pay all 2 creators $1,338.56');
-      await check('payouts-confirm-all');
-      await button(page, 'Cancel').click();
       await confirm(page, founder, 'Ada');
       await check('payouts-confirm');
       await button(page, 'Pay $1,333.56').click();

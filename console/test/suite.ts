@@ -18,7 +18,7 @@ export interface NewFounder {
 }
 
 /** What a suite of tests in a browser has. */
-interface BrowserSuite {
+export interface BrowserSuite {
   /** Has its fields from the first `beforeAll` on. */
   readonly service: TestService;
   /** Opens a page, by default of the service. It is closed after the test. */

@@ -5,4 +5,10 @@ export const PAYOUT_KEYS = {
   blocks: (appId: string) => ['payout-blocks', appId],
   list: (appId: string, affiliateId?: string) => ['payouts', appId, affiliateId ?? ''],
   one: (appId: string, payoutId: string) => ['payout', appId, payoutId],
+  runs: (appId: string) => ['payout-runs', appId],
+  latestRun: (appId: string) => ['latest-payout-run', appId],
+  run: (appId: string, runId: string) => ['payout-run', appId, runId],
+  runItems: (appId: string, runId: string) => ['payout-run-items', appId, runId],
+  runUnpaid: (appId: string, runId: string) => ['payout-run-unpaid', appId, runId],
+  runExclusions: (appId: string, runId: string) => ['payout-run-exclusions', appId, runId],
 } as const;

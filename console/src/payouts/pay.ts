@@ -19,7 +19,7 @@ export type Outcome =
   /** The service has stated that nothing was paid. */
   | { readonly kind: 'not_paid'; readonly error: Problem }
   /** Nothing was paid, and another payment would be refused at present, too. A new request may pay later. */
-  | { readonly kind: 'refused'; readonly error: Problem; readonly retryAfterSeconds: number }
+  | { readonly kind: 'refused'; readonly error: Problem }
   /** The session may not pay at present. An earlier request of the attempt may have paid. */
   | { readonly kind: 'not_raised' }
   /** No answer, or none that says whether it paid. The same request can be sent again. */
@@ -39,17 +39,10 @@ const REFUSED_CODES = new Set(['payout_not_settled', 'payouts_stopped']);
 const REFUSED_STATUSES = new Set([401, 403, 429]);
 
 /** Returns the outcome of a request that has paid nothing. */
-function notPaid(error: Problem, { headers }: Response): Outcome {
-  if (!REFUSED_CODES.has(error.code) && !REFUSED_STATUSES.has(error.status))
-    return { kind: 'not_paid', error };
-  // An operator ends a stop, perhaps earlier than the service says.
-  const seconds = error.code === 'payouts_stopped' ? 0 : Number(headers.get('Retry-After') ?? 0);
-  return {
-    kind: 'refused',
-    error,
-    retryAfterSeconds: Number.isInteger(seconds) && seconds > 0 ? seconds : 0,
-  };
-}
+const notPaid = (error: Problem): Outcome =>
+  REFUSED_CODES.has(error.code) || REFUSED_STATUSES.has(error.status)
+    ? { kind: 'refused', error }
+    : { kind: 'not_paid', error };
 
 /** Whether the service refused a request before it looked at its idempotency key. */
 const isRefusedAtOnce = ({ status }: Problem) => status >= 400 && status < 500;
@@ -100,10 +93,10 @@ export async function pay(
   const problem = new Problem(response.status, typeof error === 'object' ? error : {});
   if (NOT_PAID.has(problem.code)) {
     close();
-    return notPaid(problem, response);
+    return notPaid(problem);
   }
   // Only the first request of an attempt is known to have paid nothing when it is refused.
   if (isNew && isRefusedAtOnce(problem)) close();
   if (problem.code === 'session_not_raised') return { kind: 'not_raised' };
-  return isNew && isRefusedAtOnce(problem) ? notPaid(problem, response) : { kind: 'unknown', error: problem };
+  return isNew && isRefusedAtOnce(problem) ? notPaid(problem) : { kind: 'unknown', error: problem };
 }

@@ -4,49 +4,16 @@ import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { useChange } from '../api/queries.ts';
-import { Dialog } from '../dialog.tsx';
 import { formatCount, formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { CommissionTable, useCommissions } from '../commissions/commission-table.tsx';
 import { Section } from '../lists.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
-import { useCurrentSession, usePermission } from '../session.ts';
-import { saveCsv, sha256Of } from './csv-file.ts';
+import { usePermission } from '../session.ts';
+import { CsvDownload } from './csv-download.tsx';
+import { sha256Of } from './csv-file.ts';
 import { PAYOUT_KEYS } from './keys.ts';
 import { payerOf } from './payouts-page.tsx';
-import { isRaised, RaiseForm } from './raise-form.tsx';
 import { MoneyTag, Transfers } from './transfers.tsx';
-
-/** Saves the CSV, after it has asked for a key that may see it. */
-function CsvButton({ appId, payoutId }: { readonly appId: string; readonly payoutId: string }) {
-  const session = useCurrentSession();
-  const [isAsking, setIsAsking] = useState(false);
-  const save = useChange(async () => {
-    await saveCsv(appId, payoutId);
-    return null;
-  });
-  return (
-    <>
-      <Button
-        variant="default"
-        loading={save.isPending}
-        onClick={() => (isRaised(session) ? save.mutate(undefined) : setIsAsking(true))}
-      >
-        Download the CSV
-      </Button>
-      {save.error !== null && <ErrorBox error={save.error} />}
-      <Dialog isOpen={isAsking} onClose={() => setIsAsking(false)} title="Download the CSV">
-        <RaiseForm
-          onRaised={() => {
-            setIsAsking(false);
-            save.mutate(undefined);
-          }}
-          onCancel={() => setIsAsking(false)}
-        />
-      </Dialog>
-    </>
-  );
-}
 
 /** Compares a chosen file with the hash of the payout. The file stays in the browser. */
 function FileCheck({ expected }: { readonly expected: string }) {
@@ -150,7 +117,7 @@ export default function PayoutPage() {
           id="proof"
           title="CSV and proof"
           hint="The CSV is stored once and never changes. Its SHA-256 shows whether a copy is the same."
-          aside={<CsvButton appId={appId} payoutId={payoutId} />}
+          aside={<CsvDownload appId={appId} payoutId={payoutId} />}
         >
           {csvSha256 === null ? (
             <Text size="sm">The CSV is being stored. Load the page again in a moment.</Text>

@@ -1,11 +1,11 @@
-import { Anchor, Button, Stack, Text } from '@mantine/core';
+import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, read, given } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { OVERVIEW_MS } from '../api/query-client.ts';
-import { formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
+import { formatAgo, formatCount, formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { FilterBar, useFilters } from '../parts/filters.tsx';
 import type { Filters } from '../parts/filters.tsx';
 import { ListEnd, ListView, useList } from '../parts/list.tsx';
@@ -14,11 +14,14 @@ import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { SearchFilter } from '../parts/search-filter.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { useAttempts } from './attempts.ts';
-import type { Scope } from './attempts.ts';
 import { PAYOUT_KEYS } from './keys.ts';
-import { PayAllDialog } from './pay-all.tsx';
+import { PartsOfPayouts } from './parts-of-payouts.tsx';
 import { PayDialog, WaitingPayments } from './pay-dialog.tsx';
 import type { Payment } from './pay-dialog.tsx';
+import { DraftButton } from './runs-page.tsx';
+import { useOpenRun } from './runs.ts';
+import { keyName, progressOf, whyNotPaid } from './words.ts';
+import type { Run } from './words.ts';
 
 const paymentOf = (row: Schemas['PayoutPreview']['rows'][number]): Payment => ({
   affiliateId: row.affiliateId,
@@ -27,22 +30,24 @@ const paymentOf = (row: Schemas['PayoutPreview']['rows'][number]): Payment => ({
   expectedTotalCents: row.totalCents,
 });
 
-function Due({
-  scope,
-  onPay,
-  onPayAll,
-}: {
-  readonly scope: Scope;
-  readonly onPay: (payment: Payment) => void;
-  readonly onPayAll: (payments: readonly Payment[]) => void;
-}) {
-  const { appId } = scope;
-  const preview = useQuery({
+/** Reads what is due to each creator. */
+const usePreview = (appId: string) =>
+  useQuery({
     queryKey: PAYOUT_KEYS.preview(appId),
     queryFn: async () =>
       await read(api.GET('/apps/{appId}/payouts/preview', { params: { path: { appId } } })),
     refetchInterval: OVERVIEW_MS,
   });
+
+function Due({
+  appId,
+  preview,
+  onPay,
+}: {
+  readonly appId: string;
+  readonly preview: ReturnType<typeof usePreview>;
+  readonly onPay: (payment: Payment) => void;
+}) {
   const failure = preview.error !== null && (
     <ErrorBox error={preview.error} retry={() => void preview.refetch()} />
   );
@@ -117,18 +122,7 @@ function Due({
                 <td>All creators</td>
                 <td />
                 <td className="number">{formatMoney(totalCents)}</td>
-                <td style={{ textAlign: 'right' }}>
-                  {rows.length > 1 && (
-                    <Button
-                      size="compact-sm"
-                      variant="default"
-                      aria-label={`Pay all ${formatCount(rows.length)} creators ${formatMoney(totalCents)}`}
-                      onClick={() => onPayAll(rows.map(paymentOf))}
-                    >
-                      Pay all …
-                    </Button>
-                  )}
-                </td>
+                <td />
               </tr>
             </tfoot>
           </table>
@@ -140,22 +134,28 @@ function Due({
 
 type NotPayableRow = Schemas['NotPayable'];
 
-/** Says why an export would pay a creator nothing. */
-function whyNot({ reason, balanceCents, nextDueAt }: NotPayableRow): string {
-  switch (reason) {
-    case 'held':
-      return nextDueAt === null
-        ? 'Not due yet.'
-        : `Not due yet: the next commission is due ${formatAgo(nextDueAt)}.`;
-    case 'reversed':
-      return 'Refunds and deductions take back exactly what is due.';
-    case 'payouts_blocked':
-      return balanceCents > 0
-        ? `You have blocked the payouts of ${formatMoney(balanceCents)}.`
-        : 'You have blocked the payouts.';
-    case 'negative_balance':
-      return `Refunds and deductions took back ${formatMoney(-balanceCents)} more than is due. Later commissions have to outweigh that.`;
-  }
+/** Says why a creator is paid nothing now, and until when if that is known. */
+const whyNotNow = ({ reason, balanceCents, nextDueAt }: NotPayableRow): string =>
+  reason === 'held' && nextDueAt !== null
+    ? `Not due yet: the next commission is due ${formatAgo(nextDueAt)}.`
+    : whyNotPaid({ reason, balanceCents });
+
+/** Says that a draft waits for an approval, or that a run is being paid. */
+function OpenRun({ appId, run }: { readonly appId: string; readonly run: Run }) {
+  return (
+    <div className="surface part">
+      <Group justify="space-between" gap="xs">
+        <Text size="sm">
+          {run.status === 'draft'
+            ? `A draft of ${formatInstant(run.createdAt)} waits for an approval: ${formatCountOf(run.itemCount, 'creator')}, ${formatMoney(run.totalCents)}.`
+            : `A payout run of ${formatMoney(run.totalCents)} is being paid: ${progressOf(run)}.`}
+        </Text>
+        <Anchor component={Link} to={`/apps/${appId}/payouts/runs/${run.id}`} size="sm">
+          {run.status === 'draft' ? 'Open the draft' : 'Open the run'}
+        </Anchor>
+      </Group>
+    </div>
+  );
 }
 
 /** The creators who are paid nothing at present, and why. Nothing where there are none. */
@@ -203,7 +203,7 @@ function NotPaid({ appId }: { readonly appId: string }) {
                     {row.affiliateName}
                   </Anchor>
                 </td>
-                <td>{whyNot(row)}</td>
+                <td>{whyNotNow(row)}</td>
                 <td className="number" data-name="Held">
                   {formatMoney(row.heldCents)}
                 </td>
@@ -222,7 +222,7 @@ function NotPaid({ appId }: { readonly appId: string }) {
 
 /** Names who paid: the label of the key, or its first and last characters. */
 export const payerOf = ({ createdBy }: Pick<Schemas['Payout'], 'createdBy'>): string =>
-  createdBy === null ? 'Recorded from its CSV' : (createdBy.label ?? createdBy.display);
+  createdBy === null ? 'Recorded from its CSV' : keyName(createdBy);
 
 export function PayoutHistory({
   appId,
@@ -293,42 +293,52 @@ export function PayoutHistory({
   );
 }
 
-export default function PayoutsPage() {
-  const { appId = '' } = useParams();
-  const canRead = usePermission('read');
+function DuePart({ appId }: { readonly appId: string }) {
   const session = useCurrentSession();
   const scope = { accountId: session.account.id, appId };
   const attempts = useAttempts(scope);
   const filters = useFilters('creator');
+  const preview = usePreview(appId);
+  const run = useOpenRun(appId);
   const [payment, setPayment] = useState<Payment | null>(null);
-  const [payments, setPayments] = useState<readonly Payment[] | null>(null);
+  const hasDue = preview.data !== undefined && preview.data.rows.length > 0;
+  return (
+    <Stack gap="xl">
+      {payment === null && <WaitingPayments scope={scope} attempts={attempts} onOpen={setPayment} />}
+      {run !== null && <OpenRun appId={appId} run={run} />}
+      <Section
+        id="due"
+        title="Due now"
+        hint="Net of refunds. Pay creators one by one, or many at once by a run."
+        aside={hasDue && <DraftButton appId={appId} open={run} />}
+      >
+        <Due appId={appId} preview={preview} onPay={setPayment} />
+      </Section>
+      <NotPaid appId={appId} />
+      <Section id="history" title="History">
+        <FilterBar filters={filters}>
+          <SearchFilter appId={appId} filters={filters} kind="creator" />
+        </FilterBar>
+        <PayoutHistory appId={appId} affiliateId={filters.get('creator')} filters={filters} />
+      </Section>
+      <PayDialog scope={scope} payment={payment} onClose={() => setPayment(null)} />
+    </Stack>
+  );
+}
+
+export default function PayoutsPage() {
+  const { appId = '' } = useParams();
+  const canRead = usePermission('read');
   return (
     <>
       <PageHead title="Payouts">
         Book what is due to a creator, get the CSV as a statement, and transfer the money yourself.
       </PageHead>
       {canRead ? (
-        <Stack gap="xl">
-          {payment === null && payments === null && (
-            <WaitingPayments scope={scope} attempts={attempts} onOpen={setPayment} />
-          )}
-          <Section
-            id="due"
-            title="Due now"
-            hint="Net of refunds. Paying one creator changes nothing for the others."
-          >
-            <Due scope={scope} onPay={setPayment} onPayAll={setPayments} />
-          </Section>
-          <NotPaid appId={appId} />
-          <Section id="history" title="History">
-            <FilterBar filters={filters}>
-              <SearchFilter appId={appId} filters={filters} kind="creator" />
-            </FilterBar>
-            <PayoutHistory appId={appId} affiliateId={filters.get('creator')} filters={filters} />
-          </Section>
-          <PayDialog scope={scope} payment={payment} onClose={() => setPayment(null)} />
-          <PayAllDialog scope={scope} payments={payments} onClose={() => setPayments(null)} />
-        </Stack>
+        <>
+          <PartsOfPayouts appId={appId} />
+          <DuePart appId={appId} />
+        </>
       ) : (
         <NoPermission permission="read" what="payouts" />
       )}
