@@ -420,6 +420,22 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     expect(problems()).toEqual([]);
   });
 
+  test('the audit names what was done to a run, and leads to its page', async () => {
+    const founder = await founderWithKey();
+    await earn(founder, 'Ada', 1_000);
+    const run = await draftByApi(founder);
+    await post(`/apps/${founder.appId}/payout-runs/${run.id}/cancel`, founder.key);
+    const { page, problems } = await signIn(founder);
+    await page.goto(`${service.url}/console/audit`);
+    await row(page, /Payout run cancelled/).waitFor();
+    await row(page, /Payout run drafted.*Creators 1.*Total \$10\.00/)
+      .getByRole('link', { name: 'Payout run drafted' })
+      .click();
+    await title(page, /^Payout run of/);
+    expect(page.url()).toBe(pathOf(founder, run));
+    expect(problems()).toEqual([]);
+  });
+
   test.each(WINDOWS)(
     'the pages of runs have no violation of WCAG 2.2 AA in %s at %d px, in any state',
     async (colorScheme, width) => {

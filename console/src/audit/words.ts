@@ -69,11 +69,17 @@ const SUBJECTS: Readonly<Partial<Record<Row['object']['kind'], string>>> = {
   payout_transfer: 'Note on the money of a payout',
 };
 
-/** Returns what was done to what kind of object: "Creator created", "Session ended", "Block of payouts lifted". */
-export function headingOf({ object: { kind }, action, after }: Row): string {
-  const done = kind === 'payout_block' && after['state'] === 'lifted' ? 'lifted' : ACTIONS[action];
-  return `${SUBJECTS[kind] ?? OBJECTS[kind]} ${done.toLowerCase()}`;
+/** Returns what was done to an object, where its fields say it better than the action. */
+function doneTo({ object: { kind }, after }: Row): string | undefined {
+  if (kind === 'payout_block' && after['state'] === 'lifted') return 'lifted';
+  if (kind !== 'payout_run') return undefined;
+  if (Object.hasOwn(after, 'stoppedAt')) return 'cancelled while it was being paid';
+  return after['status'] === 'draft' ? 'drafted' : String(after['status']);
 }
+
+/** Returns what was done to what kind of object: "Creator created", "Session ended", "Payout run approved". */
+export const headingOf = (row: Row): string =>
+  `${SUBJECTS[row.object.kind] ?? OBJECTS[row.object.kind]} ${doneTo(row) ?? ACTIONS[row.action].toLowerCase()}`;
 
 /** Returns the name of the object of a change: a code by its value, all else by its label. Null if it has none. */
 export function nameOf({ object: { id, kind, label }, after, names }: Row): string | null {
@@ -113,6 +119,7 @@ const FIELDS_OF: Readonly<Partial<Record<Row['object']['kind'], Readonly<Record<
     payments: 'Earlier payments that earned',
     earnedCents: 'They earned',
   },
+  payout_run: { itemCount: 'Creators', minimumCents: 'Minimum', stoppedAt: 'Cancelled' },
 };
 
 /** Returns the name of a field in words: "Hold period, days", "Link subdomain". */
@@ -169,9 +176,10 @@ const PAGES: Readonly<Record<string, string>> = {
   grp: 'policies/groups',
   pay: 'payouts',
   pol: 'policies',
+  run: 'payouts/runs',
 };
 
-/** Returns the path of the page of a creator, group, payout or policy of an app by its id. Null for other ids. */
+/** Returns the path of the page of a creator, group, payout, payout run or policy of an app by its id. Null for other ids. */
 export function pathOfId(appId: string | null, id: unknown): string | null {
   if (appId === null || typeof id !== 'string') return null;
   const prefix = id.split('_', 1)[0] ?? '';
@@ -192,6 +200,7 @@ export function pathOf({ object, appId, after }: Row): string | null {
     case 'creator_sign_in_link':
     case 'group_membership':
     case 'payout':
+    case 'payout_run':
     case 'policy':
       return pathOfId(appId, object.id);
     case 'policy_version':
@@ -215,8 +224,6 @@ export function pathOf({ object, appId, after }: Row): string | null {
       return ofApp && `${ofApp}/setup`;
     case 'webhook_endpoint':
       return ofApp && `${ofApp}/webhooks`;
-    case 'payout_run':
-      return ofApp && `${ofApp}/payouts`;
     case 'reprocess_run':
       return ofApp && `${ofApp}/deliveries`;
     case 'manual_attribution':
