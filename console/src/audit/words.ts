@@ -33,6 +33,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   payout_transfer: 'Money of a payout',
   payout_block: 'Block of payouts',
   payout_run: 'Payout run',
+  payout_file_download: 'Download of a payout file',
   payee: 'Payee of a creator',
   webhook_endpoint: 'Webhook endpoint',
   erasure: 'Erasure of a person',
@@ -224,6 +225,8 @@ export function pathOf({ object, appId, after }: Row): string | null {
       return ofApp && `${ofApp}/setup`;
     case 'webhook_endpoint':
       return ofApp && `${ofApp}/webhooks`;
+    case 'payout_file_download':
+      return ofApp && `${ofApp}/payouts/runs`;
     case 'reprocess_run':
       return ofApp && `${ofApp}/deliveries`;
     case 'manual_attribution':

@@ -7,7 +7,47 @@ import { useCurrentSession } from '../session.ts';
 import { saveCsv } from './csv-file.ts';
 import { isRaised, RaiseForm } from './raise-form.tsx';
 
-/** Saves the CSV of a payout, after it has asked for a key that may see it. In a row it is small and names the creator. */
+/** Saves a CSV after it has asked for a key that may see it. In a row it is small and says which one it saves. */
+export function DownloadButton({
+  save,
+  inRow,
+}: {
+  readonly save: () => Promise<void>;
+  /** What a button in a row of a list saves. */
+  readonly inRow?: string;
+}) {
+  const session = useCurrentSession();
+  const [isAsking, setIsAsking] = useState(false);
+  const saving = useChange(async () => {
+    await save();
+    return null;
+  });
+  return (
+    <>
+      <Button
+        variant="default"
+        style={{ flexShrink: 0 }}
+        loading={saving.isPending}
+        onClick={() => (isRaised(session) ? saving.mutate(undefined) : setIsAsking(true))}
+        {...(inRow === undefined ? {} : { size: 'compact-sm', 'aria-label': inRow })}
+      >
+        {inRow === undefined ? 'Download the CSV' : 'CSV'}
+      </Button>
+      {saving.error !== null && <ErrorBox error={saving.error} />}
+      <Dialog isOpen={isAsking} onClose={() => setIsAsking(false)} title="Download the CSV">
+        <RaiseForm
+          onRaised={() => {
+            setIsAsking(false);
+            saving.mutate(undefined);
+          }}
+          onCancel={() => setIsAsking(false)}
+        />
+      </Dialog>
+    </>
+  );
+}
+
+/** Saves the CSV of a payout. */
 export function CsvDownload({
   appId,
   payoutId,
@@ -18,35 +58,10 @@ export function CsvDownload({
   /** The name of the creator, in a row of a list. */
   readonly creator?: string;
 }) {
-  const session = useCurrentSession();
-  const [isAsking, setIsAsking] = useState(false);
-  const save = useChange(async () => {
-    await saveCsv(appId, payoutId);
-    return null;
-  });
   return (
-    <>
-      <Button
-        variant="default"
-        style={{ flexShrink: 0 }}
-        loading={save.isPending}
-        onClick={() => (isRaised(session) ? save.mutate(undefined) : setIsAsking(true))}
-        {...(creator === undefined
-          ? {}
-          : { size: 'compact-sm', 'aria-label': `CSV of the payout to ${creator}` })}
-      >
-        {creator === undefined ? 'Download the CSV' : 'CSV'}
-      </Button>
-      {save.error !== null && <ErrorBox error={save.error} />}
-      <Dialog isOpen={isAsking} onClose={() => setIsAsking(false)} title="Download the CSV">
-        <RaiseForm
-          onRaised={() => {
-            setIsAsking(false);
-            save.mutate(undefined);
-          }}
-          onCancel={() => setIsAsking(false)}
-        />
-      </Dialog>
-    </>
+    <DownloadButton
+      save={async () => await saveCsv(appId, payoutId)}
+      {...(creator === undefined ? {} : { inRow: `CSV of the payout to ${creator}` })}
+    />
   );
 }

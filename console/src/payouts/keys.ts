@@ -10,5 +10,6 @@ export const PAYOUT_KEYS = {
   run: (appId: string, runId: string) => ['payout-run', appId, runId],
   runItems: (appId: string, runId: string) => ['payout-run-items', appId, runId],
   runUnpaid: (appId: string, runId: string) => ['payout-run-unpaid', appId, runId],
+  runFiles: (appId: string, runId: string) => ['payout-run-files', appId, runId],
   runExclusions: (appId: string, runId: string) => ['payout-run-exclusions', appId, runId],
 } as const;

@@ -1,4 +1,4 @@
-import { Alert, Anchor, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
+import { Alert, Anchor, Button, Checkbox, Group, NumberInput, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { ReactNode } from 'react';
@@ -105,24 +105,34 @@ const CENTS = 100;
 /** The largest minimum that the service takes, dollars. */
 const MOST_DOLLARS = 1_000_000;
 
+/** What a draft is asked for. */
+interface DraftTerms {
+  readonly dollars: number | string;
+  /** Whether it pays creators without a payee, too. */
+  readonly isEverybody: boolean;
+}
+
 function DraftForm({
   appId,
   replaced,
-  dollars,
-  onDollars,
+  terms: { dollars, isEverybody },
+  onTerms,
   onNotRaised,
   onClose,
 }: {
   readonly appId: string;
   readonly replaced: Run | null;
-  readonly dollars: number | string;
-  readonly onDollars: (dollars: number | string) => void;
+  readonly terms: DraftTerms;
+  readonly onTerms: (terms: DraftTerms) => void;
   readonly onNotRaised: () => void;
   readonly onClose: () => void;
 }) {
   const navigate = useNavigate();
   const moneyChanged = useMoneyChanged(appId);
-  const body = { minimumCents: Math.round(Number(dollars) * CENTS) };
+  const body = {
+    minimumCents: Math.round(Number(dollars) * CENTS),
+    withoutPayee: isEverybody ? ('include' as const) : ('exclude' as const),
+  };
   const { key, onError } = useRetryKey(body);
   const draft = useChange(
     async () =>
@@ -168,7 +178,13 @@ function DraftForm({
         placeholder="$0"
         data-autofocus
         value={dollars}
-        onChange={onDollars}
+        onChange={(next) => onTerms({ dollars: next, isEverybody })}
+      />
+      <Checkbox
+        label="Also pay creators without a payee"
+        description="They are in a file of their own: you know how to reach them. A payee is set on the page of the creator."
+        checked={isEverybody}
+        onChange={(event) => onTerms({ dollars, isEverybody: event.currentTarget.checked })}
       />
     </Steps>
   );
@@ -187,7 +203,7 @@ export function DraftDialog({
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }) {
-  const [dollars, setDollars] = useState<number | string>('');
+  const [terms, setTerms] = useState<DraftTerms>({ dollars: '', isEverybody: true });
   return (
     <Dialog isOpen={isOpen} onClose={onClose} title="Draft a payout run">
       {isOpen && (
@@ -196,8 +212,8 @@ export function DraftDialog({
             <DraftForm
               appId={appId}
               replaced={replaced}
-              dollars={dollars}
-              onDollars={setDollars}
+              terms={terms}
+              onTerms={setTerms}
               onNotRaised={onNotRaised}
               onClose={onClose}
             />

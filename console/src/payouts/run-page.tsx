@@ -9,6 +9,7 @@ import { Tag } from '../parts/badges.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { usePermission } from '../session.ts';
 import { RunDialog } from './run-dialogs.tsx';
+import { RunFiles } from './run-files.tsx';
 import { LeftOut, NotPaidByRun, RunItems } from './run-lists.tsx';
 import { useRun } from './runs.ts';
 import { keyName, progressOf, RUN_STATUSES, sentenceOf } from './words.ts';
@@ -46,7 +47,7 @@ function Result({ run }: { readonly run: Run }) {
         >
           <Text size="sm">
             {paidCount > 0 &&
-              'Now transfer the money yourself: the CSV of each payout, in the list of creators, is its statement. '}
+              'Now send the money: upload the files below at your payment services, each once. '}
             {unpaid > 0 &&
               `${formatCountOf(unpaid, 'creator')} ${unpaid === 1 ? 'was' : 'were'} not paid, for the reasons below.`}
           </Text>
@@ -65,6 +66,8 @@ function Facts({ run }: { readonly run: Run }) {
           <dd>
             {formatInstant(run.createdAt)} by {keyName(run.createdBy)}
           </dd>
+          <dt>Creators without a payee</dt>
+          <dd>{run.withoutPayee === 'include' ? 'Are paid, too' : 'Are left out'}</dd>
           <dt>Minimum</dt>
           <dd>{run.minimumCents === 0 ? 'None' : formatMoney(run.minimumCents)}</dd>
           {run.approvedAt !== null && run.approvedBy !== null && (
@@ -109,6 +112,7 @@ function RunContent({ appId, run }: { readonly appId: string; readonly run: Run 
         ]}
       />
       {isApproved && <Result run={run} />}
+      {run.status === 'settled' && <RunFiles appId={appId} run={run} />}
       <NotPaidByRun appId={appId} run={run} />
       <RunItems appId={appId} run={run} />
       <LeftOut appId={appId} run={run} />

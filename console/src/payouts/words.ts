@@ -21,6 +21,10 @@ export function whyNotPaid(
         : 'You have blocked the payouts.';
     case 'negative_balance':
       return `Refunds and deductions took back ${formatMoney(-balanceCents)} more than is due. Later commissions have to outweigh that.`;
+    case 'no_payee':
+      return `${formatMoney(balanceCents)} is due, and there is no payee to pay it to.`;
+    case 'payee_changed':
+      return `${formatMoney(balanceCents)} is due. The payee is new, and does not count yet.`;
     case 'below_minimum':
       return `${formatMoney(balanceCents)} is due, less than the minimum of ${formatMoney(minimumCents)}.`;
     case 'too_many_commissions':
@@ -33,6 +37,7 @@ export const UNPAID: Readonly<Record<Exclude<NonNullable<RunItem['outcome']>, 'p
   {
     total_changed: 'A refund, a deduction or another payout changed what is due after the draft.',
     blocked: 'The payouts were blocked after the draft.',
+    payee_changed: 'The payee was changed after the draft.',
     empty: 'Nothing was due any more.',
     closed: 'The service could not pay within an hour.',
     cancelled: 'The run was cancelled before.',
@@ -81,3 +86,10 @@ export function sentenceOf(run: Run): string {
 
 /** Names a key: its label, or its first and last characters. */
 export const keyName = ({ label, display }: Run['createdBy']): string => label ?? display;
+
+/** How the money of a creator is sent. */
+export const METHODS: Readonly<Record<RunItem['method'], string>> = {
+  paypal: 'PayPal',
+  wise: 'Wise',
+  other: 'Another way',
+};
