@@ -51,7 +51,7 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
   };
 
   const draftByApi = async ({ appId, key }: NewFounder, minimumCents = 0) =>
-    await post<Run>(`/apps/${appId}/payout-runs`, key, { minimumCents });
+    await post<Run>(`/apps/${appId}/payout-runs`, key, { minimumCents, withoutPayee: 'include' });
 
   /** Reads the latest run. */
   const readRun = async ({ appId, key }: NewFounder) => {
@@ -105,6 +105,18 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     await row(page, /Ada.*\$312\.34.*Paid/).waitFor();
     const paid = await payoutsOf(founder);
     expect(paid.map(({ totalCents }) => totalCents)).toEqual([31_234, 500]);
+    // The file of creators without a payee: each payout is a row, and the download is counted.
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      button(page, 'CSV for Another way').click(),
+    ]);
+    const rows = (await readFile(await file.path(), 'utf8')).trim().split('\r\n');
+    expect(rows.map((line) => line.split(',').slice(2))).toEqual([
+      ['affiliate_name', 'name', 'reference', 'amount_usd', 'currency'],
+      ['Ada', '', '', '312.34', 'USD'],
+      ['Grace', '', '', '5.00', 'USD'],
+    ]);
+    await page.getByText('Downloaded 1 time. Who uploads it again may pay again.').waitFor();
     // Its CSV, and its page.
     const [download] = await Promise.all([
       page.waitForEvent('download'),
