@@ -112,7 +112,10 @@ export async function draftRun(
   { id, appId, accountId, keyId, ...terms }: Author & PayoutRunTerms & { readonly id: PayoutRunId },
 ): Promise<PayoutRun | null> {
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
-    if (!(await lockRuns(tx, appId))) return null;
+    // Others would wait with a connection each, of which other accounts need some.
+    const { isLocked } = await tx.one<{ isLocked: boolean }>`
+      select pg_try_advisory_xact_lock(${lockOfRuns(tx, appId)}) as is_locked`;
+    if (!isLocked) return null;
     const stored = await find(tx, appId, id);
     if (stored !== undefined) return stored;
     const isPaying = await tx.maybe`select from payout_runs where app_id = ${appId} and status = 'approved'`;
@@ -141,12 +144,9 @@ export async function draftRun(
   });
 }
 
-/** Keeps other calls from drafting and approving runs of the app until the end of the transaction. False: one of them is at work. */
-async function lockRuns(tx: Statements, appId: AppId): Promise<boolean> {
-  const { isLocked } = await tx.one<{ isLocked: boolean }>`
-    select pg_try_advisory_xact_lock(hashtextextended('payout runs of ' || ${appId}::text, 0)) as is_locked`;
-  return isLocked;
-}
+/** The lock under which runs of an app are drafted and approved, until the end of the transaction. */
+const lockOfRuns = (tx: Statements, appId: AppId) =>
+  tx.fragment`hashtextextended('payout runs of ' || ${appId}::text, 0)`;
 
 /** Cancels the draft of an app, and removes its lists. */
 async function replaceDraft(tx: Statements, appId: AppId): Promise<void> {
@@ -212,7 +212,7 @@ async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<U
 
 /**
  * Approves a draft. Its workflow then pays each item. `total_changed`: the caller expects another total; `not_possible`: the run has
- * ended, or pays nobody; `in_progress`: a run of the app is just being drafted or approved. Undefined for an unknown run. A second call with the same total changes nothing.
+ * ended, or pays nobody. Undefined for an unknown run. A second call with the same total changes nothing.
  */
 export async function approveRun(
   sql: Sql,
@@ -222,9 +222,9 @@ export async function approveRun(
     runId,
     expectedTotalCents,
   }: Author & { readonly runId: PayoutRunId; readonly expectedTotalCents: number },
-): Promise<PayoutRun | 'total_changed' | 'not_possible' | 'in_progress' | undefined> {
+): Promise<PayoutRun | 'total_changed' | 'not_possible' | undefined> {
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
-    if (!(await lockRuns(tx, appId))) return 'in_progress';
+    await tx`select pg_advisory_xact_lock(${lockOfRuns(tx, appId)})`;
     await tx`select from payout_runs where app_id = ${appId} and id = ${runId} for update`;
     const run = await find(tx, appId, runId);
     if (run === undefined) return undefined;

@@ -129,8 +129,8 @@ export const ERRORS = {
   ],
   payout_run_in_progress: [
     409,
-    'A payout run of the app is being drafted, approved or paid',
-    'Nothing was changed. Try again in a moment; while a run is being paid, wait until it has ended, or cancel it.',
+    'A payout run of the app is being drafted or paid',
+    'Nothing was drafted. Try again in a moment; while a run is being paid, wait until it has ended, or cancel it.',
   ],
   payout_run_not_possible: [
     409,

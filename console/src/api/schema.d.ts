@@ -19635,7 +19635,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `payout_run_in_progress`: A payout run of the app is being drafted, approved or paid. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `payout_run_in_progress`: A payout run of the app is being drafted or paid. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19944,7 +19944,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `total_changed`: The total has changed. `payout_run_not_possible`: The payout run cannot be approved. `payout_run_in_progress`: A payout run of the app is being drafted, approved or paid. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `total_changed`: The total has changed. `payout_run_not_possible`: The payout run cannot be approved. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19956,7 +19956,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "total_changed" | "payout_run_not_possible" | "payout_run_in_progress" | "idempotency_key_reused" | "idempotency_key_in_use";
+                        code: "total_changed" | "payout_run_not_possible" | "idempotency_key_reused" | "idempotency_key_in_use";
                     };
                 };
             };

@@ -268,7 +268,7 @@ export const payoutRunRoutes = [
     ids: { runId: 'payoutRun' },
     body: approval,
     response: { status: 202, schema: payoutRun },
-    errors: ['total_changed', 'payout_run_not_possible', 'payout_run_in_progress', 'payouts_stopped'],
+    errors: ['total_changed', 'payout_run_not_possible', 'payouts_stopped'],
     handler: async ({ deps, caller, app, ids, body }) => {
       if (await arePayoutsStopped(deps.sql)) throw new ApiError('payouts_stopped');
       const { accountId, keyId } = caller;
@@ -282,7 +282,6 @@ export const payoutRunRoutes = [
           detail: 'The draft has another total. Nothing was paid. Read the draft again.',
         });
       }
-      if (approved === 'in_progress') throw new ApiError('payout_run_in_progress');
       if (approved === 'not_possible') throw new ApiError('payout_run_not_possible');
       deps.workflows.startPayoutRun({ runId, appId: app.id });
       return presentPayoutRun(approved);
