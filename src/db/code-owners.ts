@@ -32,7 +32,10 @@ export function withNewIds(payment: StoredPayment): StoredPayment {
     codeOwners: codeOwners.map(({ codeId, binding }) => {
       const bindingId = newId('binding');
       const policy = binding.policy && { ...binding.policy, subjectId: bindingId };
-      return { codeId, binding: { ...binding, bindingId, attributionId: newId('attribution'), policy } };
+      return {
+        codeId,
+        binding: { ...binding, bindingId, attributionId: newId('attribution'), saidAt: null, policy },
+      };
     }),
     keysToBind: keysToBind.map((key) => ({ ...key, bindingId: newId('binding') })),
   };

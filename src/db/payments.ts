@@ -197,6 +197,7 @@ function bindingObject(sql: Statements): Fragment {
       -- A user who got purchases of one whom a founder gave to a creator belongs to that creator since then.
       'touchedAt', epoch_ms(case when t.match_method = 'manual' and b.counts_with is not null then t.created_at
                                  else least(t.touched_at, t.created_at) end), 'matchMethod', t.match_method, 'attributionId', t.id,
+      'saidAt', case when t.match_method = 'manual' then epoch_ms(t.created_at) end,
       'reassignedTo', case when t.id <> b.attribution_id then t.id end,
       'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
       'affiliateRateBps', f.default_commission_rate_bps, 'policy', ${policyOf(sql)})`;

@@ -156,7 +156,9 @@ export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
 /** When a founder said to whom a candidate belongs. Before all time if none did, or for later payments. */
 function saidByHandAt(payment: PaymentSnapshot, { binding, givenToNobodyAt }: UserCandidate): number {
   if (givenToNobodyAt !== null) return givenToNobodyAt;
-  return binding?.matchMethod === 'manual' && mayAttribute(payment, binding) ? binding.touchedAt : -Infinity;
+  return binding !== null && binding.saidAt !== null && mayAttribute(payment, binding)
+    ? binding.saidAt
+    : -Infinity;
 }
 
 /**

@@ -26,6 +26,8 @@ export interface BindingSnapshot {
   readonly boundAt: number;
   readonly touchedAt: number;
   readonly matchMethod: AttributionMethod;
+  /** When a founder said so, which may be later than the instant from which on it counts (`touchedAt`). Null: nobody did. */
+  readonly saidAt: number | null;
   /** A person whom a code has bound, with all keys, has one. */
   readonly attributionId: AttributionId;
   /** The attribution, if the user was given to another creator before the payment. Null: that of the binding. */

@@ -17,7 +17,7 @@ import type {
   EventId,
   PaymentId,
 } from '../../src/domain/ids.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 
 const NOW = 1_790_000_000_000;
 
@@ -31,6 +31,7 @@ const binding: BindingSnapshot = {
   affiliateStatus: 'active',
   affiliateRateBps: null,
   policy: null,
+  saidAt: null,
   reassignedTo: null,
   attributionId: 'att_1' as AttributionId,
 };
@@ -181,12 +182,34 @@ describe('the users who may be the payer', () => {
         via: name === 'user' ? 'event' : 'bound_key',
         ...(nobody === name
           ? { givenToNobodyAt: at }
-          : { binding: { ...binding, matchMethod: 'manual', touchedAt: at } }),
+          : { binding: { ...binding, matchMethod: 'manual', touchedAt: at, saidAt: at } }),
       });
     };
     const found = payersOf({ ...payment, candidates: [of('user'), of('key')] });
     expect(found.map(({ customerUserId }) => customerUserId)).toEqual(payers);
   });
+
+  test.each(['user', 'key'] as const)(
+    'are those of the last word of a founder, about the %s, also where it reaches further back than an earlier one',
+    (last) => {
+      const of = (name: 'user' | 'key') => {
+        const touchedAt = payment.occurredAt - (last === name ? 2 : 1) * DAY_MS;
+        const saidAt = NOW - (last === name ? 1 : 2) * HOUR_MS;
+        return candidate(name, {
+          via: name === 'user' ? 'event' : 'bound_key',
+          binding: {
+            ...binding,
+            matchMethod: 'manual',
+            attributionId: `att_${name}` as AttributionId,
+            touchedAt,
+            saidAt,
+          },
+        });
+      };
+      const found = payersOf({ ...payment, candidates: [of('user'), of('key')] });
+      expect(found.map(({ customerUserId }) => customerUserId)).toEqual([last]);
+    },
+  );
 });
 
 describe('a first evaluation', () => {

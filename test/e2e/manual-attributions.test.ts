@@ -406,6 +406,38 @@ describe('a payment without a user', () => {
     expect(await listed()).toEqual([]);
   });
 
+  test.each([true, false])(
+    'earns by the last word of a founder, which reaches further back (about its subscription: %s)',
+    async (isKeyLast) => {
+      const last = await founder.newAffiliate('Last');
+      const [user, key] = [randomUUID(), randomUUID()];
+      const report = async (userId: string) =>
+        await founder.revenuecat(
+          bodyOf(
+            revenuecatEvent({
+              userId,
+              transactionId: randomUUID(),
+              originalTransactionId: key,
+              usd: 10,
+              occurredAt: at,
+            }),
+          ),
+        );
+      await report('$RCAnonymousID:guest');
+      const words = [user, `app_store:${key}`];
+      const [first, second] = isKeyLast ? words : words.toReversed();
+      for (const asked of [
+        { customerUserId: first, from: at - HOUR_MS },
+        { customerUserId: second, from: at - 2 * HOUR_MS, affiliateId: last.affiliateId },
+      ]) {
+        const { earnedCents: expectedCents } = (await preview(asked)).body;
+        expect((await give({ ...asked, expectedCents })).status).toBe(201);
+      }
+      await report(user);
+      expect((await commissions())[0]).toMatchObject({ affiliateId: last.affiliateId });
+    },
+  );
+
   test('passes its creator on to whom an event named with the key, also if every payment of the key has earned', async () => {
     const other = await founder.newAffiliate('Other');
     const [owner, guest, key] = [await founder.customer(), randomUUID(), randomUUID()];

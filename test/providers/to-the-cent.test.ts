@@ -31,6 +31,7 @@ const binding: BindingSnapshot = {
   affiliateStatus: 'active',
   affiliateRateBps: null,
   policy: null,
+  saidAt: null,
   reassignedTo: null,
   attributionId: 'att_1' as AttributionId,
 };
