@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createSecretBox } from '../../src/config/secret-box.ts';
 import { createAffiliates } from '../../src/db/affiliates.ts';
 import { createAccountKey, findAccountCaller } from '../../src/db/account-keys.ts';
 import { settlePayoutRequest } from '../../src/db/payout-requests.ts';
@@ -10,7 +11,7 @@ import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { Route } from '../../src/http/routing/route.ts';
 import { routes } from '../../src/http/routes.ts';
-import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import { newAffiliate, newApp, newLink, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning, payOut } from '../support/ledger.ts';
 import type { ApiResponse } from '../support/http-client.ts';
@@ -90,6 +91,18 @@ async function after(work: Promise<unknown>): Promise<Change> {
   return {};
 }
 
+/** Drafts a payout run of $5.00 in an app of its own. */
+async function newRun(): Promise<{ readonly path: string; readonly appId: string; readonly runId: string }> {
+  const app = await newApp(api, mine, { name: 'Runs' });
+  const at = api.clock.now - DAY_MS;
+  const affiliateId = await newAffiliate(api, app);
+  await insertEarning(api, app, { affiliateId, amountCents: 500, occurredAt: at, dueAt: at, matured: true });
+  const path = `/apps/${app.appId}/payout-runs`;
+  const body = { withoutPayee: 'include' };
+  const run = await api.call<{ id: string }>('POST', path, { key: mine.key, body });
+  return { path: `${path}/${run.body.id}`, appId: app.appId, runId: run.body.id };
+}
+
 /** Makes the request of a route one that changes something. */
 const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
   updateWebhookEndpoint: async () => ({ body: { description: `An endpoint ${(number += 1)}` } }),
@@ -112,6 +125,23 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     path: `/apps/${mine.appId}/affiliates/${await newAffiliate(api, mine)}/payout-blocks`,
     body: { state: 'blocked', reason: 'A test' },
   }),
+  approvePayoutRun: async () => ({
+    path: `${(await newRun()).path}/approve`,
+    body: { expectedTotalCents: 500 },
+  }),
+  cancelPayoutRun: async () => ({ path: `${(await newRun()).path}/cancel` }),
+  downloadPayoutRunFile: async () => {
+    const { path, appId, runId } = await newRun();
+    const id = newId('payoutFile');
+    const { ciphertext, encryptionKeyId } = createSecretBox([TEST_KEY]).encrypt(
+      'a,b',
+      `${appId}:payout-file:${id}`,
+    );
+    await api.sql`
+      insert into payout_run_files (id, app_id, run_id, method, part, row_count, total_cents, sha256, ciphertext, encryption_key_id)
+      values (${id}, ${appId}, ${runId}, 'other', 1, 1, 500, sha256('a,b'), ${ciphertext}, ${encryptionKeyId})`;
+    return { path: `${path}/files/${id}/download` };
+  },
   setPayee: async () => ({
     body: { method: 'other', recipient: { name: 'Ada', reference: `Account ${(number += 1)}` } },
   }),
