@@ -26,11 +26,11 @@ export interface StoreTransaction {
 
 /**
  * Returns the key of the subscription of a store that a purchase belongs to: the transaction that began it. All providers name
- * it alike. Null without one.
+ * it alike. Null without one, and with a store whose name is no id.
  */
 export function subscriptionKey(store: string | null, originalTransactionId: string | null): string | null {
   if (store === null || originalTransactionId === null || isPlaceholder(originalTransactionId)) return null;
-  return `${store.toLowerCase()}:${originalTransactionId}`;
+  return read.id.safeParse(`${store.toLowerCase()}:${originalTransactionId}`).data ?? null;
 }
 
 /** A decimal price. Negative where money is refunded. */
