@@ -55,7 +55,7 @@ export function openRecipient(
   if (ciphertext === null || encryptionKeyId === null) return null;
   const context = payeeContext(appId, affiliateId, version);
   const text = decryptOrNull(secretBox, { ciphertext, encryptionKeyId }, context);
-  return text === null ? null : ({ method, recipient: JSON.parse(text) } as Payee);
+  return text === null ? null : { method, recipient: JSON.parse(text) };
 }
 
 /** Decrypts the recipient of a row. */

@@ -96,10 +96,10 @@ export function writePayoutFiles(
   rows: readonly FileRow[],
   writeCell: (text: string) => string,
 ): PayoutFile[] {
+  const line = (texts: readonly string[]) => `${texts.map(writeCell).join(',')}\r\n`;
   const methods = Object.keys(FORMATS) as PayoutFileMethod[];
   return methods.flatMap((method) => {
     const { most, header, cells } = FORMATS[method];
-    const line = (texts: readonly string[]) => `${texts.map(writeCell).join(',')}\r\n`;
     const ofMethod = rows.filter((row) => methodOf(row) === method);
     const parts = Array.from({ length: Math.ceil(ofMethod.length / most) }, (_, n) =>
       ofMethod.slice(n * most, (n + 1) * most),

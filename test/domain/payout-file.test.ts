@@ -25,10 +25,13 @@ const linesOf = (text: string) => text.split('\r\n').slice(0, -1);
 
 describe('the files of a payout run', () => {
   test('have every row once, and their totals are those of their rows', () => {
-    const anyRow = fc.tuple(fc.constantFrom('paypal', 'wise', 'other'), fc.constantFrom(...PAYEES));
+    const anyRow = fc.tuple(
+      fc.constantFrom<FileRow['method']>('paypal', 'wise', 'other'),
+      fc.constantFrom(...PAYEES),
+    );
     fc.assert(
       fc.property(fc.array(anyRow, { maxLength: 30 }), (all) => {
-        const rows = all.map(([method, payee], n) => rowOf(n, method as FileRow['method'], payee));
+        const rows = all.map(([method, payee], n) => rowOf(n, method, payee));
         const files = writePayoutFiles(rows, plain);
         expect(files.reduce((sum, { totalCents }) => sum + totalCents, 0)).toBe(
           rows.reduce((sum, { amountCents }) => sum + amountCents, 0),

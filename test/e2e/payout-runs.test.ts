@@ -275,9 +275,9 @@ describe('a payout run', () => {
 
   // @promise run-as-of
   test('pays creators who earn at the moment of its draft what it says', async () => {
-    let isOver = false;
+    const over = new AbortController();
     const earnOn = async () => {
-      while (!isOver) await add(ann, 1);
+      while (!over.signal.aborted) await add(ann, 1);
     };
     const earning = [earnOn(), earnOn(), earnOn()];
     try {
@@ -287,7 +287,7 @@ describe('a payout run', () => {
         expect(await settled(run)).toMatchObject({ paidCount: run.itemCount, paidCents: run.totalCents });
       }
     } finally {
-      isOver = true;
+      over.abort();
       await Promise.all(earning);
     }
   });
