@@ -14,13 +14,16 @@ const CREATORS = isLong ? 300 : 60;
 /** How long after the approval or the restart before it the process is killed, ms. */
 const KILLS = isLong ? [50, 400, 800, 12_000, 12_000] : [400];
 
+/** The calls that add the creators. */
+const ENV = { RATE_LIMIT_ACCOUNT: '0', RATE_LIMIT_ADDRESS: '0' };
+
 let database: TestDatabase;
 let child: ChildService;
 let founder: Founder;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  child = await startChildService(database.url);
+  child = await startChildService(database.url, ENV);
   founder = await setUpFounder({ sql: database.sql, url: child.url });
 });
 afterAll(async () => {
@@ -60,7 +63,7 @@ test('a run whose process is killed again and again pays each of its creators on
   for (const delayMs of KILLS) {
     await sleep(delayMs);
     await child.kill();
-    child = await startChildService(database.url);
+    child = await startChildService(database.url, ENV);
     founder.url = child.url;
     await approve();
   }
@@ -75,4 +78,4 @@ test('a run whose process is killed again and again pays each of its creators on
     select sum(row_count)::int as rows, sum(total_cents)::float8 as cents from payout_run_files where run_id = ${run.id}`;
   expect(files).toEqual({ rows: CREATORS, cents: run.totalCents });
   await expectConsistentLedger(database.sql);
-});
+}, 300_000);
