@@ -236,8 +236,12 @@ function paymentColumns(
                   where y.app_id = p.app_id and y.customer_user_id = u.customer_user_id limit 1) is not null,
                'binding', case when t.id is not null then ${bindingObject(sql)} end,
                'givenToNobodyAt', case when b.id is not null and t.id is null then (
-                 select coalesce(max(epoch_ms(m.effective_from)), 0) from manual_attributions m
-                  where m.binding_id = b.id and m.effective_from <= p.occurred_at) end)
+                 select coalesce(max(epoch_ms(m.effective_from)), 0)
+                   from bindings y join manual_attributions m on m.binding_id = y.id
+                  where (y.id = b.id or b.key_source is not null
+                                        and (y.id = b.counts_with or y.counts_with = coalesce(b.counts_with, b.id::text)))
+                    and m.attribution_id is null and m.effective_from <= p.occurred_at
+                    and (y.id = b.id or y.key_source is not null or is_only_user(y, m.created_at))) end)
              order by u.is_of_other, u.position, u.customer_user_id)
         from (select distinct on (x.customer_user_id) x.customer_user_id, x.is_of_other, x.position,
                      case x.distance when -1 then 'bound_key' when 0 then 'event' when 1 then 'key' else 'customer_key' end as via

@@ -485,6 +485,17 @@ describe('what a code has bound', () => {
     expect(await commissions()).toHaveLength(1);
   });
 
+  test('belongs to nobody once a founder said so of the phone, also with a user who was given to a creator before', async () => {
+    const other = await founder.newAffiliate('Other');
+    await registered(offer);
+    const [phone, user, key] = [anonymous(), randomUUID(), randomUUID()];
+    await send(trial, buy(phone, key, { code: 'SPRING20' }));
+    await byHand(user, other.affiliateId);
+    await byHand(phone, null);
+    await send(trial, buy(user, key, { at: Date.now() + 2_000 }));
+    expect(await commissions()).toHaveLength(1);
+  });
+
   test('is one customer, of one creator, however many phones report a subscription at once', async () => {
     const other = await founder.newAffiliate('Other');
     await registered(offer);
