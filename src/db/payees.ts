@@ -6,6 +6,7 @@ import type { Payee, PayeeVersion, Recipient } from '../domain/payee.ts';
 import { acting } from './audit.ts';
 import { pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
+import { lockPayoutsOf } from './payout-lock.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
@@ -139,11 +140,6 @@ export interface OtherVersion {
   readonly latestVersion: number;
 }
 
-/** Waits until no other transaction pays the creator or sets the payee, and keeps others waiting until the end of this one. */
-async function lockCreator(tx: Statements, affiliateId: AffiliateId): Promise<void> {
-  await tx`select pg_advisory_xact_lock(hashtextextended('payout of ' || ${affiliateId}::text, 0))`;
-}
-
 /**
  * Appends a version of a creator's payee, unless the latest one is the same. Returns the latest version, or what it is if the caller
  * expected another one; undefined for an unknown creator. Waits for a payout that is being settled.
@@ -157,7 +153,7 @@ export async function setPayee(
   const { appId, affiliateId } = place;
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
     const inTransaction = { sql: tx, secretBox };
-    await lockCreator(tx, affiliateId);
+    await lockPayoutsOf(tx, affiliateId);
     const latest = await findLatest(inTransaction, appId, affiliateId);
     // Also says so to a call that was sent again after its answer was lost.
     if (latest !== null && isStoredAs(latest, payee)) return latest;
@@ -197,7 +193,7 @@ export async function erasePayees(deps: PayeeDeps, place: PayeePlace): Promise<n
   const { appId, affiliateId } = place;
   return await deps.sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
     const inTransaction = { ...deps, sql: tx };
-    await lockCreator(tx, affiliateId);
+    await lockPayoutsOf(tx, affiliateId);
     if (!(await isCreator(tx, appId, affiliateId))) return undefined;
     const latest = await findLatest(inTransaction, appId, affiliateId);
     if (latest !== null && latest.method !== 'none') {

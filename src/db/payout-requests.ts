@@ -9,6 +9,7 @@ import type { Due, DueCommissions, OutweighingEarnings, PayoutDecision } from '.
 import { violatedConstraint } from './errors.ts';
 import { newId } from './new-id.ts';
 import { arePayoutsBlocked } from './payout-blocks.ts';
+import { lockPayoutsOf } from './payout-lock.ts';
 import { retryUntilVisible } from './conflict-retries.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
@@ -157,7 +158,7 @@ const SETTLE_ATTEMPTS = 8;
 /**
  * Settles an open payout request. A request that is no longer open moves nothing, so a second run pays nothing.
  *
- * `src/domain/payout.ts` decides from the sums of what is due. One settlement of a creator runs at a time (`lockCreator`), so what is
+ * `src/domain/payout.ts` decides from the sums of what is due. One settlement of a creator runs at a time (`lockPayoutsOf`), so what is
  * due can only grow meanwhile: a refund does not wait. The items of the payout must be what was decided; otherwise all of it
  * runs again.
  */
@@ -181,7 +182,7 @@ export async function settlePayoutRequest(
 async function settle(tx: Statements, requestId: PayoutRequestId, limit: number): Promise<void> {
   const request = await lockOpenRequest(tx, requestId);
   if (request === undefined) return;
-  await lockCreator(tx, request);
+  await lockPayoutsOf(tx, request.affiliateId);
   if (request.asOf !== null) await tx`select set_config('tributary.settles_runs', 'on', true)`;
   const refusal = await refusalOf(tx, request);
   if (refusal !== null) {
@@ -242,11 +243,6 @@ async function lockOpenRequest(tx: Statements, id: PayoutRequestId): Promise<Ope
       left join payout_runs run on run.id = i.run_id
      where r.id = ${id} and r.status = 'open' and r.expires_at > now()
        for update of r`;
-}
-
-/** Waits until no other transaction settles requests of the creator. */
-async function lockCreator(tx: Statements, { affiliateId }: OpenRequest): Promise<void> {
-  await tx`select pg_advisory_xact_lock(hashtextextended('payout of ' || ${affiliateId}::text, 0))`;
 }
 
 /** The unpaid commissions that a request is about, of one sign: those that are due at the start of the transaction, or at the draft of a run. */
