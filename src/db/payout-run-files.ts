@@ -8,6 +8,7 @@ import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
 import { openRecipient } from './payees.ts';
 import type { SealedRecipient } from './payees.ts';
+import { itemsOfRun } from './payout-runs.ts';
 import { neutralizeFormula, quoteWhereNeeded } from './payout-csv.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
@@ -43,7 +44,7 @@ export async function writeRunFiles({ sql, secretBox }: PayoutFileDeps, runId: P
 
 const writeCell = (text: string) => quoteWhereNeeded(neutralizeFormula(text));
 
-/** Returns the paid items of a run, with their recipients. An erasure of one of them waits, and then finds the files. */
+/** Returns the items of a run that were paid or are sent again, with their recipients. An erasure of one of them waits, and then finds the files. */
 async function readPaid(
   tx: Statements,
   secretBox: SecretBox,
@@ -53,12 +54,11 @@ async function readPaid(
   const rows = await tx<Omit<FileRow, 'payee'> & SealedRecipient & { readonly payeeVersion: number | null }>`
     select i.id as item_id, i.affiliate_id, i.affiliate_name, i.expected_cents as amount_cents, i.method, i.payee_version,
            y.ciphertext, y.encryption_key_id
-      from payout_run_items i
-     cross join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q
+      from payout_runs r, lateral (${itemsOfRun(tx)}) i
       left join lateral (
         select * from payees x
          where x.app_id = i.app_id and x.affiliate_id = i.affiliate_id and x.version = i.payee_version offset 0 for share) y on true
-     where i.run_id = ${runId} and q.status = 'paid'
+     where r.id = ${runId} and i.is_filed
      order by i.position`;
   return rows.map(({ ciphertext, encryptionKeyId, payeeVersion, ...row }) => ({
     ...row,

@@ -1,6 +1,7 @@
 import type { AffiliateId, AppId, PayoutRequestId, PayoutRunId, PayoutRunItemId } from '../domain/ids.ts';
 import type { PayoutRunKeys } from '../domain/payout-run.ts';
 import { newId } from './new-id.ts';
+import { itemsOfRun } from './payout-runs.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
@@ -64,7 +65,7 @@ async function findNext(
 ): Promise<{ readonly id: PayoutRunItemId; readonly position: number }[]> {
   return await tx`
     select id, position from payout_run_items
-     where run_id = ${runId} and request_id is null order by position limit ${Math.max(0, limit)}`;
+     where run_id = ${runId} and request_id is null and payout_id is null order by position limit ${Math.max(0, limit)}`;
 }
 
 async function openRequests(
@@ -100,15 +101,12 @@ export async function areAllSettled(sql: Sql, runId: PayoutRunId): Promise<boole
 /** Ends a run of which no request is open or to come. Returns whether it has ended. */
 export async function endRun(sql: Sql, runId: PayoutRunId): Promise<boolean> {
   await sql.within(LONG_STATEMENT_MS)`
-    update payout_runs r set status = 'settled', ended_at = now(), paid_count = s.paid_count, paid_cents = s.paid_cents
-      from (select count(*) filter (where q.status = 'paid')::int as paid_count,
-                   coalesce(sum(q.net_cents) filter (where q.status = 'paid'), 0) as paid_cents,
-                   count(*) filter (where q.status = 'open') as open_count
-              from payout_run_items i
-              left join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q on true
-             where i.run_id = ${runId}) s
-     where r.id = ${runId} and r.status = 'approved' and s.open_count = 0
-       and (r.stopped_at is not null or not exists (select from payout_run_items i where i.run_id = r.id and i.request_id is null))`;
+    update payout_runs set status = 'settled', ended_at = now(), paid_count = s.paid_count, paid_cents = s.paid_cents
+      from (select count(*) filter (where i.is_filed)::int as paid_count,
+                   coalesce(sum(i.expected_cents) filter (where i.is_filed), 0) as paid_cents,
+                   bool_and(coalesce(i.is_settled, r.stopped_at is not null)) as is_settled
+              from payout_runs r, lateral (${itemsOfRun(sql)}) i where r.id = ${runId}) s
+     where id = ${runId} and status = 'approved' and s.is_settled`;
   const run = await sql.maybe<{
     readonly status: string;
   }>`select status from payout_runs where id = ${runId}`;

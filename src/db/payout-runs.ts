@@ -1,12 +1,15 @@
 import { payeeAt } from '../domain/payee.ts';
-import { DRAFT_VALID_MS, draftPayoutRun, refuseApproval } from '../domain/payout-run.ts';
+import { DRAFT_VALID_MS, draftPayoutRun, draftResend, refuseApproval } from '../domain/payout-run.ts';
 import type {
   ExclusionReason,
   PayoutFileMethod,
+  PayoutRunKind,
+  PayoutRunOrder,
   PayoutRunStatus,
-  PayoutRunTerms,
+  ResendResult,
   UnpaidCreator,
 } from '../domain/payout-run.ts';
+import type { TransferState } from '../domain/payout-transfer.ts';
 import { MAX_PAYOUT_CENTS, PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutId, PayoutRunId } from '../domain/ids.ts';
 import type { PayoutRunItemId } from '../domain/ids.ts';
@@ -15,6 +18,7 @@ import { newId } from './new-id.ts';
 import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { findPayeesAt } from './payees.ts';
+import { decideResends, readReturned } from './payout-resends.ts';
 import { payableParts } from './payout-lists.ts';
 import type { PayoutRequestStatus } from './payout-requests.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
@@ -23,6 +27,7 @@ import type { Sql, Statements } from './sql.ts';
 /** A run that pays many creators. Amounts are in US cents, instants epoch ms. */
 export interface PayoutRun {
   readonly id: PayoutRunId;
+  readonly kind: PayoutRunKind;
   readonly status: PayoutRunStatus;
   readonly asOf: number;
   readonly minimumCents: number;
@@ -30,7 +35,7 @@ export interface PayoutRun {
   /** The creators that it pays, and what it pays them in all. */
   readonly itemCount: number;
   readonly totalCents: number;
-  /** The items that were settled, those of them that were paid, and the sum of these. */
+  /** The items that were settled, those of them that were paid or sent again, and the sum of these. */
   readonly settledCount: number;
   readonly paidCount: number;
   readonly paidCents: number;
@@ -53,9 +58,17 @@ interface Author {
   readonly keyId: KeyId;
 }
 
+/** The items of a run `r`, whether they are settled, and whether they are in its files: paid or sent again. */
+export const itemsOfRun = (sql: Statements) => sql.fragment`
+  select i.*, i.resend_result is not null or q.status <> 'open' as is_settled,
+         coalesce(i.resend_result = 'resent', q.status = 'paid', false) as is_filed
+    from payout_run_items i
+    left join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q on true
+   where i.run_id = r.id`;
+
 /** The columns of a `PayoutRun` of a row `r`. */
 const columns = (sql: Statements) => sql.fragment`
-  r.id, case when r.status = 'draft' and r.expires_at <= now() then 'expired' else r.status end as status, r.as_of, r.minimum_cents, r.includes_without_payee,
+  r.id, r.kind, case when r.status = 'draft' and r.expires_at <= now() then 'expired' else r.status end as status, r.as_of, r.minimum_cents, r.includes_without_payee,
   r.item_count, r.total_cents, case r.status when 'settled' then r.item_count else s.settled_count end as settled_count,
   coalesce(r.paid_count, s.paid_count) as paid_count, coalesce(r.paid_cents, s.paid_cents)::float8 as paid_cents, r.created_at, r.expires_at, r.approved_at, r.stopped_at,
   r.ended_at, k.id as key_id, k.label as key_label, k.display as key_display,
@@ -65,11 +78,9 @@ const joined = (sql: Statements) => sql.fragment`
   cross join lateral (select id, label, display from account_keys x where x.id = r.key_id offset 0) k
   left join lateral (select id, label, display from account_keys x where x.id = r.approved_by offset 0) y on true
   cross join lateral (
-    select count(*) filter (where q.status <> 'open')::int as settled_count, count(*) filter (where q.status = 'paid')::int as paid_count,
-           coalesce(sum(q.net_cents) filter (where q.status = 'paid'), 0)::float8 as paid_cents
-      from payout_run_items i
-     cross join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q
-     where i.run_id = r.id and r.status = 'approved') s`;
+    select count(*) filter (where i.is_settled)::int as settled_count, count(*) filter (where i.is_filed)::int as paid_count,
+           coalesce(sum(i.expected_cents) filter (where i.is_filed), 0)::float8 as paid_cents
+      from (${itemsOfRun(sql)}) i where r.status = 'approved') s`;
 
 async function find(sql: Statements, appId: AppId, runId: PayoutRunId): Promise<PayoutRun | undefined> {
   return await sql.maybe<PayoutRun>`
@@ -109,7 +120,7 @@ export async function listPayoutRuns(
  */
 export async function draftRun(
   sql: Sql,
-  { id, appId, accountId, keyId, ...terms }: Author & PayoutRunTerms & { readonly id: PayoutRunId },
+  { id, appId, accountId, keyId, ...order }: Author & PayoutRunOrder & { readonly id: PayoutRunId },
 ): Promise<PayoutRun | null> {
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
     // Others would wait with a connection each, of which other accounts need some.
@@ -122,19 +133,23 @@ export async function draftRun(
     if (isPaying !== undefined) return null;
     await replaceDraft(tx, appId);
     const asOf = await chooseAsOf(tx);
-    const { items, exclusions, totalCents } = draftPayoutRun(await readUnpaid(tx, appId, asOf), terms);
+    const { items, exclusions, totalCents } =
+      order.kind === 'pay'
+        ? draftPayoutRun(await readUnpaid(tx, appId, asOf), order)
+        : draftResend(await readReturned(tx, appId, asOf), order);
     await tx`
-      insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at)
-      select ${id}::text, ${appId}::text, ${accountId}::text, ${keyId}::text, ${instant(asOf)}::timestamptz, ${terms.minimumCents}::bigint,
-             ${terms.includesWithoutPayee}::boolean,
+      insert into payout_runs (id, app_id, account_id, key_id, kind, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at)
+      select ${id}::text, ${appId}::text, ${accountId}::text, ${keyId}::text, ${order.kind}::text, ${instant(asOf)}::timestamptz, ${order.minimumCents}::bigint,
+             ${order.includesWithoutPayee}::boolean,
              ${items.length}::int, ${totalCents}::bigint, now() + ${DRAFT_VALID_MS} * interval '1 millisecond'
        where ${acting(tx)}`;
     const identified = items.map((item, n) => ({ ...item, id: newId('payoutRunItem'), position: n + 1 }));
     await tx`
-      insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, payee_version)
-      select x.id, ${appId}::text, ${id}::text, x."affiliateId", x."affiliateName", x.position, x."expectedCents", x.method, x."payeeVersion"
+      insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, payee_version, payout_id)
+      select x.id, ${appId}::text, ${id}::text, x."affiliateId", x."affiliateName", x.position, x."expectedCents", x.method, x."payeeVersion",
+             x."payoutId"
         from jsonb_to_recordset(${tx.json(identified)}) x
-             (id text, "affiliateId" text, "affiliateName" text, position int, "expectedCents" bigint, method text, "payeeVersion" int)`;
+             (id text, "affiliateId" text, "affiliateName" text, position int, "expectedCents" bigint, method text, "payeeVersion" int, "payoutId" text)`;
     await tx`
       insert into payout_run_exclusions (app_id, run_id, affiliate_id, affiliate_name, position, reason, balance_cents, held_cents)
       select ${appId}::text, ${id}::text, x."affiliateId", x."affiliateName", x.position, x.reason, x."balanceCents", x."heldCents"
@@ -233,6 +248,7 @@ export async function approveRun(
     await tx`
       update payout_runs set status = 'approved', approved_at = now(), approved_by = ${keyId}, actor = ${tx.actor}::text::jsonb
        where id = ${runId} and status = 'draft' and ${acting(tx)}`;
+    if (run.kind === 'resend') await decideResends(tx, runId);
     return await find(tx, appId, runId);
   });
 }
@@ -258,13 +274,16 @@ export async function cancelRun(sql: Sql, appId: AppId, runId: PayoutRunId): Pro
 }
 
 /**
- * What became of an item. `waiting`: not settled yet; `total_changed`: a refund, deduction or export changed what is due; `blocked`: the
+ * What became of an item. `waiting`: not settled yet; `resent`: the money of its payout is sent again, `not_returned`: it has not come back,
+ * or was sent again since; `total_changed`: a refund, deduction or export changed what is due; `blocked`: the
  * payouts were blocked; `payee_changed`: the payee was changed; `empty`: nothing was due; `closed`: its request ended before Temporal could work on it; `cancelled`: the run was
  * stopped before. Whoever was not paid is in the next draft.
  */
 export const ITEM_OUTCOMES = [
   'waiting',
   'paid',
+  'resent',
+  'not_returned',
   'total_changed',
   'blocked',
   'payee_changed',
@@ -282,7 +301,10 @@ export interface PayoutRunItem {
   readonly method: PayoutFileMethod;
   /** Null while nothing is approved. */
   readonly outcome: ItemOutcome | null;
+  /** Null unless it was paid. That of a resend run is known from the draft on. */
   readonly payoutId: PayoutId | null;
+  /** The latest statement about the money of the payout. Null without any. */
+  readonly transferState: TransferState | null;
 }
 
 /** Returns a page of the items of a run, the largest first. */
@@ -297,25 +319,28 @@ export async function listRunItems(
     Omit<PayoutRunItem, 'outcome'> &
       Position<number> & {
         readonly requestStatus: PayoutRequestStatus | null;
+        readonly resendResult: ResendResult | null;
         readonly isApproved: boolean;
         readonly isStopped: boolean;
       }
   >`
-    select i.id, i.affiliate_id, i.affiliate_name, i.expected_cents, i.method, i.position as sort_key, q.status as request_status, q.payout_id,
-           r.approved_at is not null as is_approved, r.stopped_at is not null as is_stopped
+    select i.id, i.affiliate_id, i.affiliate_name, i.expected_cents, i.method, i.position as sort_key, q.status as request_status, i.resend_result,
+           coalesce(i.payout_id, q.payout_id) as payout_id, l.state as transfer_state, r.approved_at is not null as is_approved, r.stopped_at is not null as is_stopped
       from (select * from payout_run_items
              where app_id = ${appId} and run_id = ${runId} and position > ${after?.sortKey ?? 0}
              order by position limit ${limit + 1}) i
      cross join lateral (select * from payout_runs x where x.id = i.run_id offset 0) r
       left join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q on true
+      left join lateral (
+        select state from payout_transfers x where x.payout_id = coalesce(i.payout_id, q.payout_id) order by x.position desc limit 1) l on true
      order by i.position`;
   if (rows.length === 0 && (await find(sql, appId, runId)) === undefined) return undefined;
   const page: Page<(typeof rows)[number], number> = pageOf(rows, limit);
   return {
     next: page.next,
-    rows: page.rows.map(({ requestStatus, isApproved, isStopped, ...item }) => ({
+    rows: page.rows.map(({ requestStatus, resendResult, isApproved, isStopped, ...item }) => ({
       ...item,
-      outcome: isApproved ? outcomeOf(requestStatus, isStopped) : null,
+      outcome: isApproved ? (resendResult ?? outcomeOf(requestStatus, isStopped)) : null,
     })),
   };
 }

@@ -1,9 +1,8 @@
 import type { AccountId, AppId, KeyId, PayoutId, TransferId } from '../domain/ids.ts';
+import { MOST_TRANSFERS } from '../domain/payout-transfer.ts';
+import type { TransferState } from '../domain/payout-transfer.ts';
 import { acting } from './audit.ts';
 import type { Sql } from './sql.ts';
-
-export const TRANSFER_STATES = ['sent', 'returned', 'withdrawn', 'return_withdrawn'] as const;
-export type TransferState = (typeof TRANSFER_STATES)[number];
 
 /** The statements that each one can follow. */
 const FOLLOWS: Readonly<Record<TransferState, readonly (TransferState | 'none')[]>> = {
@@ -68,7 +67,7 @@ export async function appendTransfer(
       left join lateral (select position, state from payout_transfers where payout_id = p.id order by position desc limit 1) l
              on true
      where p.app_id = ${appId} and p.id = ${payoutId} and coalesce(l.state, 'none') = any(${FOLLOWS[state]}::text[])
-       and coalesce(l.position, 0) < 100 and ${acting(sql)}
+       and coalesce(l.position, 0) < ${MOST_TRANSFERS} and ${acting(sql)}
     on conflict do nothing`;
   const [stored] = await sql<PayoutTransfer>`${selectTransfers(sql, appId, payoutId)} and t.id = ${id}`;
   if (stored !== undefined) return stored;

@@ -1,6 +1,6 @@
 import { MAX_PAYOUT_CENTS } from './payout.ts';
 import type { PayeeExclusion, PayeeMethod } from './payee.ts';
-import type { AffiliateId, AppId, PayoutRunId } from './ids.ts';
+import type { AffiliateId, AppId, PayoutId, PayoutRunId } from './ids.ts';
 import { DAY_MS } from './time.ts';
 
 /** The ids with which the workflow of a payout run is started. */
@@ -9,25 +9,39 @@ export interface PayoutRunKeys {
   readonly appId: AppId;
 }
 
+/** `pay`: it pays what is due. `resend`: it sends the money of payouts again that came back. */
+export const PAYOUT_RUN_KINDS = ['pay', 'resend'] as const;
+export type PayoutRunKind = (typeof PAYOUT_RUN_KINDS)[number];
+
 /** The methods that have a file each. `other`: also creators without a payee. */
 export const PAYOUT_FILE_METHODS = ['paypal', 'wise', 'other'] as const;
 export type PayoutFileMethod = (typeof PAYOUT_FILE_METHODS)[number];
 
-/** A creator with unpaid commissions. */
-export interface UnpaidCreator {
+/** Where the money of a creator goes. */
+export interface Payable {
   readonly affiliateId: AffiliateId;
   readonly affiliateName: string;
+  readonly isBlocked: boolean;
+  /** The latest version of the payee. Null for a creator who never had one. */
+  readonly payee: { readonly version: number; readonly method: PayeeMethod } | null;
+  /** Why the creator can't be paid to that payee. */
+  readonly payeeExclusion: PayeeExclusion | null;
+}
+
+/** A creator with unpaid commissions. */
+export interface UnpaidCreator extends Payable {
   /** The net of what is due, in US cents. */
   readonly dueCents: number;
   /** The net of what is in the hold period, in US cents. */
   readonly heldCents: number;
   /** Whether more is due than one payout has room for. */
   readonly exceedsPayout: boolean;
-  readonly isBlocked: boolean;
-  /** The latest version of the payee. Null for a creator who never had one. */
-  readonly payee: { readonly version: number; readonly method: PayeeMethod } | null;
-  /** Why the creator can't be paid to that payee. */
-  readonly payeeExclusion: PayeeExclusion | null;
+}
+
+/** A payout whose money came back and was not sent again. */
+export interface ReturnedPayout extends Payable {
+  readonly payoutId: PayoutId;
+  readonly totalCents: number;
 }
 
 /**
@@ -56,6 +70,8 @@ export interface DraftedItem {
   readonly method: PayoutFileMethod;
   /** Null for a creator who never had a payee. */
   readonly payeeVersion: number | null;
+  /** The payout that is sent again. Null in a run that pays what is due. */
+  readonly payoutId: PayoutId | null;
 }
 
 /** What a run pays. */
@@ -64,6 +80,11 @@ export interface PayoutRunTerms {
   readonly minimumCents: number;
   /** Whether creators without a payee are paid, too. */
   readonly includesWithoutPayee: boolean;
+}
+
+/** What a run is drafted with. */
+export interface PayoutRunOrder extends PayoutRunTerms {
+  readonly kind: PayoutRunKind;
 }
 
 export interface Exclusion {
@@ -98,17 +119,45 @@ export function draftPayoutRun(creators: readonly UnpaidCreator[], terms: Payout
       exclusions.push({ affiliateId, affiliateName, reason, balanceCents: dueCents, heldCents });
       continue;
     }
-    const { method } = creator.payee ?? { method: 'none' };
-    items.push({
-      affiliateId,
-      affiliateName,
-      expectedCents: dueCents,
-      method: method === 'none' ? 'other' : method,
-      payeeVersion: creator.payee?.version ?? null,
-    });
+    items.push({ ...recipientOf(creator), expectedCents: dueCents, payoutId: null });
     totalCents += dueCents;
   }
   return { items, exclusions, totalCents };
+}
+
+function recipientOf({ affiliateId, affiliateName, payee }: Payable) {
+  const method: PayoutFileMethod = payee === null || payee.method === 'none' ? 'other' : payee.method;
+  return { affiliateId, affiliateName, method, payeeVersion: payee?.version ?? null };
+}
+
+/**
+ * Divides payouts whose money came back into those that a run sends again, and the creators who can't be paid now, each with the sum of
+ * theirs.
+ */
+export function draftResend(
+  payouts: readonly ReturnedPayout[],
+  terms: Pick<PayoutRunTerms, 'includesWithoutPayee'>,
+): PayoutRunDraft {
+  const items: DraftedItem[] = [];
+  const excluded = new Map<AffiliateId, Exclusion>();
+  let totalCents = 0;
+  for (const payout of payouts.toSorted(byTotal)) {
+    const { affiliateId, affiliateName, payoutId } = payout;
+    const hasRoom = totalCents + payout.totalCents <= MAX_PAYOUT_CENTS;
+    const reason = reasonNotToSend(payout, terms) ?? (hasRoom ? null : 'too_many_commissions');
+    if (reason === null) {
+      items.push({ ...recipientOf(payout), expectedCents: payout.totalCents, payoutId });
+      totalCents += payout.totalCents;
+    } else {
+      const balanceCents = (excluded.get(affiliateId)?.balanceCents ?? 0) + payout.totalCents;
+      excluded.set(affiliateId, { affiliateId, affiliateName, reason, balanceCents, heldCents: 0 });
+    }
+  }
+  return { items, exclusions: [...excluded.values()], totalCents };
+}
+
+function byTotal(a: ReturnedPayout, b: ReturnedPayout): number {
+  return b.totalCents - a.totalCents || (a.payoutId < b.payoutId ? -1 : 1);
 }
 
 function byDue(a: UnpaidCreator, b: UnpaidCreator): number {
@@ -116,16 +165,42 @@ function byDue(a: UnpaidCreator, b: UnpaidCreator): number {
   return a.affiliateId < b.affiliateId ? -1 : 1;
 }
 
-function reasonToExclude(
-  { dueCents, heldCents, isBlocked, exceedsPayout, payeeExclusion }: UnpaidCreator,
-  { minimumCents, includesWithoutPayee }: PayoutRunTerms,
-): ExclusionReason | null {
+function reasonToExclude(creator: UnpaidCreator, terms: PayoutRunTerms): ExclusionReason | null {
+  const { dueCents, heldCents, isBlocked, exceedsPayout } = creator;
   if (isBlocked) return 'payouts_blocked';
   if (dueCents < 0) return 'negative_balance';
   if (dueCents === 0) return heldCents === 0 ? 'reversed' : 'held';
   if (exceedsPayout) return 'too_many_commissions';
-  if (dueCents < minimumCents) return 'below_minimum';
+  if (dueCents < terms.minimumCents) return 'below_minimum';
+  return reasonNotToSend(creator, terms);
+}
+
+/** Why nothing can be sent to a creator. */
+function reasonNotToSend(
+  { isBlocked, payeeExclusion }: Payable,
+  { includesWithoutPayee }: Pick<PayoutRunTerms, 'includesWithoutPayee'>,
+): 'payouts_blocked' | PayeeExclusion | null {
+  if (isBlocked) return 'payouts_blocked';
   return payeeExclusion === 'no_payee' && includesWithoutPayee ? null : payeeExclusion;
+}
+
+/** What became of an item of a resend run: its money is in a file, or why it is not. */
+export const RESEND_RESULTS = ['resent', 'not_returned', 'blocked', 'payee_changed'] as const;
+export type ResendResult = (typeof RESEND_RESULTS)[number];
+
+/**
+ * Decides whether an item of an approved resend run is sent again: the latest statement about its payout is still that the money came back,
+ * no run has sent it again since, and its creator can be paid as the draft says.
+ */
+export function decideResend(item: {
+  readonly isReturned: boolean;
+  readonly isBlocked: boolean;
+  readonly payeeVersion: number | null;
+  readonly latestPayeeVersion: number | null;
+}): ResendResult {
+  if (!item.isReturned) return 'not_returned';
+  if (item.isBlocked) return 'blocked';
+  return item.payeeVersion === item.latestPayeeVersion ? 'resent' : 'payee_changed';
 }
 
 /** Where a run is. `expired`: a draft that nobody approved in time. */

@@ -137,6 +137,16 @@ export const ERRORS = {
     'The payout run cannot be approved',
     'Nothing was paid. It has ended, was not approved in time, or pays nobody. Draft a new one.',
   ],
+  payout_run_not_settled: [
+    409,
+    'The payout run is not settled',
+    'Nothing was stated. Its files are written when it is settled; a draft and a cancelled run have none.',
+  ],
+  payout_report_changed: [
+    409,
+    'The report states something else by now',
+    'Nothing was stated. Somebody has stated something about these payouts since the preview. Read the preview again.',
+  ],
   payout_file_erased: [
     409,
     'The bytes of the file were removed',

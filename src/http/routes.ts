@@ -25,6 +25,7 @@ import { manualAttributionRoutes } from './resources/manual-attributions.ts';
 import { operatorRoutes } from './resources/operator.ts';
 import { payeeRoutes } from './resources/payees.ts';
 import { payoutBlockRoutes } from './resources/payout-blocks.ts';
+import { payoutResultRoutes } from './resources/payout-results.ts';
 import { payoutRunRoutes } from './resources/payout-runs.ts';
 import { payoutRoutes } from './resources/payouts.ts';
 import { policyAssignmentRoutes } from './resources/policy-assignments.ts';
@@ -88,7 +89,13 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Payouts',
     description: 'Amounts due to affiliates, and their payment as a CSV file.',
-    routes: [...payoutRoutes, ...payoutRunRoutes, ...payoutBlockRoutes, ...payeeRoutes],
+    routes: [
+      ...payoutResultRoutes,
+      ...payoutRoutes,
+      ...payoutRunRoutes,
+      ...payoutBlockRoutes,
+      ...payeeRoutes,
+    ],
   },
   {
     name: 'Dashboards',

@@ -4,6 +4,7 @@ import { Transform } from 'node:stream';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { parse } from 'csv-parse';
+import { delimiterOf } from '../lib/csv-delimiter.ts';
 import { PROVIDER_NAMES, providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import type { ExportContext, ExportFormat } from '../providers/shared/export.ts';
@@ -170,13 +171,6 @@ function csvFormat(path: string, provider: ProviderName, header: readonly string
   throw new ExportFileError(
     `${path} is not the export "${best.title}" of ${title}: it lacks the columns ${lacks(best).join(', ')}.${hint} docs/reconcile.md says how to export it.`,
   );
-}
-
-/** Returns the delimiter of a header line: the one of comma, semicolon and tab that it has most often. */
-function delimiterOf(head: string): string {
-  const line = head.split(/\r?\n/, 1)[0] ?? '';
-  const count = (delimiter: string) => line.split(delimiter).length;
-  return [',', ';', '\t'].toSorted((a, b) => count(b) - count(a))[0] ?? ',';
 }
 
 async function openCsv(

@@ -10,11 +10,14 @@ import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
+import { RunCalls, waitForPayees } from '../support/payout-runs.ts';
+import type { Run, RunFile } from '../support/payout-runs.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
 let service: TestService;
 let founder: Founder;
+let runs: RunCalls;
 /** Have due: $2.00, $1.00 and $0.40. */
 let ann: string;
 let ben: string;
@@ -31,6 +34,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   founder = await setUpFounder(service);
+  runs = new RunCalls(founder);
   base = `/apps/${founder.app.id}`;
   ann = founder.affiliateId;
   [ben, cleo] = [await newCreator('Ben'), await newCreator('Cleo')];
@@ -39,59 +43,16 @@ beforeEach(async () => {
   await add(cleo, 40);
 });
 
-const newCreator = async (name: string) =>
-  (await founder.ok<{ id: string }>('POST', `${base}/affiliates`, { name })).id;
-
-/** Enters a bonus, or a deduction, that is due at once. */
-const add = async (creator: string, amountCents: number, dueAt?: number) =>
-  await founder.ok<{ id: string }>('POST', `${base}/affiliates/${creator}/entries`, {
-    amountCents,
-    category: 'other',
-    reason: 'A test',
-    externalId: randomUUID(),
-    ...(dueAt && { dueAt }),
-  });
-
-interface Run {
-  readonly id: string;
-  readonly status: string;
-  readonly totalCents: number;
-  readonly itemCount: number;
-  readonly paidCount: number;
-  readonly paidCents: number;
-  readonly code?: string;
-}
-interface File {
-  readonly id: string;
-  readonly sha256: string;
-}
-const setPayee = async (creator: string, payee: object) =>
-  await founder.ok('PUT', `${base}/affiliates/${creator}/payee`, payee);
-/** Lets payees count that were set before. */
-const waitForPayees = async () =>
-  await runOn(
-    service.database.url,
-    `alter table payees disable trigger payees_guard;
-     update payees set set_at = set_at - interval '4 days', counts_from = counts_from - interval '4 days';
-     alter table payees enable trigger payees_guard`,
-  );
-const draft = async (minimumCents = 0, withoutPayee = 'include') =>
-  await founder.ok<Run>('POST', `${base}/payout-runs`, { minimumCents, withoutPayee });
-const approve = async ({ id, totalCents }: Run, expectedTotalCents = totalCents) =>
-  await founder.call<Run>('POST', `${base}/payout-runs/${id}/approve`, { body: { expectedTotalCents } });
-const cancel = async ({ id }: Run) => await founder.ok<Run>('POST', `${base}/payout-runs/${id}/cancel`);
-const read = async ({ id }: Run) => await founder.ok<Run>('GET', `${base}/payout-runs/${id}`);
-const list = async <T>({ id }: Run, what: 'items' | 'excluded' | 'files') =>
-  (await founder.ok<{ items: T[] }>('GET', `${base}/payout-runs/${id}/${what}`)).items;
-const settled = async (run: Run) => {
-  await eventually('the run is settled', async () => (await read(run)).status !== 'approved', 20_000);
-  return await read(run);
-};
-const payAll = async (minimumCents = 0) => {
-  const run = await draft(minimumCents);
-  expect((await approve(run)).status).toBe(202);
-  return await settled(run);
-};
+const newCreator: RunCalls['newCreator'] = async (name) => await runs.newCreator(name);
+const add: RunCalls['add'] = async (...entry) => await runs.add(...entry);
+const setPayee: RunCalls['setPayee'] = async (...payee) => await runs.setPayee(...payee);
+const draft: RunCalls['draft'] = async (...terms) => await runs.draft(...terms);
+const approve: RunCalls['approve'] = async (...approval) => await runs.approve(...approval);
+const cancel: RunCalls['cancel'] = async (run) => await runs.cancel(run);
+const read: RunCalls['read'] = async (run) => await runs.read(run);
+const list: RunCalls['list'] = async (run, what) => await runs.list(run, what);
+const settled: RunCalls['settled'] = async (run) => await runs.settled(run);
+const payAll: RunCalls['run'] = async (...terms) => await runs.run(...terms);
 const payouts = async () =>
   await service.sql<{ affiliateId: string; totalCents: number }>`
     select affiliate_id, total_cents from payouts where app_id = ${founder.app.id} order by total_cents desc`;
@@ -358,7 +319,7 @@ describe('a payout run', () => {
     await setPayee(ann, paypal('ann@example.com'));
     await setPayee(ben, { method: 'wise', recipient: wise });
     await setPayee(dora, paypal('dora@example.com'));
-    await waitForPayees();
+    await waitForPayees(service.database.url);
     const eve = await newCreator('Eve');
     await add(eve, 10);
     await setPayee(eve, paypal('eve@example.com'));
@@ -377,7 +338,7 @@ describe('a payout run', () => {
     expect(await settled(run)).toMatchObject({ paidCount: 2, paidCents: 300 });
     const items = await list<{ id: string; outcome: string }>(run, 'items');
     expect(items.map(({ outcome }) => outcome)).toEqual(['payee_changed', 'paid', 'paid']);
-    const files = (await list<File>(run, 'files')).map(({ id, ...file }) => ({
+    const files = (await list<RunFile>(run, 'files')).map(({ id, ...file }) => ({
       ...file,
       path: `${base}/payout-runs/${run.id}/files/${id}/download`,
     }));
@@ -411,7 +372,7 @@ describe('a payout run', () => {
   // @promise get-payout-run-files, download-payout-run-file
   test('has a file of its own for creators without a payee, and is in its files row by row', async () => {
     const run = await payAll();
-    const [file] = await list<File>(run, 'files');
+    const [file] = await list<RunFile>(run, 'files');
     expect(file).toMatchObject({ method: 'other', rowCount: 3, totalCents: 340 });
     const { text } = await founder.call('POST', `${base}/payout-runs/${run.id}/files/${file?.id}/download`);
     const items = await list<{ id: string }>(run, 'items');

@@ -76,18 +76,22 @@ export const PAYOUT_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'payout_runs_pay_what_was_approved',
-    'The total of a payout run is the sum of its items. Each paid item has a payout of its creator and its amount, and no unapproved one has. A settled run states what was paid.',
+    'The total of a payout run is the sum of its items. Each item that was paid or sent again has a payout of its creator and its amount, and no unapproved one has. What is sent again came back. A settled run states what was paid or sent again.',
     (sql, appId) => sql.fragment`
       select r.id::text
         from payout_runs r
        cross join lateral (
-         select count(*) as items, coalesce(sum(i.expected_cents), 0) as cents, count(*) filter (where q.status = 'paid') as paid,
-                coalesce(sum(p.total_cents), 0) as paid_cents, count(*) filter (where q.status = 'open') as open,
-                bool_or(q.id is not null and (r.approved_at is null or q.affiliate_id <> i.affiliate_id
-                        or q.status = 'paid' and (p.affiliate_id, p.total_cents) is distinct from (i.affiliate_id::text, i.expected_cents::bigint))) as is_wrong
+         select count(*) as items, coalesce(sum(i.expected_cents), 0) as cents, count(*) filter (where f.is_filed) as paid,
+                coalesce(sum(p.total_cents) filter (where f.is_filed), 0) as paid_cents, count(*) filter (where q.status = 'open') as open,
+                bool_or(r.approved_at is null and (q.id is not null or i.resend_result is not null) or q.affiliate_id <> i.affiliate_id
+                        or (f.is_filed or i.payout_id is not null)
+                           and (p.affiliate_id, p.total_cents) is distinct from (i.affiliate_id::text, i.expected_cents::bigint)
+                        or i.resend_result = 'resent' and t.state is distinct from 'returned') as is_wrong
            from payout_run_items i
            left join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q on true
-           left join lateral (select * from payouts x where x.id = q.payout_id offset 0) p on true
+           left join lateral (select * from payouts x where x.id = coalesce(i.payout_id, q.payout_id) offset 0) p on true
+           left join lateral (select * from payout_transfers x where x.payout_id = i.payout_id and x.position = i.return_position offset 0) t on true
+          cross join lateral (select coalesce(i.resend_result = 'resent', q.status = 'paid', false) as is_filed) f
           where i.run_id = r.id) s
        where r.app_id = ${appId}
          and (r.status <> 'cancelled' and (r.item_count, r.total_cents) is distinct from (s.items, s.cents) or s.is_wrong

@@ -13,7 +13,12 @@ import type { PayoutRun, PayoutRunItem, RunExclusion } from '../../db/payout-run
 import { downloadFile, listRunFiles } from '../../db/payout-run-files.ts';
 import type { ListedPayoutFile } from '../../db/payout-run-files.ts';
 import { arePayoutsStopped } from '../../db/payout-stops.ts';
-import { EXCLUSION_REASONS, PAYOUT_FILE_METHODS, PAYOUT_RUN_STATUSES } from '../../domain/payout-run.ts';
+import {
+  EXCLUSION_REASONS,
+  PAYOUT_FILE_METHODS,
+  PAYOUT_RUN_KINDS,
+  PAYOUT_RUN_STATUSES,
+} from '../../domain/payout-run.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../domain/payout.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
 import { cents, count, currency, epochMs, idOf, nameOfAffiliate, orNull } from '../fields.ts';
@@ -21,7 +26,7 @@ import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
-import { sha256Field } from './payout-views.ts';
+import { sha256Field, transferState } from './payout-views.ts';
 import { heldKey } from './sessions.ts';
 
 const MINIMUM = 'Creators to whom less is due are left out. US cents.';
@@ -32,6 +37,12 @@ const withoutPayee = z
     'What it does with creators without a payee: leave them out, or pay them, in a file of their own.',
   );
 
+const kind = z
+  .enum(PAYOUT_RUN_KINDS)
+  .describe(
+    '`pay`: it pays what is due. `resend`: it sends the money of payouts again that came back, and pays nothing.',
+  );
+
 const method = z
   .enum(PAYOUT_FILE_METHODS)
   .describe('How the money is sent. `other`: also to a creator without a payee.');
@@ -39,6 +50,7 @@ const method = z
 const payoutRun = z
   .object({
     id: idOf('payoutRun'),
+    kind,
     status: z
       .enum(PAYOUT_RUN_STATUSES)
       .describe(
@@ -50,11 +62,11 @@ const payoutRun = z
       .min(0)
       .meta({ description: MINIMUM, examples: [5000] }),
     withoutPayee,
-    itemCount: count('The number of creators that it pays.'),
-    totalCents: cents('What it pays them in all.'),
-    settledCount: count('The number of them that are settled, paid or not.'),
-    paidCount: count('The number of them that were paid.'),
-    paidCents: cents('What they were paid in all.'),
+    itemCount: count('The number of its items: creators that it pays, or payouts that it sends again.'),
+    totalCents: cents('Their sum.'),
+    settledCount: count('The number of items that are settled, paid or not.'),
+    paidCount: count('The number of items that were paid or sent again. Each is a row of a file.'),
+    paidCents: cents('Their sum.'),
     currency,
     createdAt: epochMs('When it was drafted.'),
     createdBy: heldKey,
@@ -80,11 +92,15 @@ const payoutRunItem = z
       z
         .enum(ITEM_OUTCOMES)
         .describe(
-          '`waiting`: not settled yet. `paid`: see `payoutId`. Nobody else was paid, and is in the next draft: `total_changed`, a refund, deduction or export has changed what is due; `blocked`, the payouts are blocked; `payee_changed`, the creator has another payee; `empty`, nothing is due; `closed`, the service was unavailable for an hour; `cancelled`, the run was cancelled before.',
+          '`waiting`: not settled yet. `paid`: see `payoutId`. `resent`: the money of the payout is sent again. All others were not paid, and are in the next draft: `total_changed`, a refund, deduction or export has changed what is due; `not_returned`, the money has not come back, or was sent again by another run; `blocked`, the payouts are blocked; `payee_changed`, the creator has another payee; `empty`, nothing is due; `closed`, the service was unavailable for an hour; `cancelled`, the run was cancelled before.',
         ),
       'Null until the run is approved.',
     ),
-    payoutId: orNull(idOf('payout'), 'Null unless it was paid.'),
+    payoutId: orNull(idOf('payout'), 'Null unless it was paid. In a `resend` run always there.'),
+    transferState: orNull(
+      transferState,
+      'The latest statement about the money of the payout. Null without any.',
+    ),
   })
   .meta({ id: 'PayoutRunItem', description: 'A creator whom a payout run pays.' });
 
@@ -127,6 +143,7 @@ const payoutFile = z
 
 const newPayoutRun = z
   .strictObject({
+    kind: kind.default('pay'),
     minimumCents: z
       .int()
       .min(0)
@@ -148,11 +165,13 @@ const approval = z
   .meta({ id: 'PayoutRunApproval', description: 'Approves a payout run by its total.' });
 
 function presentPayoutRun(row: PayoutRun): z.input<typeof payoutRun> {
-  const { id, status, asOf, minimumCents, itemCount, totalCents, settledCount, paidCount, paidCents } = row;
+  const { id, kind: kindOfRun, status, asOf, minimumCents, itemCount, totalCents } = row;
+  const { settledCount, paidCount, paidCents } = row;
   const { createdAt, expiresAt, approvedAt, stoppedAt, endedAt } = row;
   const { approverId, approverLabel, approverDisplay } = row;
   return {
     id,
+    kind: kindOfRun,
     status,
     asOf,
     minimumCents,
@@ -177,8 +196,17 @@ function presentPayoutRun(row: PayoutRun): z.input<typeof payoutRun> {
 }
 
 function presentItem(row: PayoutRunItem): z.input<typeof payoutRunItem> {
-  const { id, affiliateId, affiliateName, expectedCents, outcome, payoutId } = row;
-  return { id, affiliateId, affiliateName, expectedCents, method: row.method, outcome, payoutId };
+  const { id, affiliateId, affiliateName, expectedCents, outcome, payoutId, transferState: state } = row;
+  return {
+    id,
+    affiliateId,
+    affiliateName,
+    expectedCents,
+    method: row.method,
+    outcome,
+    payoutId,
+    transferState: state,
+  };
 }
 
 function presentExclusion(row: RunExclusion): z.input<typeof payoutRunExclusion> {
@@ -226,7 +254,7 @@ export const payoutRunRoutes = [
     operationId: 'draftPayoutRun',
     summary: 'Drafts a payout run: who would be paid, and who is left out.',
     description:
-      'A draft pays nothing. It takes the place of a draft before it. Webhooks and hold periods go on and change nobody’s sum: the run pays what was due when it was drafted.',
+      'A draft pays nothing. It takes the place of a draft before it. Webhooks and hold periods go on and change nobody’s sum: the run pays what was due when it was drafted. A `resend` run has every payout whose money came back and was not sent again, whatever its amount, to the payees of today.',
     body: newPayoutRun,
     response: { status: 201, schema: payoutRun },
     errors: ['payout_run_in_progress'],
@@ -237,7 +265,8 @@ export const payoutRunRoutes = [
         appId: app.id,
         accountId,
         keyId,
-        minimumCents: body.minimumCents,
+        kind: body.kind,
+        minimumCents: body.kind === 'pay' ? body.minimumCents : 0,
         includesWithoutPayee: body.withoutPayee === 'include',
       });
       if (run === null) throw new ApiError('payout_run_in_progress');

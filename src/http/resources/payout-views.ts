@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { TRANSFER_STATES } from '../../db/payout-transfers.ts';
+import { TRANSFER_STATES } from '../../domain/payout-transfer.ts';
 import type { PayoutTransfer } from '../../db/payout-transfers.ts';
 import type { PayoutCsv } from '../../db/payout-csv.ts';
 import type { NotPayableRow, PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
@@ -49,7 +49,7 @@ const transferText = (example: string, description: string, length: number) =>
     .max(length)
     .meta({ description, examples: [example] });
 
-const transferState = z
+export const transferState = z
   .enum(TRANSFER_STATES)
   .describe(
     '`sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake. `return_withdrawn`: the return before was a mistake.',
@@ -76,11 +76,13 @@ export const transfer = z
     description: 'What somebody stated about the money of a payout outside of the service. Never changed.',
   });
 
+export const transferReference = transferText('2026-06-15/17', REFERENCE, 200);
+
 export const newTransfer = z
   .strictObject({
     state: transferState,
     method: transferText('bank transfer', METHOD, 200).optional(),
-    reference: transferText('2026-06-15/17', REFERENCE, 200).optional(),
+    reference: transferReference.optional(),
     note: transferText('Sent with the payouts of May.', NOTE, 1_000).optional(),
   })
   .meta({ id: 'NewPayoutTransfer', description: 'A statement about the money of a payout.' });

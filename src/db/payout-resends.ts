@@ -1,0 +1,95 @@
+import { payeeAt } from '../domain/payee.ts';
+import { decideResend } from '../domain/payout-run.ts';
+import type { ReturnedPayout } from '../domain/payout-run.ts';
+import type { AffiliateId, AppId, PayoutId, PayoutRunId, PayoutRunItemId } from '../domain/ids.ts';
+import { findPayeesAt } from './payees.ts';
+import type { Sql, Statements } from './sql.ts';
+
+/** The position of the statement that the money of a payout `p` came back, if that is the latest one and no run has sent it again since. */
+const returnOf = (sql: Statements) => sql.fragment`
+  select l.position
+    from (select t.position, t.state from payout_transfers t where t.payout_id = p.id order by t.position desc limit 1) l
+   where l.state = 'returned'
+     and not exists (select from payout_run_items x where x.payout_id = p.id and x.return_position = l.position)`;
+
+/** A payout whose money came back and was not sent again. */
+export interface ListedReturn {
+  readonly payoutId: PayoutId;
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly totalCents: number;
+  readonly returnedAt: number;
+}
+
+/** Returns payouts of an app whose money came back and was not sent again, the largest first, and how many and how much they are in all. */
+export async function listReturned(
+  sql: Sql,
+  appId: AppId,
+  limit: number,
+): Promise<{ readonly rows: readonly ListedReturn[]; readonly count: number; readonly totalCents: number }> {
+  const rows = await sql<ListedReturn & { readonly allCount: number; readonly allCents: number }>`
+    select x.*, count(*) over ()::int as all_count, sum(x.total_cents) over ()::float8 as all_cents
+      from (select p.id as payout_id, p.affiliate_id, p.affiliate_name, p.total_cents, t.created_at as returned_at
+              from ${returned(sql, appId)}
+             cross join lateral (select * from payout_transfers x where x.payout_id = p.id and x.position = r.position offset 0) t) x
+     order by x.total_cents desc, x.payout_id limit ${limit}`;
+  const { allCount = 0, allCents = 0 } = rows.at(0) ?? {};
+  return {
+    rows: rows.map(({ allCount: _, allCents: __, ...row }) => row),
+    count: allCount,
+    totalCents: allCents,
+  };
+}
+
+/** The payouts `p` of an app whose money came back, with the position `r.position` of that statement. */
+const returned = (sql: Statements, appId: AppId) => sql.fragment`
+  (select distinct payout_id from payout_transfers where app_id = ${appId} and state = 'returned') d
+  cross join lateral (select * from payouts x where x.id = d.payout_id offset 0) p
+  cross join lateral (${returnOf(sql)}) r`;
+
+/** Returns the payouts of an app whose money came back and was not sent again, with the payees of their creators at `asOf`. */
+export async function readReturned(tx: Statements, appId: AppId, asOf: number): Promise<ReturnedPayout[]> {
+  const payouts = await tx<Omit<ReturnedPayout, 'payee' | 'payeeExclusion'>>`
+    select p.id as payout_id, f.id as affiliate_id, f.name as affiliate_name, p.total_cents, are_payouts_blocked(f.id) as is_blocked
+      from ${returned(tx, appId)}
+     cross join lateral (select * from affiliates x where x.id = p.affiliate_id offset 0) f`;
+  const payees = await findPayeesAt(
+    tx,
+    appId,
+    [...new Set(payouts.map(({ affiliateId }) => affiliateId))],
+    asOf,
+  );
+  return payouts.map((payout) => {
+    const { inForce, waiting, excludedAs } = payeeAt(payees.get(payout.affiliateId) ?? [], asOf);
+    return { ...payout, payee: waiting ?? inForce, payeeExclusion: excludedAs };
+  });
+}
+
+/**
+ * Decides for each item of a resend run that was just approved whether its money is sent again. What came back is sent again by one item:
+ * a unique key holds that, too.
+ */
+export async function decideResends(tx: Statements, runId: PayoutRunId): Promise<void> {
+  const items = await tx<{
+    readonly id: PayoutRunItemId;
+    readonly returnPosition: number | null;
+    readonly isBlocked: boolean;
+    readonly payeeVersion: number | null;
+    readonly latestPayeeVersion: number | null;
+  }>`
+    select i.id, r.position as return_position, are_payouts_blocked(i.affiliate_id) as is_blocked, i.payee_version,
+           (select max(y.version) from payees y where y.app_id = i.app_id and y.affiliate_id = i.affiliate_id) as latest_payee_version
+      from payout_run_items i
+     cross join lateral (select i.payout_id as id) p
+      left join lateral (${returnOf(tx)}) r on true
+     where i.run_id = ${runId} and i.payout_id is not null and i.resend_result is null
+     order by i.position`;
+  const decided = items.map((item) => {
+    const result = decideResend({ ...item, isReturned: item.returnPosition !== null });
+    return { id: item.id, result, position: result === 'resent' ? item.returnPosition : null };
+  });
+  await tx`
+    update payout_run_items i set resend_result = x.result, return_position = x.position
+      from jsonb_to_recordset(${tx.json(decided)}) x (id text, result text, position int)
+     where i.id = x.id`;
+}

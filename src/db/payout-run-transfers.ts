@@ -1,0 +1,126 @@
+import { statementsFor } from '../domain/payout-transfer.ts';
+import type { StatedItem, TransferState } from '../domain/payout-transfer.ts';
+import type {
+  AccountId,
+  AffiliateId,
+  AppId,
+  KeyId,
+  PayoutId,
+  PayoutRunId,
+  PayoutRunItemId,
+} from '../domain/ids.ts';
+import type { PayoutFileMethod } from '../domain/payout-run.ts';
+import { acting } from './audit.ts';
+import { retryAfterConflict } from './conflict-retries.ts';
+import { newId } from './new-id.ts';
+import { LONG_STATEMENT_MS } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
+
+/** An item that is in a file of a settled run. */
+export interface FiledItem extends StatedItem {
+  readonly id: PayoutRunItemId;
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly payoutId: PayoutId;
+  readonly amountCents: number;
+  readonly method: PayoutFileMethod;
+  /** The latest of all statements about the payout, also of those before the file. */
+  readonly latestState: TransferState | null;
+}
+
+/** What is to be stated about an item. */
+export interface ItemReport {
+  readonly reported: 'sent' | 'returned';
+  readonly reference: string | null;
+}
+
+/** Returns the items that are in the files of a run, the largest first, with what was stated since about their payouts. */
+export async function readFiledItems(
+  sql: Statements,
+  appId: AppId,
+  runId: PayoutRunId,
+): Promise<readonly FiledItem[]> {
+  return await sql<FiledItem>`
+    select i.id, i.affiliate_id, i.affiliate_name, p.id as payout_id, i.expected_cents as amount_cents, i.method,
+           coalesce(l.position, 0) as position, l.state as latest_state, case when l.position > coalesce(i.return_position, 0) then l.state end as state,
+           exists (select from payout_run_items x
+                    where x.payout_id = p.id and x.return_position > coalesce(i.return_position, 0)) as is_sent_again
+      from payout_run_items i
+      left join lateral (select * from payout_requests x where x.id = i.request_id and x.status = 'paid' offset 0) q on true
+     cross join lateral (select coalesce(i.payout_id, q.payout_id) as id) p
+      left join lateral (select * from payout_transfers x where x.payout_id = p.id order by x.position desc limit 1) l on true
+     where i.app_id = ${appId} and i.run_id = ${runId} and (q.payout_id is not null or i.return_position is not null)
+     order by i.position`;
+}
+
+export type SettledItems = readonly FiledItem[] | 'not_settled' | undefined;
+
+/** Returns the items of a settled run that are in its files. Undefined for an unknown run. */
+export async function findFiledItems(
+  sql: Statements,
+  appId: AppId,
+  runId: PayoutRunId,
+): Promise<SettledItems> {
+  const run = await sql.maybe<{ readonly status: string }>`
+    select status from payout_runs where app_id = ${appId} and id = ${runId}`;
+  if (run === undefined) return undefined;
+  return run.status === 'settled' ? await readFiledItems(sql, appId, runId) : 'not_settled';
+}
+
+/** What is to be stated about items, by their ids. */
+export type Reports = ReadonlyMap<PayoutRunItemId, ItemReport>;
+
+/**
+ * States about items of a settled run what `reportOn` returns for them, where it was not stated before: it sees all items, with what was
+ * stated since their files. A repetition states nothing more. Returns the items as `reportOn` saw them; undefined for an unknown run. A
+ * refusal of `reportOn` is returned, and nothing is stated.
+ */
+export async function stateTransfers<R extends string>(
+  sql: Sql,
+  place: {
+    readonly appId: AppId;
+    readonly runId: PayoutRunId;
+    readonly accountId: AccountId;
+    readonly keyId: KeyId;
+  },
+  reportOn: (items: readonly FiledItem[]) => Reports | R,
+): Promise<SettledItems | R> {
+  const { appId, runId, accountId, keyId } = place;
+  const once = async (tx: Statements): Promise<SettledItems | R> => {
+    await tx`select from payout_runs where app_id = ${appId} and id = ${runId} for update`;
+    const items = await findFiledItems(tx, appId, runId);
+    if (items === undefined || items === 'not_settled') return items;
+    const reports = reportOn(items);
+    if (typeof reports === 'string') return reports;
+    const rows = items.flatMap((item) => rowsOf(item, reports.get(item.id)));
+    await tx`
+      insert into payout_transfers (id, app_id, payout_id, position, state, previous_position, previous_state, method, reference,
+                                    note, account_id, key_id)
+      select x.id, ${appId}::text, x."payoutId", x.position, x.state, nullif(x.position - 1, 0), x."previousState", x.method,
+             x.reference, null, ${accountId}::text, ${keyId}::text
+        from jsonb_to_recordset(${tx.json(rows)}) x
+             (id text, "payoutId" text, position int, state text, "previousState" text, method text, reference text)
+       where ${acting(tx)}`;
+    return items;
+  };
+  // Somebody may state something about one of the payouts at the same time.
+  return await retryAfterConflict(
+    ['payout_transfers_pkey'],
+    async () => await sql.within(LONG_STATEMENT_MS).transaction(once),
+  );
+}
+
+/** Returns the rows of what is to be stated about an item. */
+function rowsOf(item: FiledItem, report: ItemReport | undefined) {
+  if (report === undefined) return [];
+  const { payoutId, position, method } = item;
+  return statementsFor(report.reported, item).map((state, n, all) => ({
+    id: newId('transfer'),
+    payoutId,
+    position: position + n + 1,
+    state,
+    previousState: n === 0 ? item.latestState : all[n - 1],
+    method: method === 'other' ? null : method,
+    reference: report.reference,
+  }));
+}

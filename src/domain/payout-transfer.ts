@@ -1,0 +1,34 @@
+/** What somebody stated about the money of a payout: it left, it came back, or the statement before was a mistake. */
+export const TRANSFER_STATES = ['sent', 'returned', 'withdrawn', 'return_withdrawn'] as const;
+export type TransferState = (typeof TRANSFER_STATES)[number];
+
+/** The statements that a payout has room for. */
+export const MOST_TRANSFERS = 100;
+
+/** An item of a payout run whose payout was made, and what was stated about the payout since the item's file. */
+export interface StatedItem {
+  /** The latest statement. Null: nothing was stated since. */
+  readonly state: TransferState | null;
+  /** The number of all statements about the payout. */
+  readonly position: number;
+  /** Whether a later run sends the money again: what is said of this one counts no more. */
+  readonly isSentAgain: boolean;
+}
+
+/**
+ * Returns what has to be stated so that a payout is what its payment service says: nothing if that was stated. Money that came back was
+ * sent before.
+ */
+export function statementsFor(
+  reported: 'sent' | 'returned',
+  { state, position, isSentAgain }: StatedItem,
+): readonly ('sent' | 'returned')[] {
+  const isSent = state === 'sent' || state === 'return_withdrawn';
+  if (isSentAgain || state === 'returned' || (isSent && reported === 'sent')) return [];
+  const missing: readonly ('sent' | 'returned')[] = isSent
+    ? ['returned']
+    : reported === 'sent'
+      ? ['sent']
+      : ['sent', 'returned'];
+  return position + missing.length <= MOST_TRANSFERS ? missing : [];
+}

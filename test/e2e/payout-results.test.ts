@@ -1,0 +1,344 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { RunCalls, waitForPayees } from '../support/payout-runs.ts';
+import type { Run, RunFile } from '../support/payout-runs.ts';
+import { runOn } from '../support/postgres-admin.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+let runs: RunCalls;
+let base: string;
+/** Have due: $2.00, $1.00 and $0.40. */
+let ann: string;
+let ben: string;
+let cleo: string;
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(async () => {
+  await expectConsistentLedger(service.sql);
+  await service.close();
+});
+beforeEach(async () => {
+  founder = await setUpFounder(service);
+  runs = new RunCalls(founder);
+  base = `/apps/${founder.app.id}`;
+  ann = founder.affiliateId;
+  [ben, cleo] = [await runs.newCreator('Ben'), await runs.newCreator('Cleo')];
+  await runs.add(ann, 200);
+  await runs.add(ben, 100);
+  await runs.add(cleo, 40);
+});
+
+interface Item {
+  readonly id: string;
+  readonly affiliateId: string;
+  readonly outcome: string | null;
+  readonly payoutId: string;
+  readonly transferState: string | null;
+}
+interface Results {
+  readonly code?: string;
+  readonly errors?: readonly unknown[];
+  readonly sentCount: number;
+  readonly returnedCount: number;
+}
+
+const itemsOf = async (run: Run) => await runs.list<Item>(run, 'items');
+const statesOf = async (run: Run) => (await itemsOf(run)).map(({ transferState }) => transferState);
+const transfersOf = async (payoutId: string) =>
+  (
+    await founder.ok<{ transfers: { state: string; method: string | null; reference: string | null }[] }>(
+      'GET',
+      `${base}/payouts/${payoutId}`,
+    )
+  ).transfers;
+
+/** A report as a payment service writes it, of the items of a run in their order. */
+const reportOf = (items: readonly Item[], statuses: readonly string[]) =>
+  ['Transaction ID,Status,Unique ID', ...statuses.map((status, n) => `T${n},${status},${items[n]?.id}`)].join(
+    '\n',
+  );
+
+const preview = async ({ id }: Run, body: object) =>
+  await founder.call<Results>('POST', `${base}/payout-runs/${id}/results/preview`, { body });
+const apply = async ({ id }: Run, csv: string, expected: { sentCount: number; returnedCount: number }) =>
+  await founder.call<Results>('POST', `${base}/payout-runs/${id}/results`, { body: { csv, expected } });
+/** Imports a report, as its preview says. */
+const importReport = async (run: Run, csv: string) => {
+  const { sentCount, returnedCount } = (await preview(run, { csv })).body;
+  const answer = await apply(run, csv, { sentCount, returnedCount });
+  expect(answer.status).toBe(200);
+  return answer.body;
+};
+const markSent = async ({ id }: Run, reference?: string) =>
+  await founder.call<{ sentCount: number; code?: string }>('POST', `${base}/payout-runs/${id}/transfers`, {
+    body: { state: 'sent', ...(reference !== undefined && { reference }) },
+  });
+const returned = async () =>
+  await founder.ok<{ count: number; totalCents: number; rows: { payoutId: string }[] }>(
+    'GET',
+    `${base}/payouts/returned`,
+  );
+const resend = async (withoutPayee = 'include') => await runs.run(0, withoutPayee, 'resend');
+
+describe('the payouts of a run', () => {
+  // @promise add-payout-run-transfers
+  test('are stated as sent in one call, but for those about which something was stated, once', async () => {
+    const draft = await runs.draft();
+    expect(await markSent(draft)).toMatchObject({ status: 409, body: { code: 'payout_run_not_settled' } });
+    await runs.approve(draft);
+    const run = await runs.settled(draft);
+    const [first] = await itemsOf(run);
+    await founder.ok('POST', `${base}/payouts/${first?.payoutId}/transfers`, { state: 'sent' });
+    await founder.ok('POST', `${base}/payouts/${first?.payoutId}/transfers`, { state: 'withdrawn' });
+    expect((await markSent(run, 'batch 7')).body).toEqual({ sentCount: 2 });
+    expect((await markSent(run, 'batch 8')).body).toEqual({ sentCount: 0 });
+    const items = await itemsOf(run);
+    expect(items.map(({ transferState }) => transferState)).toEqual(['withdrawn', 'sent', 'sent']);
+    expect(await transfersOf(items[1]?.payoutId ?? '')).toMatchObject([
+      { state: 'sent', reference: 'batch 7' },
+    ]);
+  });
+
+  // @promise preview-payout-run-results, add-payout-run-results
+  test('get what a report of the payment service says, after a preview that changes nothing', async () => {
+    const run = await runs.run();
+    const items = await itemsOf(run);
+    const csv = `${reportOf(items, ['Completed', 'Returned', 'Unclaimed'])}\nT9,Completed,somebody else`;
+    const { body } = await preview(run, { csv });
+    expect(body).toMatchObject({
+      columns: { status: 'Status', reference: 'Transaction ID' },
+      sentCount: 1,
+      returnedCount: 1,
+      unchangedCount: 0,
+      pendingCount: 1,
+      unknownCount: 0,
+      unmatchedCount: 1,
+      rows: [
+        { affiliateId: ben, amountCents: 100, status: 'Returned', outcome: 'returned' },
+        { affiliateId: cleo, amountCents: 40, status: 'Unclaimed', outcome: 'pending' },
+      ],
+      unmatchedRows: [{ row: 5, status: 'Completed' }],
+    });
+    expect(await statesOf(run)).toEqual([null, null, null]);
+    expect((await apply(run, csv, { sentCount: 1, returnedCount: 1 })).body).toEqual(body);
+    expect(await statesOf(run)).toEqual(['sent', 'returned', null]);
+    expect(await transfersOf(items[1]?.payoutId ?? '')).toMatchObject([
+      { state: 'returned', reference: 'T1' },
+      { state: 'sent', reference: 'T1' },
+    ]);
+    expect(await returned()).toMatchObject({ count: 1, totalCents: 100, rows: [{ affiliateId: ben }] });
+  });
+
+  // @promise run-results-once
+  test('get nothing more from a report that is imported again, or by several calls at once', async () => {
+    const run = await runs.run();
+    const csv = reportOf(await itemsOf(run), ['Completed', 'Returned', 'Completed']);
+    const expected = { sentCount: 2, returnedCount: 1 };
+    const answers = await Promise.all(Array.from({ length: 4 }, async () => await apply(run, csv, expected)));
+    expect(answers.map(({ status, body }) => body.code ?? status)).toEqual([200, 200, 200, 200]);
+    expect(await apply(run, csv, expected)).toMatchObject({
+      status: 200,
+      body: { sentCount: 0, returnedCount: 0, unchangedCount: 3 },
+    });
+    const { transfers } = await service.sql.one<{ transfers: number }>`
+      select count(*)::int as transfers from payout_transfers where app_id = ${founder.app.id}`;
+    expect(transfers).toBe(4);
+  });
+
+  test('get nothing from a report that says something else than its preview by now', async () => {
+    const run = await runs.run();
+    const items = await itemsOf(run);
+    const csv = reportOf(items, ['Completed', 'Returned', 'Completed']);
+    await founder.ok('POST', `${base}/payouts/${items[0]?.payoutId}/transfers`, { state: 'sent' });
+    expect(await apply(run, csv, { sentCount: 2, returnedCount: 1 })).toMatchObject({
+      status: 409,
+      body: { code: 'payout_report_changed' },
+    });
+    expect(await statesOf(run)).toEqual(['sent', null, null]);
+  });
+
+  test('get what words of another language mean, in columns that the caller names', async () => {
+    const run = await runs.run();
+    const [first] = await itemsOf(run);
+    const csv = `﻿Zustand;Beleg;Verwendung\r\nAusgeführt;B-1;Provision ${first?.id.slice(-16).toUpperCase()}\r\n`;
+    expect(await preview(run, { csv })).toMatchObject({
+      status: 400,
+      body: { errors: [{ path: 'columns.status', message: expect.stringContaining('Zustand, Beleg') }] },
+    });
+    const columns = { status: 'Zustand', reference: 'Beleg' };
+    expect((await preview(run, { csv, columns })).body).toMatchObject({
+      unknownCount: 1,
+      statuses: [{ status: 'Ausgeführt', meaning: 'unknown', count: 1 }],
+    });
+    const meanings = { Ausgeführt: 'sent' };
+    expect((await preview(run, { csv, columns, meanings })).body).toMatchObject({ sentCount: 1 });
+  });
+
+  test.each([
+    ['csv', { csv: '' }],
+    ['csv', { csv: 'Status\n"open' }],
+    ['columns.status', { csv: 'a,b\n1,2' }],
+    ['columns.reference', { csv: 'Status\nSent', columns: { status: 'Status', reference: 'Ref' } }],
+  ])('refuse a report with a wrong %s: %j', async (path, body) => {
+    const run = await runs.run();
+    expect(await preview(run, body)).toMatchObject({ status: 400, body: { errors: [{ path }] } });
+  });
+
+  test('of another run or app get nothing from a report', async () => {
+    const run = await runs.run();
+    const csv = reportOf(await itemsOf(run), ['Returned', 'Returned', 'Returned']);
+    await runs.add(ann, 70);
+    const next = await runs.run();
+    expect(await importReport(next, csv)).toMatchObject({ returnedCount: 0, unmatchedCount: 3 });
+    const other = new RunCalls(await setUpFounder(service));
+    const { id } = other.founder.app;
+    expect(
+      await other.founder.call('POST', `/apps/${id}/payout-runs/${run.id}/results/preview`, {
+        body: { csv },
+      }),
+    ).toMatchObject({ status: 404 });
+    expect(await returned()).toEqual({ count: 0, totalCents: 0, rows: [] });
+  });
+});
+
+describe('a resend run', () => {
+  /** Pays everybody, and has the money of the payouts come back whose statuses say so. */
+  const paidAndReturned = async (statuses = ['Completed', 'Returned', 'Returned']) => {
+    const run = await runs.run();
+    await importReport(run, reportOf(await itemsOf(run), statuses));
+    return run;
+  };
+
+  // @promise run-resend
+  test('sends the money again that came back, with new keys in new files, and changes no ledger', async () => {
+    const run = await paidAndReturned();
+    const before = await founder.ok<object>('GET', `${base}/overview`).catch(() => null);
+    const draft = await runs.draft(0, 'include', 'resend');
+    expect(draft).toMatchObject({ kind: 'resend', itemCount: 2, totalCents: 140 });
+    await runs.approve(draft);
+    const again = await runs.settled(draft);
+    expect(again).toMatchObject({ status: 'settled', paidCount: 2, paidCents: 140 });
+    const [paid, resent] = [await itemsOf(run), await itemsOf(again)];
+    expect(resent).toMatchObject([
+      { affiliateId: ben, outcome: 'resent', payoutId: paid[1]?.payoutId, transferState: 'returned' },
+      { affiliateId: cleo, outcome: 'resent', payoutId: paid[2]?.payoutId, transferState: 'returned' },
+    ]);
+    const [file] = await runs.list<RunFile>(again, 'files');
+    const text = await runs.download(again, file);
+    expect(text.split('\r\n').slice(1, -1)).toEqual([
+      `${resent[0]?.id},${ben},Ben,,,1.00,USD`,
+      `${resent[1]?.id},${cleo},Cleo,,,0.40,USD`,
+    ]);
+    const { payouts } = await service.sql.one<{ payouts: number }>`
+      select count(*)::int as payouts from payouts where app_id = ${founder.app.id}`;
+    expect(payouts).toBe(3);
+    expect(await founder.ok<object>('GET', `${base}/overview`).catch(() => null)).toEqual(before);
+    expect((await markSent(again, 'batch 2')).body).toEqual({ sentCount: 2 });
+    expect(await statesOf(again)).toEqual(['sent', 'sent']);
+  });
+
+  // @promise run-resend-once
+  test('sends each return once: until the money comes back once more there is nothing to send', async () => {
+    const run = await paidAndReturned();
+    const both = await Promise.all([1, 2].map(async () => await resend().catch(() => null)));
+    expect(both.filter((one) => one?.paidCents === 140)).toHaveLength(1);
+    expect(await returned()).toMatchObject({ count: 0 });
+    const nothing = await runs.draft(0, 'include', 'resend');
+    expect(nothing).toMatchObject({ itemCount: 0, totalCents: 0 });
+    // The report of the first run comes once more, in whatever order.
+    const csv = reportOf(await itemsOf(run), ['Completed', 'Returned', 'Completed']);
+    expect(await importReport(run, csv)).toMatchObject({ sentCount: 0, returnedCount: 0, unchangedCount: 3 });
+    const again = both.find((one) => one?.paidCents === 140) as Run;
+    await importReport(again, reportOf(await itemsOf(again), ['Failed', 'Success']));
+    expect(await statesOf(again)).toEqual(['returned', 'sent']);
+    expect(await returned()).toMatchObject({ count: 1, totalCents: 100 });
+    expect(await resend()).toMatchObject({ paidCount: 1, paidCents: 100 });
+    expect(await returned()).toMatchObject({ count: 0 });
+  });
+
+  test('leaves out whose payouts are blocked, and who has no payee or a new one, with the sum of theirs', async () => {
+    const run = await paidAndReturned(['Returned', 'Returned', 'Returned']);
+    await runs.add(ben, 30);
+    const second = await runs.run();
+    await importReport(second, reportOf(await itemsOf(second), ['Returned']));
+    await founder.ok('POST', `${base}/affiliates/${ann}/payout-blocks`, {
+      state: 'blocked',
+      reason: 'A test',
+    });
+    await runs.setPayee(cleo, { method: 'paypal', recipient: { email: 'cleo@example.com' } });
+    const draft = await runs.draft(0, 'exclude', 'resend');
+    expect(draft).toMatchObject({ itemCount: 0 });
+    expect(await runs.list(draft, 'excluded')).toMatchObject([
+      { affiliateId: ann, reason: 'payouts_blocked', balanceCents: 200 },
+      { affiliateId: ben, reason: 'no_payee', balanceCents: 130 },
+      { affiliateId: cleo, reason: 'payee_changed', balanceCents: 40 },
+    ]);
+    await waitForPayees(service.database.url);
+    const next = await resend('exclude');
+    expect(await itemsOf(next)).toMatchObject([{ affiliateId: cleo, outcome: 'resent', method: 'paypal' }]);
+    expect(await returned()).toMatchObject({ count: 3, totalCents: 330 });
+    expect(await statesOf(run)).toEqual(['returned', 'returned', 'returned']);
+  });
+
+  test('sends nothing that changed after the draft: sent by hand, blocked, or to another payee', async () => {
+    const run = await paidAndReturned(['Returned', 'Returned', 'Returned']);
+    const draft = await runs.draft(0, 'include', 'resend');
+    const [first] = await itemsOf(run);
+    await founder.ok('POST', `${base}/payouts/${first?.payoutId}/transfers`, { state: 'sent' });
+    await founder.ok('POST', `${base}/affiliates/${ben}/payout-blocks`, {
+      state: 'blocked',
+      reason: 'A test',
+    });
+    await runs.setPayee(cleo, { method: 'paypal', recipient: { email: 'cleo@example.com' } });
+    await runs.approve(draft);
+    expect(await runs.settled(draft)).toMatchObject({ paidCount: 0, paidCents: 0, itemCount: 3 });
+    expect((await itemsOf(draft)).map(({ outcome }) => outcome)).toEqual([
+      'not_returned',
+      'blocked',
+      'payee_changed',
+    ]);
+    expect(await runs.list(draft, 'files')).toEqual([]);
+    expect(await returned()).toMatchObject({ count: 2 });
+  });
+
+  // @promise run-resend-database
+  test('is kept from sending twice, or what did not come back, by the database', async () => {
+    const run = await paidAndReturned();
+    const done = await resend();
+    const change = async (text: string) => await runOn(service.database.url, text);
+    const [paid, resent] = [await itemsOf(run), await itemsOf(done)];
+    await expect(
+      change(
+        `update payout_run_items set return_position = null, resend_result = 'blocked' where id = '${resent[0]?.id}'`,
+      ),
+    ).rejects.toThrow(/does not change this way/);
+    const draft = await runs.draft(0, 'include', 'resend');
+    const insert = (payoutId: string, affiliateId: string, cents: number) =>
+      change(`begin;
+        update payout_runs set status = 'cancelled', ended_at = now() where id = '${draft.id}';
+        insert into payout_runs (id, app_id, account_id, key_id, kind, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at)
+        select 'run_' || right('${payoutId}', 26), app_id, account_id, key_id, 'resend', now(), 0, true, 1, ${cents}, now() + interval '1 day'
+          from payout_runs where id = '${draft.id}';
+        insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, payout_id)
+        select 'pit_' || right('${payoutId}', 26), app_id, id, '${affiliateId}', 'x', 1, ${cents}, 'other', '${payoutId}'
+          from payout_runs where id = 'run_' || right('${payoutId}', 26);
+        update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour'
+         where id = 'run_' || right('${payoutId}', 26);
+        update payout_run_items set resend_result = 'resent', return_position = 2 where id = 'pit_' || right('${payoutId}', 26);
+        rollback`);
+    // The first payout was sent, the second was sent again already, and nobody is sent another amount.
+    await expect(insert(paid[0]?.payoutId ?? '', ann, 200)).rejects.toThrow(/not to be sent again/);
+    await expect(insert(paid[1]?.payoutId ?? '', ben, 100)).rejects.toThrow(
+      /payout_run_items_one_per_return/,
+    );
+    await expect(insert(paid[1]?.payoutId ?? '', ben, 99)).rejects.toThrow(/is not what the run pays/);
+    await expect(insert(paid[1]?.payoutId ?? '', cleo, 100)).rejects.toThrow(/is not what the run pays/);
+  });
+});
