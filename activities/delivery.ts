@@ -201,7 +201,7 @@ const steps: Steps = {
     const { appId, eventId, provider } = await context.stored();
     const { event } = await context.event();
     if (event.transfer !== null) deps.onBindings(await bindTransfers(deps.sql, appId, { eventId }), appId);
-    const signedIn = await bindSignedInUsers(deps.sql, appId, provider, await context.signedInUsers());
+    const signedIn = await bindSignedInUsers(deps.sql, appId, await context.signedInUsers());
     deps.onBindings(signedIn, appId);
     await context.payments();
     await context.linkedPayments();

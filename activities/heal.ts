@@ -46,7 +46,7 @@ export function createHealActivities({
         onBindings(await bindTransfers(sql, appId, { giver: customerUserId }), appId);
         if (keySource !== null) {
           const users = await findSignedInUsers(sql, bindingId);
-          onBindings(await bindSignedInUsers(sql, appId, keySource, users), appId);
+          onBindings(await bindSignedInUsers(sql, appId, users), appId);
         }
       }
       const page = await findWaitingPayments(sql, appId, customerUserId, afterPayment, PAGE);

@@ -157,7 +157,7 @@ export async function reprocessDelivery(
     // Later refunds of an erased person's payment name it, not the person.
     if (appended.payment > 0) await addErasedReferences(sql, secretBox, facts);
     if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
-    bindings.push(...(await bindSignedInUsers(sql, appId, facts.source, await context.signedInUsers())));
+    bindings.push(...(await bindSignedInUsers(sql, appId, await context.signedInUsers())));
     const linked = await loadPayments(sql, { paymentIds: await context.linkedPayments() });
     for (const payment of [...(await context.payments()), ...linked]) {
       if (isSettled(payment, evaluatePayment(payment, limits))) continue;

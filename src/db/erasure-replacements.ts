@@ -162,8 +162,8 @@ async function replaceBindings(
   await tx`
     update bindings b set customer_user_id = k.replacement || '~' || replace(gen_random_uuid()::text, '-', '')
       from ${keysOf(tx, keys)} k
-     where b.app_id = ${appId} and b.customer_user_id = k.replacement and b.key_source = k.source
-       and exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = k.user_key and x.key_source = k.source)`;
+     where b.app_id = ${appId} and b.customer_user_id = k.replacement and b.key_source is not null
+       and exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = k.user_key and x.key_source is not null)`;
   // A reason may name the person.
   await tx`
     update manual_attributions set reason = null
@@ -174,7 +174,7 @@ async function replaceBindings(
   const ofKeys = await count(tx`
     update bindings b set customer_user_id = k.replacement
       from ${keysOf(tx, keys)} k
-     where b.app_id = ${appId} and b.customer_user_id = k.user_key and b.key_source = k.source
+     where b.app_id = ${appId} and b.customer_user_id = k.user_key and b.key_source is not null
     returning 1`);
   const ofUser = await count(tx`
     update bindings b

@@ -260,7 +260,7 @@ function paymentColumns(
                             and y.user_key = k.user_key
                          union all
                          select y.customer_user_id, true from bindings y
-                          where y.app_id = p.app_id and y.customer_user_id = k.user_key and y.key_source = k.source offset 0) l) x
+                          where y.app_id = p.app_id and y.customer_user_id = k.user_key and y.key_source is not null offset 0) l) x
                order by x.customer_user_id, x.distance, x.is_of_other, x.position) u
        cross join lateral (
          select (select true from identities y
@@ -310,7 +310,7 @@ export async function findWaitingPayments(
       union
       (select k.payment_id from bindings b cross join lateral (
          select w.payment_id from payment_user_keys w ${waits}
-          where w.app_id = b.app_id and w.user_key = b.customer_user_id and w.source = b.key_source and w.payment_id > ${after ?? ''}
+          where w.app_id = b.app_id and w.user_key = b.customer_user_id and w.payment_id > ${after ?? ''}
           order by w.payment_id limit ${limit}) k
         where b.app_id = ${appId} and b.customer_user_id = ${customerUserId} and b.key_source is not null)
     ) u

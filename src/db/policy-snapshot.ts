@@ -58,7 +58,7 @@ export async function numberEarlierPayments(sql: Sql, subjectId: BindingId): Pro
         select k.payment_id from members b
          cross join lateral (
            select x.payment_id from payment_user_keys x
-            where x.app_id = b.app_id and x.user_key = b.customer_user_id and x.source = b.key_source offset 0) k
+            where b.key_source is not null and x.app_id = b.app_id and x.user_key = b.customer_user_id offset 0) k
       ), attributed as materialized (
         select distinct q.id, q.app_id, q.occurred_at, q.evaluated_at
           from named

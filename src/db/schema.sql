@@ -1212,19 +1212,29 @@ create table payout_run_items (
   method text collate "C" not null,
   payee_version integer,
   request_id payout_request_id,
+  payout_id payout_id,
+  resend_result text collate "C",
+  return_position integer,
   constraint payout_run_items_pkey PRIMARY KEY (id),
   constraint payout_run_items_request_id_key UNIQUE (request_id),
-  constraint payout_run_items_run_id_affiliate_id_key UNIQUE (run_id, affiliate_id),
   constraint payout_run_items_run_id_position_key UNIQUE (run_id, "position"),
   constraint payout_run_items_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint payout_run_items_app_id_affiliate_id_payee_version_fkey FOREIGN KEY (app_id, affiliate_id, payee_version) REFERENCES payees(app_id, affiliate_id, version),
   constraint payout_run_items_app_id_run_id_fkey FOREIGN KEY (app_id, run_id) REFERENCES payout_runs(app_id, id),
+  constraint payout_run_items_payout_fkey FOREIGN KEY (app_id, payout_id) REFERENCES payouts(app_id, id),
   constraint payout_run_items_request_id_fkey FOREIGN KEY (request_id) REFERENCES payout_requests(id),
+  constraint payout_run_items_return_fkey FOREIGN KEY (payout_id, return_position) REFERENCES payout_transfers(payout_id, "position"),
+  constraint item_pays_or_resends CHECK ((((payout_id IS NULL) AND (resend_result IS NULL)) OR ((payout_id IS NOT NULL) AND (request_id IS NULL)))),
   constraint payout_run_items_check CHECK (((payee_version IS NOT NULL) OR (method = 'other'::text))),
   constraint payout_run_items_expected_cents_check CHECK (((expected_cents)::bigint > 0)),
   constraint payout_run_items_method_check CHECK ((method = ANY (ARRAY['paypal'::text, 'wise'::text, 'other'::text]))),
-  constraint payout_run_items_position_check CHECK (("position" >= 1))
+  constraint payout_run_items_position_check CHECK (("position" >= 1)),
+  constraint payout_run_items_resend_result_check CHECK ((resend_result = ANY (ARRAY['resent'::text, 'not_returned'::text, 'blocked'::text, 'payee_changed'::text]))),
+  constraint resent_item_names_its_return CHECK ((((resend_result IS NOT NULL) AND (resend_result = 'resent'::text)) = (return_position IS NOT NULL)))
 );
+CREATE UNIQUE INDEX payout_run_items_of_creator ON payout_run_items USING btree (run_id, affiliate_id) WHERE (payout_id IS NULL);
+CREATE UNIQUE INDEX payout_run_items_of_payout ON payout_run_items USING btree (run_id, payout_id) WHERE (payout_id IS NOT NULL);
+CREATE UNIQUE INDEX payout_run_items_one_per_return ON payout_run_items USING btree (payout_id, return_position) WHERE (return_position IS NOT NULL);
 CREATE INDEX payout_run_items_waiting ON payout_run_items USING btree (run_id, "position") WHERE (request_id IS NULL);
 CREATE TRIGGER payout_run_items_change BEFORE INSERT OR UPDATE ON payout_run_items FOR EACH ROW EXECUTE FUNCTION payout_run_item_change();
 CREATE TRIGGER payout_run_items_kept BEFORE TRUNCATE ON payout_run_items FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
@@ -1251,6 +1261,7 @@ create table payout_runs (
   paid_count integer,
   paid_cents cents,
   relayed_at timestamp with time zone,
+  kind text collate "C" not null default 'pay'::text,
   constraint payout_runs_pkey PRIMARY KEY (id),
   constraint payout_runs_app_id_id_key UNIQUE (app_id, id),
   constraint payout_runs_account_id_approved_by_fkey FOREIGN KEY (account_id, approved_by) REFERENCES account_keys(account_id, id),
@@ -1262,6 +1273,7 @@ create table payout_runs (
   constraint payout_runs_check2 CHECK ((((paid_cents)::bigint >= 0) AND ((paid_cents)::bigint <= (total_cents)::bigint))),
   constraint payout_runs_end CHECK (((status = ANY (ARRAY['settled'::text, 'cancelled'::text])) = (ended_at IS NOT NULL))),
   constraint payout_runs_item_count_check CHECK ((item_count >= 0)),
+  constraint payout_runs_kind_check CHECK ((kind = ANY (ARRAY['pay'::text, 'resend'::text]))),
   constraint payout_runs_minimum_cents_check CHECK (((minimum_cents)::bigint >= 0)),
   constraint payout_runs_result CHECK ((((status = 'settled'::text) = (paid_count IS NOT NULL)) AND ((paid_count IS NULL) = (paid_cents IS NULL)))),
   constraint payout_runs_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'approved'::text, 'settled'::text, 'cancelled'::text]))),
@@ -1309,6 +1321,7 @@ CASE state
     ELSE (COALESCE(previous_state, ''::text) = ANY (ARRAY['sent'::text, 'return_withdrawn'::text]))
 END)
 );
+CREATE INDEX payout_transfers_returned ON payout_transfers USING btree (app_id, payout_id) WHERE (state = 'returned'::text);
 CREATE TRIGGER payout_transfers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_transfers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_transfers_audit AFTER INSERT ON payout_transfers FOR EACH ROW EXECUTE FUNCTION write_audit_row('payout_transfer', 'id', 'payout_id state method reference note!');
 
@@ -3198,18 +3211,33 @@ declare
 begin
   select * into run from payout_runs where id = new.run_id for share;
   if tg_op = 'INSERT' then
-    if run.status <> 'draft' or run.created_at <> now() or new.request_id is not null then
+    if run.status <> 'draft' or run.created_at <> now() or new.request_id is not null or new.resend_result is not null then
       raise exception 'payout run % is not being drafted', new.run_id using errcode = 'integrity_constraint_violation';
+    end if;
+    if (run.kind = 'resend') <> (new.payout_id is not null)
+       or new.payout_id is not null and not exists (
+            select from payouts p where p.id = new.payout_id and p.affiliate_id = new.affiliate_id and p.total_cents = new.expected_cents) then
+      raise exception 'item % of a payout run is not what the run pays', new.id using errcode = 'integrity_constraint_violation';
     end if;
     return new;
   end if;
-  if run.status <> 'approved' or old.request_id is not null or new.request_id is null
-     or (old.id, old.app_id, old.run_id, old.affiliate_id, old.affiliate_name, old.position, old.expected_cents, old.method, old.payee_version)
+  if run.status <> 'approved' or old.request_id is not null or old.resend_result is not null
+     or (old.id, old.app_id, old.run_id, old.affiliate_id, old.affiliate_name, old.position, old.expected_cents, old.method, old.payee_version, old.payout_id)
           is distinct from
-        (new.id, new.app_id, new.run_id, new.affiliate_id, new.affiliate_name, new.position, new.expected_cents, new.method, new.payee_version)
-     or not exists (select from payout_requests r
-                     where r.id = new.request_id and r.affiliate_id = new.affiliate_id and r.expected_total_cents = new.expected_cents) then
+        (new.id, new.app_id, new.run_id, new.affiliate_id, new.affiliate_name, new.position, new.expected_cents, new.method, new.payee_version, new.payout_id)
+     or run.kind = 'pay' and not exists (
+          select from payout_requests r
+           where r.id = new.request_id and r.affiliate_id = new.affiliate_id and r.expected_total_cents = new.expected_cents)
+     or run.kind = 'resend' and new.resend_result is null then
     raise exception 'item % of a payout run does not change this way', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  if new.resend_result = 'resent'
+     and (not exists (
+            select from (select t.position, t.state from payout_transfers t where t.payout_id = new.payout_id order by t.position desc limit 1) l
+             where l.position = new.return_position and l.state = 'returned')
+          or new.payee_version is distinct from (
+            select max(y.version) from payees y where y.app_id = new.app_id and y.affiliate_id = new.affiliate_id)) then
+    raise exception 'the money of item % of a payout run is not to be sent again to its payee', old.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $function$;
@@ -3219,9 +3247,9 @@ CREATE OR REPLACE FUNCTION payout_run_transition()
  LANGUAGE plpgsql
 AS $function$
 begin
-  if (old.id, old.app_id, old.account_id, old.key_id, old.as_of, old.minimum_cents, old.includes_without_payee, old.item_count, old.total_cents, old.created_at, old.expires_at)
+  if (old.id, old.app_id, old.account_id, old.key_id, old.kind, old.as_of, old.minimum_cents, old.includes_without_payee, old.item_count, old.total_cents, old.created_at, old.expires_at)
        is distinct from
-     (new.id, new.app_id, new.account_id, new.key_id, new.as_of, new.minimum_cents, new.includes_without_payee, new.item_count, new.total_cents, new.created_at, new.expires_at)
+     (new.id, new.app_id, new.account_id, new.key_id, new.kind, new.as_of, new.minimum_cents, new.includes_without_payee, new.item_count, new.total_cents, new.created_at, new.expires_at)
      or (old.status, new.status) not in (('draft', 'draft'), ('draft', 'approved'), ('draft', 'cancelled'), ('approved', 'approved'),
                                          ('approved', 'settled'))
      or old.approved_at is not null and (old.approved_at, old.approved_by) is distinct from (new.approved_at, new.approved_by) then
@@ -3234,7 +3262,8 @@ begin
   end if;
   if new.status = 'settled' and exists (
        select from payout_run_items i left join payout_requests r on r.id = i.request_id
-        where i.run_id = new.id and (r.status = 'open' or r.id is null and new.stopped_at is null)) then
+        where i.run_id = new.id
+          and case new.kind when 'pay' then r.status = 'open' or r.id is null and new.stopped_at is null else i.resend_result is null end) then
     raise exception 'items of payout run % are not settled', new.id using errcode = 'integrity_constraint_violation';
   end if;
   if old.status = 'approved' and new.status = 'settled' and not (
@@ -3597,10 +3626,10 @@ CREATE OR REPLACE FUNCTION users_of_key(of_app text, key text, of_source text)
  STABLE PARALLEL SAFE
 AS $function$
   select y.customer_user_id from subscription_codes y
-   where y.app_id = of_app and y.user_key = key and y.source = of_source and y.environment = 'production' and y.customer_user_id is not null
+   where y.app_id = of_app and y.user_key = key and y.environment = 'production' and y.customer_user_id is not null
   union
   (select w.customer_user_id
-     from (select * from payment_user_keys z where z.app_id = of_app and z.user_key = key and z.source = of_source limit 200) k
+     from (select * from payment_user_keys z where z.app_id = of_app and z.user_key = key limit 200) k
     cross join lateral (select * from payment_users z where z.payment_id = k.payment_id offset 0) w
     where k.environment = 'production')
 $function$;

@@ -1,4 +1,5 @@
 import type { AppId, BindingId } from '../domain/ids.ts';
+import { PROVIDER_NAMES } from '../providers/index.ts';
 import { newId } from './new-id.ts';
 import type { Sql } from './sql.ts';
 
@@ -21,7 +22,6 @@ const MOST_USERS = 200;
 export async function bindSignedInUsers(
   sql: Sql,
   appId: AppId,
-  source: string,
   users: readonly SignedInUser[],
 ): Promise<BindingId[]> {
   if (users.length === 0) return [];
@@ -34,7 +34,7 @@ export async function bindSignedInUsers(
         from jsonb_to_recordset(${sql.json(pairs)}) w (id text, "userKey" text, "customerUserId" text)
        cross join lateral (
          select y.id, y.created_at, coalesce(y.counts_with, y.id::text) as counts_with, attribution_at(y, now()) as attribution_id from bindings y
-          where y.app_id = ${appId} and y.customer_user_id = w."userKey" and y.key_source = ${source} offset 0) b
+          where y.app_id = ${appId} and y.customer_user_id = w."userKey" and y.key_source is not null offset 0) b
         left join lateral (select affiliate_id from attributions y where y.id = b.attribution_id offset 0) t on true
        where w."customerUserId" <> w."userKey"
        group by 1 having count(distinct t.affiliate_id) = 1 and count(*) = count(t.affiliate_id)
@@ -53,18 +53,18 @@ export async function bindSignedInUsers(
   return rows.map(({ id }) => id);
 }
 
-/** Returns users whom an event names with the key that a binding has. Empty for the binding of a user. */
+/** Returns users whom an event of any provider names with the key that a binding has. Empty for the binding of a user. */
 export async function findSignedInUsers(sql: Sql, bindingId: BindingId): Promise<readonly SignedInUser[]> {
   return await sql<SignedInUser>`
     select distinct b.customer_user_id as user_key, u.customer_user_id
       from bindings b
      cross join lateral (
        select l.customer_user_id from user_links l
-        where l.app_id = b.app_id and l.environment = 'production' and l.source = b.key_source and l.user_key = b.customer_user_id
+        where l.app_id = b.app_id and l.environment = 'production' and l.source = any(${[...PROVIDER_NAMES]}::text[]) and l.user_key = b.customer_user_id
        union all
        (select w.customer_user_id from payment_user_keys k
           join payment_users w on w.payment_id = k.payment_id
-         where k.app_id = b.app_id and k.source = b.key_source and k.user_key = b.customer_user_id and k.environment = 'production'
+         where k.app_id = b.app_id and k.user_key = b.customer_user_id and k.environment = 'production'
          limit ${MOST_USERS})) u
      where b.id = ${bindingId} and b.key_source is not null
      limit ${MOST_USERS}`;

@@ -84,8 +84,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payout_requests: { none: 'idempotency_key status actor' },
   // What founders state about the money of a creator.
   payout_blocks: { none: 'state reason' },
-  payout_runs: { none: 'status actor' },
-  payout_run_items: { none: 'affiliate_name method' },
+  payout_runs: { none: 'kind status actor' },
+  payout_run_items: { none: 'affiliate_name method resend_result' },
   payout_run_files: { none: 'method sha256 encryption_key_id', removed: 'ciphertext' },
   payout_run_exclusions: { none: 'affiliate_name reason' },
   // Where the money of a creator goes. It is erased with the creator's payees.
