@@ -198,7 +198,7 @@ const steps: Steps = {
    * payments, after the commit of the facts. The evaluation in `writeCommission` decides to whom each payment is attributed.
    */
   attribute: async (deps, context) => {
-    const { appId, eventId, provider } = await context.stored();
+    const { appId, eventId } = await context.stored();
     const { event } = await context.event();
     if (event.transfer !== null) deps.onBindings(await bindTransfers(deps.sql, appId, { eventId }), appId);
     const signedIn = await bindSignedInUsers(deps.sql, appId, await context.signedInUsers());

@@ -1,7 +1,6 @@
 import { USERS_PER_DEVICE } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, BindingId } from '../domain/ids.ts';
 import { isPlaceholder } from '../domain/user-ids.ts';
-import { PROVIDER_NAMES } from '../providers/index.ts';
 import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
 import { retryAfterConflict, retryUntilVisible } from './conflict-retries.ts';
@@ -224,8 +223,7 @@ async function markBindingsHealed(sql: Sql, bindingIds: readonly BindingId[]): P
             where g.app_id = b.app_id and g.customer_user_id = b.customer_user_id and g.role = 'giver')
          and not exists (
            select from user_links l
-            where b.key_source is not null and l.app_id = b.app_id and l.environment = 'production'
-              and l.source = any(${[...PROVIDER_NAMES]}::text[]) and l.user_key = b.customer_user_id)
+            where b.key_source is not null and l.app_id = b.app_id and l.environment = 'production' and l.user_key = b.customer_user_id)
          and not exists (
            select from payment_user_keys k join payment_users w on w.payment_id = k.payment_id
             where b.key_source is not null and k.app_id = b.app_id and k.user_key = b.customer_user_id

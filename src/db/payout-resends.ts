@@ -35,7 +35,13 @@ export async function listReturned(
      order by x.total_cents desc, x.payout_id limit ${limit}`;
   const { allCount = 0, allCents = 0 } = rows.at(0) ?? {};
   return {
-    rows: rows.map(({ allCount: _, allCents: __, ...row }) => row),
+    rows: rows.map(({ payoutId, affiliateId, affiliateName, totalCents, returnedAt }) => ({
+      payoutId,
+      affiliateId,
+      affiliateName,
+      totalCents,
+      returnedAt,
+    })),
     count: allCount,
     totalCents: allCents,
   };

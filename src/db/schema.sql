@@ -1743,6 +1743,7 @@ create table user_links (
   constraint user_links_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint user_links_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512)))
 );
+CREATE INDEX user_links_by_key ON user_links USING btree (app_id, user_key);
 CREATE INDEX user_links_by_user ON user_links USING btree (app_id, customer_user_id);
 CREATE TRIGGER user_links_mark_for_recheck AFTER INSERT ON user_links REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_linked_for_recheck();
 

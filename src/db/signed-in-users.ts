@@ -1,5 +1,4 @@
 import type { AppId, BindingId } from '../domain/ids.ts';
-import { PROVIDER_NAMES } from '../providers/index.ts';
 import { newId } from './new-id.ts';
 import type { Sql } from './sql.ts';
 
@@ -60,7 +59,7 @@ export async function findSignedInUsers(sql: Sql, bindingId: BindingId): Promise
       from bindings b
      cross join lateral (
        select l.customer_user_id from user_links l
-        where l.app_id = b.app_id and l.environment = 'production' and l.source = any(${[...PROVIDER_NAMES]}::text[]) and l.user_key = b.customer_user_id
+        where l.app_id = b.app_id and l.environment = 'production' and l.user_key = b.customer_user_id
        union all
        (select w.customer_user_id from payment_user_keys k
           join payment_users w on w.payment_id = k.payment_id

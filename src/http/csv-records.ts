@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
-import { delimiterOf } from '../lib/csv-delimiter.ts';
+import { delimiterOf } from '../domain/csv-delimiter.ts';
 
 /** Characters that are parsed without a pause for other requests. */
 const CHUNK = 16_384;

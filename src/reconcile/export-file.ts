@@ -4,7 +4,7 @@ import { Transform } from 'node:stream';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { parse } from 'csv-parse';
-import { delimiterOf } from '../lib/csv-delimiter.ts';
+import { delimiterOf } from '../domain/csv-delimiter.ts';
 import { PROVIDER_NAMES, providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import type { ExportContext, ExportFormat } from '../providers/shared/export.ts';

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { expect } from '@jest/globals';
 import { eventually } from './eventually.ts';
 import type { Founder } from './founder.ts';
 import { runOn } from './postgres-admin.ts';
@@ -100,7 +99,8 @@ export class RunCalls {
   /** Drafts a run, approves it and waits until it is settled. */
   async run(minimumCents = 0, withoutPayee = 'include', kind: Run['kind'] = 'pay'): Promise<Run> {
     const run = await this.draft(minimumCents, withoutPayee, kind);
-    expect((await this.approve(run)).status).toBe(202);
+    const { status, body } = await this.approve(run);
+    if (status !== 202) throw new Error(`the run was not approved: ${status} ${body.code}`);
     return await this.settled(run);
   }
 }
