@@ -3,7 +3,7 @@ import type { AppId, ErasureId, EventId, PaymentId } from '../domain/ids.ts';
 import { usersOf } from './erasure-state.ts';
 import type { ErasedKind } from './erasure-state.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
-import type { Sql, Statements } from './sql.ts';
+import type { Fragment, Sql, Statements } from './sql.ts';
 
 /** The identifiers of a person, and what stands for them from now on. */
 export interface Replacements {
@@ -153,6 +153,10 @@ const namesOf = ({ user, keys }: Pick<Replacements, 'user' | 'keys'>): string[] 
   ...keys.map(({ userKey }) => userKey),
 ];
 
+/** The binding of a key, whichever provider it was bound for. */
+const boundKey = (sql: Statements, appId: AppId, userKey: Fragment) => sql.fragment`
+  select x.id from bindings x where x.app_id = ${appId} and x.customer_user_id = ${userKey} and x.key_source is not null offset 0`;
+
 /** Replaces the user, and keys that codes bound in place of a user. */
 async function replaceBindings(
   tx: Statements,
@@ -162,8 +166,9 @@ async function replaceBindings(
   await tx`
     update bindings b set customer_user_id = k.replacement || '~' || replace(gen_random_uuid()::text, '-', '')
       from ${keysOf(tx, keys)} k
-     where b.app_id = ${appId} and b.customer_user_id = k.replacement and b.key_source is not null
-       and exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = k.user_key and x.key_source is not null)`;
+     cross join lateral (${boundKey(tx, appId, tx.fragment`k.user_key`)}) earlier
+     cross join lateral (${boundKey(tx, appId, tx.fragment`k.replacement`)}) later
+     where b.id = later.id`;
   // A reason may name the person.
   await tx`
     update manual_attributions set reason = null
@@ -174,7 +179,8 @@ async function replaceBindings(
   const ofKeys = await count(tx`
     update bindings b set customer_user_id = k.replacement
       from ${keysOf(tx, keys)} k
-     where b.app_id = ${appId} and b.customer_user_id = k.user_key and b.key_source is not null
+     cross join lateral (${boundKey(tx, appId, tx.fragment`k.user_key`)}) own
+     where b.id = own.id
     returning 1`);
   const ofUser = await count(tx`
     update bindings b
