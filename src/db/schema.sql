@@ -1283,7 +1283,7 @@ create table payout_runs (
 CREATE INDEX payout_runs_approved ON payout_runs USING btree (relayed_at NULLS FIRST) WHERE (status = 'approved'::text);
 CREATE INDEX payout_runs_by_created ON payout_runs USING btree (app_id, created_at DESC, id DESC);
 CREATE UNIQUE INDEX payout_runs_one_open ON payout_runs USING btree (app_id) WHERE (status = ANY (ARRAY['draft'::text, 'approved'::text]));
-CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'status minimum_cents item_count total_cents approved_by stopped_at');
+CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'kind status minimum_cents item_count total_cents approved_by stopped_at');
 CREATE TRIGGER payout_runs_kept BEFORE DELETE OR TRUNCATE ON payout_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_runs_transition BEFORE UPDATE ON payout_runs FOR EACH ROW EXECUTE FUNCTION payout_run_transition();
 

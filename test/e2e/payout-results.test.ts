@@ -106,7 +106,7 @@ describe('the payouts of a run', () => {
     ]);
   });
 
-  // @promise preview-payout-run-results, add-payout-run-results
+  // @promise preview-payout-run-results, add-payout-run-results, get-returned-payouts
   test('get what a report of the payment service says, after a preview that changes nothing', async () => {
     const run = await runs.run();
     const items = await itemsOf(run);

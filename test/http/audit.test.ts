@@ -7,6 +7,7 @@ import { settlePayoutRequest } from '../../src/db/payout-requests.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { createSignInLink } from '../../src/db/sessions.ts';
 import type { AppId } from '../../src/domain/ids.ts';
+import type { PayoutRunId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { Route } from '../../src/http/routing/route.ts';
@@ -17,6 +18,7 @@ import { insertEarning, payOut } from '../support/ledger.ts';
 import type { ApiResponse } from '../support/http-client.ts';
 import { requestOf } from '../support/route-requests.ts';
 import type { IdPlace } from '../support/route-requests.ts';
+import { settleRun } from '../support/settle-run.ts';
 import { creatorLink, OWN_PAGE, signIn, signInCreator, signInOperator } from '../support/sessions.ts';
 import { newTenant } from '../support/tenant.ts';
 import type { Tenant } from '../support/tenant.ts';
@@ -48,6 +50,7 @@ afterAll(async () => {
 const EXEMPT: Readonly<Record<string, string>> = {
   previewManualAttribution: 'It computes, and stores nothing.',
   previewPolicy: 'It computes, and stores nothing.',
+  previewPayoutRunResults: 'It computes, and stores nothing.',
   testWebhookEndpoint: 'it sends a test message, which is listed with its attempts',
   sendWebhookMessageAgain: 'it sends a message again, which is listed with its attempts',
   signOutOperator: 'sessions of the operator belong to no account',
@@ -103,6 +106,15 @@ async function newRun(): Promise<{ readonly path: string; readonly appId: string
   return { path: `${path}/${run.body.id}`, appId: app.appId, runId: run.body.id };
 }
 
+/** Pays a payout run of one creator. */
+async function newSettledRun(): Promise<{ readonly path: string; readonly itemId: string }> {
+  const { path, runId } = await newRun();
+  await api.call('POST', `${path}/approve`, { key: mine.key, body: { expectedTotalCents: 500 } });
+  await settleRun(api.sql, runId as PayoutRunId);
+  const { id } = await api.sql.one<{ id: string }>`select id from payout_run_items where run_id = ${runId}`;
+  return { path, itemId: id };
+}
+
 /** Makes the request of a route one that changes something. */
 const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
   updateWebhookEndpoint: async () => ({ body: { description: `An endpoint ${(number += 1)}` } }),
@@ -130,6 +142,15 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     body: { expectedTotalCents: 500 },
   }),
   cancelPayoutRun: async () => ({ path: `${(await newRun()).path}/cancel` }),
+  addPayoutRunTransfers: async () => ({
+    path: `${(await newSettledRun()).path}/transfers`,
+    body: { state: 'sent' },
+  }),
+  addPayoutRunResults: async () => {
+    const { path, itemId } = await newSettledRun();
+    const csv = `Key,Status\n${itemId},Sent`;
+    return { path: `${path}/results`, body: { csv, expected: { sentCount: 1, returnedCount: 0 } } };
+  },
   downloadPayoutRunFile: async () => {
     const { path, appId, runId } = await newRun();
     const id = newId('payoutFile');

@@ -6,12 +6,14 @@ import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
 import { DatabaseUnavailable } from '../../src/db/errors.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { Sql, Statements } from '../../src/db/sql.ts';
+import type { PayoutRunId } from '../../src/domain/ids.ts';
 import { HOUR_MS } from '../../src/domain/time.ts';
 import { routes } from '../../src/http/routes.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { closeGate } from '../support/gate.ts';
 import { requestOf } from '../support/route-requests.ts';
+import { settleRun } from '../support/settle-run.ts';
 import { newTenant } from '../support/tenant.ts';
 import type { Tenant } from '../support/tenant.ts';
 import { untilWaiting } from '../support/waiting.ts';
@@ -117,6 +119,26 @@ async function approvalIn({ appId, key }: Tenant): Promise<{ readonly path: stri
   return { path: `${path}/${id}/approve`, body: { expectedTotalCents: totalCents } };
 }
 
+/** Pays a run, and returns the request of a route about it. */
+async function requestOfSettled(
+  tenant: Tenant,
+  path: string,
+): Promise<{ readonly path: string; readonly body: object }> {
+  const approval = await approvalIn(tenant);
+  const { text } = await post(approval.path, approval.body, randomUUID(), tenant.key);
+  const { id } = JSON.parse(text) as { id: PayoutRunId };
+  await settleRun(api.sql, id);
+  const of = (name: string) => ({ path: `/apps/${tenant.appId}/payout-runs/${id}/${name}` });
+  const csv = 'Key,Status\nnone,Sent';
+  if (path.endsWith('/transfers')) return { ...of('transfers'), body: { state: 'sent' } };
+  return path.endsWith('/preview')
+    ? { ...of('results/preview'), body: { csv } }
+    : { ...of('results'), body: { csv, expected: { sentCount: 0, returnedCount: 0 } } };
+}
+
+/** Routes about a settled run. */
+const OF_SETTLED = ['addPayoutRunTransfers', 'previewPayoutRunResults', 'addPayoutRunResults'];
+
 describe('every POST with an account key', () => {
   const posts = routes.filter(({ method, auth }) => method === 'POST' && auth === 'account');
   const keeping = posts.filter(({ operationId }) => !NOT_KEEPING.includes(operationId));
@@ -135,11 +157,18 @@ describe('every POST with an account key', () => {
     'POST %s honours the idempotency key',
     async (_path, route) => {
       const asked = requestOf(route, ({ kind }) => owner.ids[kind]);
-      const { path, body } = route.operationId === 'approvePayoutRun' ? await approvalIn(owner) : asked;
+      const isOfSettled = OF_SETTLED.includes(route.operationId);
+      // A run pays once what is due.
+      const tenant = isOfSettled ? await newTenant(api, route.operationId) : owner;
+      const { path, body } = isOfSettled
+        ? await requestOfSettled(tenant, route.path)
+        : route.operationId === 'approvePayoutRun'
+          ? await approvalIn(owner)
+          : asked;
       const key = randomUUID();
-      const first = await post(path, body, key, owner.key);
+      const first = await post(path, body, key, tenant.key);
       expect(first.status).toBeLessThan(300);
-      const second = await post(path, body, key, owner.key);
+      const second = await post(path, body, key, tenant.key);
       expect(second).toMatchObject({ status: first.status, text: first.text });
       expect(second.headers.get('idempotency-replayed')).toBe('true');
     },

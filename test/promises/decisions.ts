@@ -491,6 +491,12 @@ const MONEY: readonly PromiseSection[] = [
         'a run pays to the payee that counts, and nobody whose payee is new or was changed after the draft; its files have what was paid',
       'run-database':
         'the database refuses a payout of a run with another amount, and a run that changes after its approval',
+      'run-results-once': 'a report states the same once, however often it is imported',
+      'run-resend':
+        'a resend run sends the money again that came back, in new files with new keys, and changes no ledger',
+      'run-resend-once': 'each return is sent again once, in whatever order reports and runs come',
+      'run-resend-database':
+        'the database refuses to send again what did not come back, what was sent again, and another amount',
       'run-killed': 'a run whose process is killed pays each of its creators once',
     },
   },

@@ -400,6 +400,26 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'download-payout-run-file': 'returns a file, always the same bytes, and notes it' },
   },
   {
+    route: 'POST /apps/:appId/payout-runs/:runId/transfers',
+    caller: 'account payout',
+    promises: { 'add-payout-run-transfers': 'states all payouts of a run as sent, once' },
+  },
+  {
+    route: 'POST /apps/:appId/payout-runs/:runId/results/preview',
+    caller: 'account payout',
+    promises: { 'preview-payout-run-results': 'says what a report would state, and changes nothing' },
+  },
+  {
+    route: 'POST /apps/:appId/payout-runs/:runId/results',
+    caller: 'account payout',
+    promises: { 'add-payout-run-results': 'states what a report of a payment service says' },
+  },
+  {
+    route: 'GET /apps/:appId/payouts/returned',
+    caller: 'account read',
+    promises: { 'get-returned-payouts': 'lists payouts whose money came back and was not sent again' },
+  },
+  {
     route: 'GET /apps/:appId/affiliates/:affiliateId/payee',
     caller: 'account read',
     promises: { 'get-payee': 'returns the latest version, with the recipient for who may pay' },

@@ -1068,6 +1068,92 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/payouts/returned": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists payouts whose money came back and was not sent again, the largest first.
+         * @description A payout run of the kind `resend` sends them again.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listReturnedPayouts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/payout-runs/{runId}/transfers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * States that the money of all payouts of a run was sent.
+         * @description Of payouts about which something was stated since their file, nothing is stated. Calling it again states nothing more.
+         *
+         *     Requires an account key with the permission `payout`.
+         */
+        post: operations["addPayoutRunTransfers"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/payout-runs/{runId}/results/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reads a report of a payment service, and says what it would state. Changes nothing.
+         * @description Requires an account key with the permission `payout`.
+         */
+        post: operations["previewPayoutRunResults"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/payout-runs/{runId}/results": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * States what a report of a payment service says: which payouts were sent, and which came back.
+         * @description Rows count for the payouts of this run alone. A payout that came back without having been stated as sent gets both statements. Sending a report again states nothing more.
+         *
+         *     Requires an account key with the permission `payout`.
+         */
+        post: operations["addPayoutRunResults"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/payouts": {
         parameters: {
             query?: never;
@@ -1237,7 +1323,7 @@ export interface paths {
         put?: never;
         /**
          * Drafts a payout run: who would be paid, and who is left out.
-         * @description A draft pays nothing. It takes the place of a draft before it. Webhooks and hold periods go on and change nobody’s sum: the run pays what was due when it was drafted.
+         * @description A draft pays nothing. It takes the place of a draft before it. Webhooks and hold periods go on and change nobody’s sum: the run pays what was due when it was drafted. A `resend` run has every payout whose money came back and was not sent again, whatever its amount, to the payees of today.
          *
          *     Requires an account key with the permission `payout`.
          */
@@ -3853,6 +3939,88 @@ export interface components {
              */
             name: string;
         };
+        /** @description A statement about all payouts of a run. */
+        NewPayoutRunTransfers: {
+            /**
+             * @description All money of the run left.
+             * @constant
+             */
+            state: "sent";
+            /**
+             * @description The reference of the bank or the payment service.
+             * @example 2026-06-15/17
+             */
+            reference?: string;
+        };
+        /** @description A report of a payment service. */
+        PayoutReportPreview: {
+            /**
+             * @description The report of the payment service, with its header line. Rows are found by the keys of the run’s files, in whatever column. A longer report can be sent in parts, each with the header line.
+             * @example Transaction ID,Status,Unique ID
+             *     4BX,Completed,pit_01jz4w2vxq8m3c5t7e9f1g3h5k
+             */
+            csv: string;
+            /** @description Needed only if the columns are not found: see `columns` of the preview. */
+            columns?: {
+                /**
+                 * @description The name of the column that says what became of the payment.
+                 * @example Status
+                 */
+                status: string;
+                /**
+                 * @description The name of the column with the reference of the payment service.
+                 * @example Transaction ID
+                 */
+                reference?: string;
+            };
+            /**
+             * @description What words of the status column mean that are not known.
+             * @example {
+             *       "Ausgeführt": "sent"
+             *     }
+             */
+            meanings?: {
+                [key: string]: "sent" | "returned" | "pending" | "unknown";
+            };
+        };
+        /** @description A report of a payment service, and what it is expected to state. */
+        NewPayoutReport: {
+            /**
+             * @description The report of the payment service, with its header line. Rows are found by the keys of the run’s files, in whatever column. A longer report can be sent in parts, each with the header line.
+             * @example Transaction ID,Status,Unique ID
+             *     4BX,Completed,pit_01jz4w2vxq8m3c5t7e9f1g3h5k
+             */
+            csv: string;
+            /** @description Needed only if the columns are not found: see `columns` of the preview. */
+            columns?: {
+                /**
+                 * @description The name of the column that says what became of the payment.
+                 * @example Status
+                 */
+                status: string;
+                /**
+                 * @description The name of the column with the reference of the payment service.
+                 * @example Transaction ID
+                 */
+                reference?: string;
+            };
+            /**
+             * @description What words of the status column mean that are not known.
+             * @example {
+             *       "Ausgeführt": "sent"
+             *     }
+             */
+            meanings?: {
+                [key: string]: "sent" | "returned" | "pending" | "unknown";
+            };
+            /** @description What the preview says. If it is something else by now, nothing is stated. */
+            expected: {
+                /** @description The `sentCount` of the preview. */
+                sentCount: number;
+                /** @description The `returnedCount` of the preview. */
+                returnedCount: number;
+            };
+        };
         /** @description A statement about the money of a payout. */
         NewPayoutTransfer: {
             /**
@@ -3883,6 +4051,12 @@ export interface components {
         };
         /** @description Drafts a payout run. */
         NewPayoutRun: {
+            /**
+             * @description `pay`: it pays what is due. `resend`: it sends the money of payouts again that came back, and pays nothing.
+             * @default pay
+             * @enum {string}
+             */
+            kind: "pay" | "resend";
             /**
              * @description Creators to whom less is due are left out. US cents.
              * @default 0
@@ -5747,6 +5921,164 @@ export interface components {
              */
             sentences: string[];
         };
+        /** @description Payouts whose money came back and was not sent again. */
+        ReturnedPayouts: {
+            /**
+             * @description The number of all.
+             * @example 42
+             */
+            count: number;
+            /**
+             * @description The sum of all. US cents.
+             * @example 1999
+             */
+            totalCents: number;
+            /** @description The largest 1,000. */
+            rows: {
+                /**
+                 * @description The id of the payout.
+                 * @example pay_01kbf2z4x8e0rvq1n3m5t7w9yc
+                 */
+                payoutId: string;
+                /**
+                 * @description The id of the affiliate.
+                 * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+                 */
+                affiliateId: string;
+                /**
+                 * @description The current name of the affiliate.
+                 * @example First creator
+                 */
+                affiliateName: string;
+                /**
+                 * @description The amount of the payout. US cents.
+                 * @example 1999
+                 */
+                totalCents: number;
+                /**
+                 * @description When it was stated that the money came back. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                returnedAt: number;
+            }[];
+        };
+        /** @description What was stated about the payouts of a run. */
+        PayoutRunTransfers: {
+            /**
+             * @description The number of payouts of which it was stated.
+             * @example 42
+             */
+            sentCount: number;
+        };
+        /** @description What a report of a payment service states about a payout run. */
+        PayoutRunResults: {
+            /** @description The columns of the report. */
+            header: string[];
+            /** @description The columns that were read. */
+            columns: {
+                /**
+                 * @description The column that says what became of a payment.
+                 * @example Status
+                 */
+                status: string;
+                /** @description The column with the reference of the payment service. Null if none has it. */
+                reference: string | null;
+            };
+            /**
+             * @description The number of payouts that are stated as sent.
+             * @example 42
+             */
+            sentCount: number;
+            /**
+             * @description The number of payouts that are stated as returned.
+             * @example 42
+             */
+            returnedCount: number;
+            /**
+             * @description The number of payouts of which that was stated before, or whose money a later run sends again.
+             * @example 42
+             */
+            unchangedCount: number;
+            /**
+             * @description The number of payouts that are neither sent nor returned yet.
+             * @example 42
+             */
+            pendingCount: number;
+            /**
+             * @description The number of payouts with a word that is not known. Say what it means in `meanings`.
+             * @example 42
+             */
+            unknownCount: number;
+            /**
+             * @description The number of rows that are not about a payout of this run.
+             * @example 42
+             */
+            unmatchedCount: number;
+            /** @description The words of the report, at most 100. */
+            statuses: {
+                /**
+                 * @description A word of the report.
+                 * @example Completed
+                 */
+                status: string;
+                /**
+                 * @description What it means.
+                 * @enum {string}
+                 */
+                meaning: "sent" | "returned" | "pending" | "unknown";
+                /**
+                 * @description The number of payouts with it.
+                 * @example 42
+                 */
+                count: number;
+            }[];
+            /** @description The payouts that did not simply arrive: returned, pending and unknown ones, at most 1,000. */
+            rows: {
+                /**
+                 * @description The id of the payoutRunItem.
+                 * @example pit_01kbf2z4x8e0rvq1n3m5t7w9yc
+                 */
+                itemId: string;
+                /**
+                 * @description The id of the affiliate.
+                 * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+                 */
+                affiliateId: string;
+                /**
+                 * @description The current name of the affiliate.
+                 * @example First creator
+                 */
+                affiliateName: string;
+                /**
+                 * @description The amount of the payout. US cents.
+                 * @example 1999
+                 */
+                amountCents: number;
+                /**
+                 * @description The word of the report.
+                 * @example Returned
+                 */
+                status: string;
+                /**
+                 * @description What is stated, or why nothing is.
+                 * @enum {string}
+                 */
+                outcome: "sent" | "returned" | "unchanged" | "pending" | "unknown";
+            }[];
+            /** @description Rows that are not about a payout of this run, at most 100. */
+            unmatchedRows: {
+                /**
+                 * @description Its line in the report. The header is the first.
+                 * @example 42
+                 */
+                row: number;
+                /**
+                 * @description The word of the report.
+                 * @example Completed
+                 */
+                status: string;
+            }[];
+        };
         /** @description One page of the list. */
         PayoutPage: {
             /** @description The rows of the page. */
@@ -5973,6 +6305,11 @@ export interface components {
              */
             id: string;
             /**
+             * @description `pay`: it pays what is due. `resend`: it sends the money of payouts again that came back, and pays nothing.
+             * @enum {string}
+             */
+            kind: "pay" | "resend";
+            /**
              * @description `draft`: it pays nothing. `approved`: it is being paid. `settled`: nothing more is paid. `cancelled`: the draft was cancelled, or a later one replaced it. `expired`: nobody approved the draft in time.
              * @enum {string}
              */
@@ -5993,27 +6330,27 @@ export interface components {
              */
             withoutPayee: "exclude" | "include";
             /**
-             * @description The number of creators that it pays.
+             * @description The number of its items: creators that it pays, or payouts that it sends again.
              * @example 42
              */
             itemCount: number;
             /**
-             * @description What it pays them in all. US cents.
+             * @description Their sum. US cents.
              * @example 1999
              */
             totalCents: number;
             /**
-             * @description The number of them that are settled, paid or not.
+             * @description The number of items that are settled, paid or not.
              * @example 42
              */
             settledCount: number;
             /**
-             * @description The number of them that were paid.
+             * @description The number of items that were paid or sent again. Each is a row of a file.
              * @example 42
              */
             paidCount: number;
             /**
-             * @description What they were paid in all. US cents.
+             * @description Their sum. US cents.
              * @example 1999
              */
             paidCents: number;
@@ -6079,10 +6416,12 @@ export interface components {
              * @enum {string}
              */
             method: "paypal" | "wise" | "other";
-            /** @description `waiting`: not settled yet. `paid`: see `payoutId`. Nobody else was paid, and is in the next draft: `total_changed`, a refund, deduction or export has changed what is due; `blocked`, the payouts are blocked; `payee_changed`, the creator has another payee; `empty`, nothing is due; `closed`, the service was unavailable for an hour; `cancelled`, the run was cancelled before. Null until the run is approved. */
-            outcome: ("waiting" | "paid" | "total_changed" | "blocked" | "payee_changed" | "empty" | "closed" | "cancelled") | null;
-            /** @description The id of the payout. Null unless it was paid. */
+            /** @description `waiting`: not settled yet. `paid`: see `payoutId`. `resent`: the money of the payout is sent again. All others were not paid, and are in the next draft: `total_changed`, a refund, deduction or export has changed what is due; `not_returned`, the money has not come back, or was sent again by another run; `blocked`, the payouts are blocked; `payee_changed`, the creator has another payee; `empty`, nothing is due; `closed`, the service was unavailable for an hour; `cancelled`, the run was cancelled before. Null until the run is approved. */
+            outcome: ("waiting" | "paid" | "resent" | "not_returned" | "total_changed" | "blocked" | "payee_changed" | "empty" | "closed" | "cancelled") | null;
+            /** @description The id of the payout. Null unless it was paid. In a `resend` run always there. */
             payoutId: string | null;
+            /** @description `sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake. `return_withdrawn`: the return before was a mistake. The latest statement about the money of the payout. Null without any. */
+            transferState: ("sent" | "returned" | "withdrawn" | "return_withdrawn") | null;
         };
         /** @description One page of the list. */
         PayoutRunExclusionPage: {
@@ -9697,7 +10036,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "payout_file_erased" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "payout_run_not_settled" | "payout_report_changed" | "payout_file_erased" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -18349,6 +18688,677 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listReturnedPayouts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Payouts whose money came back and was not sent again. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReturnedPayouts"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    addPayoutRunTransfers: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a payoutRun. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPayoutRunTransfers"];
+            };
+        };
+        responses: {
+            /** @description What was stated about the payouts of a run. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayoutRunTransfers"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden" | "session_not_raised";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payout_run_not_settled`: The payout run is not settled. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payout_run_not_settled" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    previewPayoutRunResults: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a payoutRun. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PayoutReportPreview"];
+            };
+        };
+        responses: {
+            /** @description What a report of a payment service states about a payout run. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayoutRunResults"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden" | "session_not_raised";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payout_run_not_settled`: The payout run is not settled. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payout_run_not_settled" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    addPayoutRunResults: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a payoutRun. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPayoutReport"];
+            };
+        };
+        responses: {
+            /** @description What a report of a payment service states about a payout run. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayoutRunResults"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden" | "session_not_raised";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payout_run_not_settled`: The payout run is not settled. `payout_report_changed`: The report states something else by now. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payout_run_not_settled" | "payout_report_changed" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
                     };
                 };
             };

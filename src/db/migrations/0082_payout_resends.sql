@@ -21,6 +21,11 @@ create unique index payout_run_items_of_payout on payout_run_items (run_id, payo
 create unique index payout_run_items_one_per_return on payout_run_items (payout_id, return_position) where return_position is not null;
 create index payout_transfers_returned on payout_transfers (app_id, payout_id) where state = 'returned';
 
+drop trigger payout_runs_audit on payout_runs;
+create trigger payout_runs_audit after insert or update of status, stopped_at on payout_runs for each row
+  when (new.status <> 'settled') execute function
+  write_audit_row('payout_run', 'id', 'kind status minimum_cents item_count total_cents approved_by stopped_at');
+
 create or replace function payout_run_transition() returns trigger language plpgsql as $$
 begin
   if (old.id, old.app_id, old.account_id, old.key_id, old.kind, old.as_of, old.minimum_cents, old.includes_without_payee, old.item_count, old.total_cents, old.created_at, old.expires_at)

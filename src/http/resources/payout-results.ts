@@ -30,7 +30,12 @@ const LISTED = 1_000;
 /** The longest report, characters: what a body has room for. */
 const LONGEST_REPORT = 1_000_000;
 
-const column = z.string().min(1).max(200);
+const column = (example: string, description: string) =>
+  z
+    .string()
+    .min(1)
+    .max(200)
+    .meta({ description, examples: [example] });
 const word = z.string().max(200);
 
 const report = z.strictObject({
@@ -45,10 +50,11 @@ const report = z.strictObject({
     }),
   columns: z
     .strictObject({
-      status: column.describe('The name of the column that says what became of the payment.'),
-      reference: column
-        .optional()
-        .describe('The name of the column with the reference of the payment service.'),
+      status: column('Status', 'The name of the column that says what became of the payment.'),
+      reference: column(
+        'Transaction ID',
+        'The name of the column with the reference of the payment service.',
+      ).optional(),
     })
     .optional()
     .describe('Needed only if the columns are not found: see `columns` of the preview.'),
@@ -56,7 +62,10 @@ const report = z.strictObject({
     .record(word, z.enum(REPORTED_STATES))
     .refine((meanings) => Object.keys(meanings).length <= 100, 'Must have at most 100 words.')
     .optional()
-    .describe('What words of the status column mean that are not known, such as `Ausgeführt`.'),
+    .meta({
+      description: 'What words of the status column mean that are not known.',
+      examples: [{ Ausgeführt: 'sent' }],
+    }),
 });
 
 const reportPreview = report.meta({
