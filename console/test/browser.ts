@@ -68,7 +68,7 @@ export async function openPage(
 
 export const button = (page: Page, name: string | RegExp): Locator => page.getByRole('button', { name });
 
-export const row = (page: Page, name: string | RegExp): Locator => page.getByRole('row', { name });
+export const row = (root: Page | Locator, name: string | RegExp): Locator => root.getByRole('row', { name });
 
 /** Waits for the title of a page. */
 export const title = async (page: Page, name: string | RegExp): Promise<void> =>

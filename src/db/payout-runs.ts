@@ -303,7 +303,7 @@ export interface PayoutRunItem {
   readonly outcome: ItemOutcome | null;
   /** Null unless it was paid. That of a resend run is known from the draft on. */
   readonly payoutId: PayoutId | null;
-  /** The latest statement about the money of the payout. Null without any. */
+  /** The latest statement about the money of the payout; that of a payout that is sent again, since then. Null without any. */
   readonly transferState: TransferState | null;
 }
 
@@ -325,14 +325,14 @@ export async function listRunItems(
       }
   >`
     select i.id, i.affiliate_id, i.affiliate_name, i.expected_cents, i.method, i.position as sort_key, q.status as request_status, i.resend_result,
-           coalesce(i.payout_id, q.payout_id) as payout_id, l.state as transfer_state, r.approved_at is not null as is_approved, r.stopped_at is not null as is_stopped
+           coalesce(i.payout_id, q.payout_id) as payout_id, case when l.position > coalesce(i.return_position, 0) then l.state end as transfer_state, r.approved_at is not null as is_approved, r.stopped_at is not null as is_stopped
       from (select * from payout_run_items
              where app_id = ${appId} and run_id = ${runId} and position > ${after?.sortKey ?? 0}
              order by position limit ${limit + 1}) i
      cross join lateral (select * from payout_runs x where x.id = i.run_id offset 0) r
       left join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q on true
       left join lateral (
-        select state from payout_transfers x where x.payout_id = coalesce(i.payout_id, q.payout_id) order by x.position desc limit 1) l on true
+        select position, state from payout_transfers x where x.payout_id = coalesce(i.payout_id, q.payout_id) order by x.position desc limit 1) l on true
      order by i.position`;
   if (rows.length === 0 && (await find(sql, appId, runId)) === undefined) return undefined;
   const page: Page<(typeof rows)[number], number> = pageOf(rows, limit);

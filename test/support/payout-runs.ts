@@ -3,6 +3,9 @@ import { eventually } from './eventually.ts';
 import type { Founder } from './founder.ts';
 import { runOn } from './postgres-admin.ts';
 
+/** The longest wait for transactions that began before an entry, ms. */
+const LONGEST_WAIT_MS = 2_000;
+
 export interface Run {
   readonly id: string;
   readonly kind: 'pay' | 'resend';
@@ -51,13 +54,35 @@ export class RunCalls {
 
   /** Enters a bonus, or a deduction, that is due at once. */
   async add(creator: string, amountCents: number, dueAt?: number): Promise<{ readonly id: string }> {
-    return await this.founder.ok<{ id: string }>('POST', `${this.#base}/affiliates/${creator}/entries`, {
-      amountCents,
-      category: 'other',
-      reason: 'A test',
-      externalId: randomUUID(),
-      ...(dueAt && { dueAt }),
-    });
+    const added = await this.founder.ok<{ id: string }>(
+      'POST',
+      `${this.#base}/affiliates/${creator}/entries`,
+      {
+        amountCents,
+        category: 'other',
+        reason: 'A test',
+        externalId: randomUUID(),
+        ...(dueAt && { dueAt }),
+      },
+    );
+    await this.#untilCounted();
+    return added;
+  }
+
+  /**
+   * Waits until the transactions are over that began before now: a run pays as of the oldest open one. A test that holds one open is not
+   * delayed for long.
+   */
+  async #untilCounted(): Promise<void> {
+    const { sql } = this.founder;
+    if (sql === null) return;
+    const { now } = await sql.one<{ now: string }>`select clock_timestamp()::text as now`;
+    const isOver = async () =>
+      (await sql.maybe`
+        select from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and xact_start < ${now}::timestamptz limit 1`) ===
+      undefined;
+    await eventually('earlier transactions are over', isOver, LONGEST_WAIT_MS).catch(() => null);
   }
 
   async setPayee(creator: string, payee: object): Promise<void> {

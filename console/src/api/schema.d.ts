@@ -6420,7 +6420,7 @@ export interface components {
             outcome: ("waiting" | "paid" | "resent" | "not_returned" | "total_changed" | "blocked" | "payee_changed" | "empty" | "closed" | "cancelled") | null;
             /** @description The id of the payout. Null unless it was paid. In a `resend` run always there. */
             payoutId: string | null;
-            /** @description `sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake. `return_withdrawn`: the return before was a mistake. The latest statement about the money of the payout. Null without any. */
+            /** @description `sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake. `return_withdrawn`: the return before was a mistake. The latest statement about the money of the payout; of one that is sent again, since then. Null without any. */
             transferState: ("sent" | "returned" | "withdrawn" | "return_withdrawn") | null;
         };
         /** @description One page of the list. */

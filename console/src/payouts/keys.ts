@@ -5,6 +5,7 @@ export const PAYOUT_KEYS = {
   blocks: (appId: string) => ['payout-blocks', appId],
   list: (appId: string, affiliateId?: string) => ['payouts', appId, affiliateId ?? ''],
   one: (appId: string, payoutId: string) => ['payout', appId, payoutId],
+  returned: (appId: string) => ['returned-payouts', appId],
   runs: (appId: string) => ['payout-runs', appId],
   latestRun: (appId: string) => ['latest-payout-run', appId],
   run: (appId: string, runId: string) => ['payout-run', appId, runId],

@@ -18,6 +18,7 @@ import { PAYOUT_KEYS } from './keys.ts';
 import { PartsOfPayouts } from './parts-of-payouts.tsx';
 import { PayDialog, WaitingPayments } from './pay-dialog.tsx';
 import type { Payment } from './pay-dialog.tsx';
+import { ReturnedMoney } from './run-resend.tsx';
 import { DraftButton } from './runs-page.tsx';
 import { useOpenRun } from './runs.ts';
 import { keyName, progressOf, whyNotPaid } from './words.ts';
@@ -306,6 +307,7 @@ function DuePart({ appId }: { readonly appId: string }) {
     <Stack gap="xl">
       {payment === null && <WaitingPayments scope={scope} attempts={attempts} onOpen={setPayment} />}
       {run !== null && <OpenRun appId={appId} run={run} />}
+      <ReturnedMoney appId={appId} open={run} />
       <Section
         id="due"
         title="Due now"

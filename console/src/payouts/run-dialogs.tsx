@@ -4,6 +4,7 @@ import { useEffect, useState } from 'react';
 import type { ReactNode } from 'react';
 import { Link, useNavigate } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
 import { useRetryKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
@@ -29,6 +30,14 @@ const REFUSALS: Readonly<Record<string, { readonly title: string; readonly next:
     title: 'Nothing was drafted: a run is being paid',
     next: 'Draft again when it has ended. To end it now, open it and choose “Pay nobody further”.',
   },
+  payout_run_not_settled: {
+    title: 'Nothing was marked: the run is not settled',
+    next: 'Wait until it has ended.',
+  },
+  payout_report_changed: {
+    title: 'Nothing was marked: somebody has marked some of these payouts since',
+    next: 'Choose the file again to see what it states now.',
+  },
   payouts_stopped: {
     title: 'Nothing was paid: payouts are stopped',
     next: 'The operator of the service stopped them, or its database was restored. Ask the operator to allow payouts again, then approve this draft. It stays until then, or until it expires.',
@@ -52,7 +61,7 @@ function Refusal({ appId, error }: { readonly appId: string; readonly error: Err
 }
 
 /** The steps of a dialog that calls the API about a run: what it does, its error, and the two buttons. */
-function Steps({
+export function Steps({
   appId,
   change: { error, isPending },
   keep,
@@ -112,27 +121,10 @@ interface DraftTerms {
   readonly isEverybody: boolean;
 }
 
-function DraftForm({
-  appId,
-  replaced,
-  terms: { dollars, isEverybody },
-  onTerms,
-  onNotRaised,
-  onClose,
-}: {
-  readonly appId: string;
-  readonly replaced: Run | null;
-  readonly terms: DraftTerms;
-  readonly onTerms: (terms: DraftTerms) => void;
-  readonly onNotRaised: () => void;
-  readonly onClose: () => void;
-}) {
+/** Returns the call that drafts a run, and opens its page. */
+export function useDraft(appId: string, body: Schemas['NewPayoutRun'], onNotRaised: () => void) {
   const navigate = useNavigate();
   const moneyChanged = useMoneyChanged(appId);
-  const body = {
-    minimumCents: Math.round(Number(dollars) * CENTS),
-    withoutPayee: isEverybody ? ('include' as const) : ('exclude' as const),
-  };
   const { key, onError } = useRetryKey(body);
   const draft = useChange(
     async () =>
@@ -155,6 +147,33 @@ function DraftForm({
         void moneyChanged();
       },
     });
+  return { draft, send };
+}
+
+function DraftForm({
+  appId,
+  replaced,
+  terms: { dollars, isEverybody },
+  onTerms,
+  onNotRaised,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly replaced: Run | null;
+  readonly terms: DraftTerms;
+  readonly onTerms: (terms: DraftTerms) => void;
+  readonly onNotRaised: () => void;
+  readonly onClose: () => void;
+}) {
+  const { draft, send } = useDraft(
+    appId,
+    {
+      kind: 'pay',
+      minimumCents: Math.round(Number(dollars) * CENTS),
+      withoutPayee: isEverybody ? 'include' : 'exclude',
+    },
+    onNotRaised,
+  );
   return (
     <Steps appId={appId} change={draft} keep="Cancel" action="Draft it" onSend={send} onClose={onClose}>
       <Text size="sm">
@@ -253,7 +272,8 @@ function useRunCall({ appId, run, onNotRaised, onClose }: StepProps, call: () =>
 
 function ApproveSteps(props: StepProps) {
   const { appId, run, onClose } = props;
-  const { itemCount, totalCents, asOf } = run;
+  const { kind, itemCount, totalCents, asOf } = run;
+  const isResend = kind === 'resend';
   const { change, send } = useRunCall(
     props,
     async () =>
@@ -275,13 +295,17 @@ function ApproveSteps(props: StepProps) {
       appId={appId}
       change={change}
       keep="Cancel"
-      action={`Pay ${formatCountOf(itemCount, 'creator')} ${formatMoney(totalCents)}`}
+      action={
+        isResend
+          ? `Send ${formatCountOf(itemCount, 'payout')} again, ${formatMoney(totalCents)}`
+          : `Pay ${formatCountOf(itemCount, 'creator')} ${formatMoney(totalCents)}`
+      }
       isOver={isOver}
       onSend={send}
       onClose={onClose}
     >
       <dl className="facts">
-        <dt>Creators</dt>
+        <dt>{isResend ? 'Payouts' : 'Creators'}</dt>
         <dd>{formatCount(itemCount)}</dd>
         <dt>Total</dt>
         <dd>
@@ -290,14 +314,23 @@ function ApproveSteps(props: StepProps) {
         <dt>As of</dt>
         <dd>{formatInstant(asOf)}</dd>
       </dl>
-      <Text size="sm">
-        Each creator gets a payout, and the commissions are marked as paid. <b>This cannot be undone.</b> The
-        service moves no money: you transfer it.
-      </Text>
-      <Text size="sm">
-        Nobody is paid another amount. Creators who had a refund, a deduction or a payout after the draft are
-        not paid by this run: they are in the next draft.
-      </Text>
+      {isResend ? (
+        <Text size="sm">
+          The payouts are put into new files, which you upload at your payment services. The commissions stay
+          as they are. Payouts that were sent meanwhile are left out.
+        </Text>
+      ) : (
+        <>
+          <Text size="sm">
+            Each creator gets a payout, and the commissions are marked as paid. <b>This cannot be undone.</b>{' '}
+            The service moves no money: you transfer it.
+          </Text>
+          <Text size="sm">
+            Nobody is paid another amount. Creators who had a refund, a deduction or a payout after the draft
+            are not paid by this run: they are in the next draft.
+          </Text>
+        </>
+      )}
     </Steps>
   );
 }

@@ -72,9 +72,13 @@ export function RunFiles({ appId, run }: { readonly appId: string; readonly run:
           <tbody>
             {files.data.items.map((file) => (
               <tr key={file.id}>
-                <th scope="row">{nameOf(file)}</th>
-                <td className="number">{formatCount(file.rowCount)}</td>
-                <td className="number">{formatMoney(file.totalCents)}</td>
+                <td>{nameOf(file)}</td>
+                <td className="number" data-name="Payouts">
+                  {formatCount(file.rowCount)}
+                </td>
+                <td className="number" data-name="Amount">
+                  {formatMoney(file.totalCents)}
+                </td>
                 <td>
                   <Group gap="xs">
                     {!file.erased && (

@@ -12,6 +12,7 @@ import { ListEnd, ListView, useList } from '../parts/list.tsx';
 import { CsvDownload } from './csv-download.tsx';
 import { PAYOUT_KEYS } from './keys.ts';
 import { useUnpaid } from './runs.ts';
+import { MoneyState } from './transfers.tsx';
 import { UNPAID, whyNotPaid } from './words.ts';
 import type { Run, RunItem } from './words.ts';
 
@@ -45,7 +46,7 @@ export function NotPaidByRun({ appId, run }: ListProps) {
     <Section
       id="not-paid"
       title="Not paid"
-      hint="Nobody loses anything: what is due to these creators is in the next draft."
+      hint="Nobody loses anything: these amounts are in the next draft."
     >
       <div className="surface">
         <table className="rows">
@@ -88,10 +89,12 @@ function Outcome({ outcome }: Pick<RunItem, 'outcome'>) {
       return <Tag tone="wait">Waiting</Tag>;
     case 'paid':
       return <Tag tone="good">Paid</Tag>;
+    case 'resent':
+      return <Tag tone="good">Sent again</Tag>;
     default:
       return (
         <>
-          <Tag tone="bad">Not paid</Tag>
+          <Tag tone="bad">{outcome === 'not_returned' ? 'Not sent' : 'Not paid'}</Tag>
           <Text size="xs" mt={2}>
             {UNPAID[outcome]}
           </Text>
@@ -152,7 +155,11 @@ export function RunItems({ appId, run }: ListProps) {
     <Section
       id="creators"
       title={run.status === 'draft' ? 'Who is paid' : 'Creators'}
-      hint="The largest amount first. What creators earned after the draft waits for the next run."
+      hint={
+        run.kind === 'pay'
+          ? 'The largest amount first. What creators earned after the draft waits for the next run.'
+          : 'Payouts whose money came back, the largest first. They stay paid: this run sends the money again.'
+      }
       aside={
         run.itemCount > 0 && (
           <CsvButton
@@ -189,6 +196,7 @@ export function RunItems({ appId, run }: ListProps) {
                 {isApproved && (
                   <>
                     <th scope="col">Outcome</th>
+                    <th scope="col">Money</th>
                     <th scope="col">
                       <span className="spoken">Payout</span>
                     </th>
@@ -209,6 +217,12 @@ export function RunItems({ appId, run }: ListProps) {
                     <>
                       <td>
                         <Outcome outcome={item.outcome} />
+                      </td>
+                      <td>
+                        <MoneyState
+                          state={item.transferState}
+                          isAwaited={item.outcome === 'paid' || item.outcome === 'resent'}
+                        />
                       </td>
                       <td style={{ whiteSpace: 'nowrap' }}>
                         <PayoutOf appId={appId} item={item} />
@@ -242,7 +256,11 @@ export function LeftOut({ appId, run }: ListProps) {
     <Section
       id="left-out"
       title="Left out"
-      hint="Creators with unpaid commissions whom the run does not pay, as of its draft."
+      hint={
+        run.kind === 'pay'
+          ? 'Creators with unpaid commissions whom the run does not pay, as of its draft.'
+          : 'Creators to whom the money is not sent again, as of the draft.'
+      }
       aside={
         list.rows.length > 0 && (
           <CsvButton
@@ -263,7 +281,11 @@ export function LeftOut({ appId, run }: ListProps) {
         list={list}
         what="creators who are left out"
         nothing={
-          <Nothing title="Nobody is left out">Everybody with unpaid commissions is in the run.</Nothing>
+          <Nothing title="Nobody is left out">
+            {run.kind === 'pay'
+              ? 'Everybody with unpaid commissions is in the run.'
+              : 'All money that came back is in the run.'}
+          </Nothing>
         }
       >
         {(rows) => (

@@ -11,15 +11,16 @@ import { usePermission } from '../session.ts';
 import { RunDialog } from './run-dialogs.tsx';
 import { RunFiles } from './run-files.tsx';
 import { LeftOut, NotPaidByRun, RunItems } from './run-lists.tsx';
+import { RunTransfers } from './run-transfers.tsx';
 import { useRun } from './runs.ts';
-import { keyName, progressOf, RUN_STATUSES, sentenceOf } from './words.ts';
+import { itemsOf, keyName, progressOf, RUN_STATUSES, sentenceOf } from './words.ts';
 import type { Run } from './words.ts';
 
 const PERCENT = 100;
 
 /** How far a run is that is being paid, and what came of it once it is settled. Its changes are announced. */
 function Result({ run }: { readonly run: Run }) {
-  const { status, itemCount, settledCount, paidCount, paidCents } = run;
+  const { kind, status, itemCount, settledCount, paidCount, paidCents } = run;
   const unpaid = itemCount - paidCount;
   return (
     <div role="status">
@@ -42,14 +43,16 @@ function Result({ run }: { readonly run: Run }) {
           title={
             paidCount === 0
               ? 'Nobody was paid'
-              : `${formatMoney(paidCents)} are marked as paid to ${formatCountOf(paidCount, 'creator')}`
+              : kind === 'pay'
+                ? `${formatMoney(paidCents)} are marked as paid to ${formatCountOf(paidCount, 'creator')}`
+                : `${formatMoney(paidCents)} are in new files, for ${formatCountOf(paidCount, 'payout')}`
           }
         >
           <Text size="sm">
             {paidCount > 0 &&
               'Now send the money: upload the files below at your payment services, each once. '}
             {unpaid > 0 &&
-              `${formatCountOf(unpaid, 'creator')} ${unpaid === 1 ? 'was' : 'were'} not paid, for the reasons below.`}
+              `${itemsOf(run, unpaid)} ${unpaid === 1 ? 'was' : 'were'} not ${kind === 'pay' ? 'paid' : 'sent again'}, for the reasons below.`}
           </Text>
         </Alert>
       )}
@@ -68,8 +71,12 @@ function Facts({ run }: { readonly run: Run }) {
           </dd>
           <dt>Creators without a payee</dt>
           <dd>{run.withoutPayee === 'include' ? 'Are paid, too' : 'Are left out'}</dd>
-          <dt>Minimum</dt>
-          <dd>{run.minimumCents === 0 ? 'None' : formatMoney(run.minimumCents)}</dd>
+          {run.kind === 'pay' && (
+            <>
+              <dt>Minimum</dt>
+              <dd>{run.minimumCents === 0 ? 'None' : formatMoney(run.minimumCents)}</dd>
+            </>
+          )}
           {run.approvedAt !== null && run.approvedBy !== null && (
             <>
               <dt>Approved</dt>
@@ -99,13 +106,13 @@ function RunContent({ appId, run }: { readonly appId: string; readonly run: Run 
       <Figures
         figures={[
           { name: 'Total', value: formatMoney(run.totalCents) },
-          { name: 'Creators', value: formatCount(run.itemCount) },
+          { name: run.kind === 'pay' ? 'Creators' : 'Payouts', value: formatCount(run.itemCount) },
           ...(isApproved
             ? [
                 {
-                  name: 'Paid',
+                  name: run.kind === 'pay' ? 'Paid' : 'Sent again',
                   value: formatMoney(run.paidCents),
-                  hint: `to ${formatCountOf(run.paidCount, 'creator')}`,
+                  hint: `${run.kind === 'pay' ? 'to ' : ''}${itemsOf(run, run.paidCount)}`,
                 },
               ]
             : []),
@@ -113,6 +120,7 @@ function RunContent({ appId, run }: { readonly appId: string; readonly run: Run 
       />
       {isApproved && <Result run={run} />}
       {run.status === 'settled' && <RunFiles appId={appId} run={run} />}
+      {run.status === 'settled' && run.paidCount > 0 && <RunTransfers appId={appId} run={run} />}
       <NotPaidByRun appId={appId} run={run} />
       <RunItems appId={appId} run={run} />
       <LeftOut appId={appId} run={run} />

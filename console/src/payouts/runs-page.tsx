@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, Text } from '@mantine/core';
+import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, AS_CSV, read, readCsv } from '../api/client.ts';
@@ -12,6 +12,7 @@ import { usePermission } from '../session.ts';
 import { PAYOUT_KEYS } from './keys.ts';
 import { PartsOfPayouts } from './parts-of-payouts.tsx';
 import { DraftDialog } from './run-dialogs.tsx';
+import { ReturnedMoney } from './run-resend.tsx';
 import { useOpenRun } from './runs.ts';
 import { keyName, progressOf, RUN_STATUSES } from './words.ts';
 import type { Run } from './words.ts';
@@ -35,6 +36,11 @@ function RunRow({ appId, run }: { readonly appId: string; readonly run: Run }) {
       </td>
       <td>
         <Tag tone={tone}>{word}</Tag>
+        {run.kind === 'resend' && (
+          <Text size="xs" className="quiet" mt={2}>
+            Sends returned money again
+          </Text>
+        )}
         {more !== null && (
           <Text size="xs" className="quiet" mt={2}>
             {more}
@@ -141,7 +147,12 @@ function RunsPart({ appId }: { readonly appId: string }) {
         Pay many creators at once: draft a run, look at it, approve it.
       </PageHead>
       <PartsOfPayouts appId={appId} />
-      <Runs appId={appId} />
+      <Stack gap="lg">
+        <ReturnedMoney appId={appId} open={open} />
+        <div>
+          <Runs appId={appId} />
+        </div>
+      </Stack>
     </>
   );
 }

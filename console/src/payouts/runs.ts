@@ -53,7 +53,9 @@ const MOST_UNPAID = 50;
 const MOST_PAGES = 30;
 
 function whyUnpaid({ outcome }: RunItem): string | null {
-  return outcome === null || outcome === 'paid' || outcome === 'waiting' ? null : UNPAID[outcome];
+  return outcome === null || outcome === 'paid' || outcome === 'resent' || outcome === 'waiting'
+    ? null
+    : UNPAID[outcome];
 }
 
 /** Reads the first 50 items of a settled run that were not paid. The API lists items by amount, so they may be anywhere. */

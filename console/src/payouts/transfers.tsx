@@ -62,6 +62,20 @@ export function MoneyTag({ transfers: [latest] }: { readonly transfers: readonly
   );
 }
 
+/** Says in a row what became of the money of a payout. */
+export function MoneyState({
+  state,
+  isAwaited,
+}: {
+  readonly state: State | null;
+  /** Whether it is to be sent. */
+  readonly isAwaited: boolean;
+}) {
+  if (state === null || state === 'withdrawn')
+    return isAwaited ? <Tag tone="wait">Not marked as sent</Tag> : null;
+  return <Tag tone={TONES[state]}>{STATES[state === 'return_withdrawn' ? 'sent' : state]}</Tag>;
+}
+
 const filled = (text: string) => (text.trim() === '' ? undefined : text.trim());
 
 const EMPTY = { method: '', reference: '', note: '' };

@@ -33,15 +33,17 @@ export function whyNotPaid(
 }
 
 /** Why an item of a payout run was not paid. */
-export const UNPAID: Readonly<Record<Exclude<NonNullable<RunItem['outcome']>, 'paid' | 'waiting'>, string>> =
-  {
-    total_changed: 'A refund, a deduction or another payout changed what is due after the draft.',
-    blocked: 'The payouts were blocked after the draft.',
-    payee_changed: 'The payee was changed after the draft.',
-    empty: 'Nothing was due any more.',
-    closed: 'The service could not pay within an hour.',
-    cancelled: 'The run was cancelled before.',
-  };
+export const UNPAID: Readonly<
+  Record<Exclude<NonNullable<RunItem['outcome']>, 'paid' | 'resent' | 'waiting'>, string>
+> = {
+  total_changed: 'A refund, a deduction or another payout changed what is due after the draft.',
+  not_returned: 'It was sent again after the draft, or did not come back.',
+  blocked: 'The payouts were blocked after the draft.',
+  payee_changed: 'The payee was changed after the draft.',
+  empty: 'Nothing was due any more.',
+  closed: 'The service could not pay within an hour.',
+  cancelled: 'The run was cancelled before.',
+};
 
 export const RUN_STATUSES: Readonly<
   Record<Run['status'], { readonly word: string; readonly tone: 'good' | 'wait' | 'plain' }>
@@ -54,19 +56,24 @@ export const RUN_STATUSES: Readonly<
 };
 
 /** Says how far a payout run that is being paid is: "12 of 30 creators are settled". */
-export const progressOf = ({ settledCount, itemCount }: Run): string =>
-  `${formatCount(settledCount)} of ${formatCountOf(itemCount, 'creator')} ${itemCount === 1 ? 'is' : 'are'} settled`;
+export const progressOf = (run: Run): string =>
+  `${formatCount(run.settledCount)} of ${itemsOf(run, run.itemCount)} ${run.itemCount === 1 ? 'is' : 'are'} settled`;
+
+/** Counts items of a run: creators whom it pays, or payouts that it sends again. */
+export const itemsOf = ({ kind }: Pick<Run, 'kind'>, count: number): string =>
+  formatCountOf(count, kind === 'pay' ? 'creator' : 'payout');
 
 /** Says what a payout run pays or has paid, and what follows. Stands behind the word of its status. */
 export function sentenceOf(run: Run): string {
-  const { itemCount, totalCents, paidCount, paidCents } = run;
-  const amount = `${formatCountOf(itemCount, 'creator')}, ${formatMoney(totalCents)}`;
+  const { kind, itemCount, totalCents, paidCount, paidCents } = run;
+  const amount = `${itemsOf(run, itemCount)}, ${formatMoney(totalCents)}`;
+  const [pays, paid, again] = kind === 'pay' ? ['pays', 'paid', ''] : ['sends', 'sent', ' again'];
   const end = run.endedAt === null ? '' : ` on ${formatInstant(run.endedAt)}`;
   switch (run.status) {
     case 'draft':
       return itemCount === 0
-        ? 'It pays nobody, so there is nothing to approve.'
-        : `${amount}. It pays nothing until you approve it. It can be approved until ${formatInstant(run.expiresAt)}.`;
+        ? `It ${pays} nothing, so there is nothing to approve.`
+        : `${amount}. It ${pays} nothing until you approve it. It can be approved until ${formatInstant(run.expiresAt)}.`;
     case 'approved':
       return run.stoppedAt === null
         ? `${amount}. You can leave this page, and it goes on.`
@@ -74,13 +81,13 @@ export function sentenceOf(run: Run): string {
     case 'settled': {
       const stopped = run.stoppedAt === null ? '' : ' It was cancelled before the others.';
       return paidCount === itemCount
-        ? `It paid ${amount}${end}.`
-        : `It paid ${formatCount(paidCount)} of ${formatCountOf(itemCount, 'creator')}, ${formatMoney(paidCents)} of ${formatMoney(totalCents)}${end}.${stopped}`;
+        ? `It ${paid} ${amount}${again}${end}.`
+        : `It ${paid} ${formatCount(paidCount)} of ${itemsOf(run, itemCount)}, ${formatMoney(paidCents)} of ${formatMoney(totalCents)}${again}${end}.${stopped}`;
     }
     case 'cancelled':
-      return `By hand or by a later draft${end}. It paid nobody.`;
+      return `By hand or by a later draft${end}. It ${paid} nothing.`;
     case 'expired':
-      return `Nobody approved it until ${formatInstant(run.expiresAt)}. It paid nobody. Draft a new one.`;
+      return `Nobody approved it until ${formatInstant(run.expiresAt)}. It ${paid} nothing. Draft a new one.`;
   }
 }
 

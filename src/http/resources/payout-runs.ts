@@ -99,7 +99,7 @@ const payoutRunItem = z
     payoutId: orNull(idOf('payout'), 'Null unless it was paid. In a `resend` run always there.'),
     transferState: orNull(
       transferState,
-      'The latest statement about the money of the payout. Null without any.',
+      'The latest statement about the money of the payout; of one that is sent again, since then. Null without any.',
     ),
   })
   .meta({ id: 'PayoutRunItem', description: 'A creator whom a payout run pays.' });

@@ -1,0 +1,88 @@
+import { Alert, Button, Checkbox, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, read } from '../api/client.ts';
+import { Dialog } from '../dialog.tsx';
+import { formatCountOf, formatMoney } from '../format.ts';
+import { PAYOUT_KEYS } from './keys.ts';
+import { AskToPay } from './raise-form.tsx';
+import { Steps, useDraft } from './run-dialogs.tsx';
+import type { Run } from './words.ts';
+
+function ResendForm({
+  appId,
+  open,
+  onNotRaised,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly open: Run | null;
+  readonly onNotRaised: () => void;
+  readonly onClose: () => void;
+}) {
+  const [isEverybody, setIsEverybody] = useState(true);
+  const { draft, send } = useDraft(
+    appId,
+    { kind: 'resend', minimumCents: 0, withoutPayee: isEverybody ? 'include' : 'exclude' },
+    onNotRaised,
+  );
+  return (
+    <Steps appId={appId} change={draft} keep="Cancel" action="Draft it" onSend={send} onClose={onClose}>
+      <Text size="sm">
+        These payouts stay as they are: their commissions were paid. The run puts them into new files, to the
+        payees that creators have now. Correct a wrong payee first, on the page of the creator.
+      </Text>
+      <Text size="sm">A draft sends nothing. You look at it, and then approve it, or not.</Text>
+      {open?.status === 'draft' && (
+        <Text size="sm">It takes the place of the draft that waits, which is then cancelled.</Text>
+      )}
+      <Checkbox
+        label="Also send to creators without a payee"
+        description="They are in a file of their own: you know how to reach them."
+        checked={isEverybody}
+        onChange={(event) => setIsEverybody(event.currentTarget.checked)}
+      />
+    </Steps>
+  );
+}
+
+/** Says that money came back, and drafts the run that sends it again. Nothing if none did. */
+export function ReturnedMoney({ appId, open }: { readonly appId: string; readonly open: Run | null }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const { data } = useQuery({
+    queryKey: PAYOUT_KEYS.returned(appId),
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/payouts/returned', { params: { path: { appId } } })),
+  });
+  if (data === undefined || data.count === 0) return null;
+  const close = () => setIsOpen(false);
+  return (
+    <>
+      <Alert
+        color="yellow"
+        variant="light"
+        title={`The money of ${formatCountOf(data.count, 'payout')} came back: ${formatMoney(data.totalCents)}`}
+      >
+        <Text size="sm" mb="xs">
+          {open?.status === 'approved'
+            ? 'It can be sent again when the run that is being paid has ended.'
+            : 'Send it again by a run of its own, with new files.'}
+        </Text>
+        {open?.status !== 'approved' && (
+          <Button variant="default" onClick={() => setIsOpen(true)}>
+            Send it again …
+          </Button>
+        )}
+      </Alert>
+      <Dialog isOpen={isOpen} onClose={close} title="Send returned money again">
+        {isOpen && (
+          <AskToPay onCancel={close}>
+            {(onNotRaised) => (
+              <ResendForm appId={appId} open={open} onNotRaised={onNotRaised} onClose={close} />
+            )}
+          </AskToPay>
+        )}
+      </Dialog>
+    </>
+  );
+}

@@ -1,0 +1,133 @@
+import { Alert, Button, Group, Text, TextInput } from '@mantine/core';
+import { useCallback, useState } from 'react';
+import { api, given, read } from '../api/client.ts';
+import { useIdempotencyKey } from '../api/idempotency.ts';
+import { useChange } from '../api/queries.ts';
+import { Dialog } from '../dialog.tsx';
+import { formatCountOf } from '../format.ts';
+import { Section } from '../lists.tsx';
+import { AskToPay, watchRaise } from './raise-form.tsx';
+import { Steps } from './run-dialogs.tsx';
+import { ReportForm } from './run-report.tsx';
+import { useMoneyChanged } from './runs.ts';
+import type { Run } from './words.ts';
+
+interface FormProps {
+  readonly appId: string;
+  readonly run: Run;
+  readonly onNotRaised: () => void;
+  /** It is done, and this became of it. */
+  readonly onDone: (what: string) => void;
+  readonly onClose: () => void;
+}
+
+function MarkAllForm({ appId, run, onNotRaised, onDone, onClose }: FormProps) {
+  const [reference, setReference] = useState('');
+  const body = {
+    state: 'sent' as const,
+    ...given({ reference: reference.trim() === '' ? undefined : reference.trim() }),
+  };
+  const key = useIdempotencyKey(body);
+  const moneyChanged = useMoneyChanged(appId);
+  const mark = useChange(
+    async () =>
+      await read(
+        api.POST('/apps/{appId}/payout-runs/{runId}/transfers', {
+          params: { path: { appId, runId: run.id }, header: { 'Idempotency-Key': key } },
+          body,
+        }),
+      ),
+  );
+  const send = () =>
+    mark.mutate(undefined, {
+      onSuccess: ({ sentCount }) => {
+        void moneyChanged();
+        onDone(
+          sentCount === 0
+            ? 'Nothing was left to mark.'
+            : `${formatCountOf(sentCount, 'payout')} ${sentCount === 1 ? 'is' : 'are'} marked as sent.`,
+        );
+      },
+      onError: watchRaise(onNotRaised),
+    });
+  return (
+    <Steps appId={appId} change={mark} keep="Cancel" action="Mark as sent" onSend={send} onClose={onClose}>
+      <Text size="sm">
+        You uploaded the files, and the money left. Payouts that are marked already stay as they are.
+      </Text>
+      <TextInput
+        label="Reference"
+        description="Of the bank or the payment service, for all of them. May be empty."
+        maxLength={200}
+        data-autofocus
+        value={reference}
+        onChange={(event) => setReference(event.currentTarget.value)}
+      />
+    </Steps>
+  );
+}
+
+type Step = 'mark' | 'report';
+
+/** What became of the money of a settled run: marks all payouts as sent, or imports the report of a payment service. */
+export function RunTransfers({ appId, run }: { readonly appId: string; readonly run: Run }) {
+  const [step, setStep] = useState<Step | null>(null);
+  const [done, setDone] = useState<string | null>(null);
+  const close = useCallback(() => setStep(null), []);
+  const open = (next: Step) => {
+    setDone(null);
+    setStep(next);
+  };
+  const Form = step === 'mark' ? MarkAllForm : ReportForm;
+  return (
+    <Section
+      id="transfers"
+      title="Transfers"
+      hint="After the upload, say what became of the money. Creators see it with their payouts."
+    >
+      <div className="surface part">
+        <Group gap="xs">
+          <Button variant="default" onClick={() => open('mark')}>
+            Mark all as sent …
+          </Button>
+          <Button variant="default" onClick={() => open('report')}>
+            Import a report …
+          </Button>
+        </Group>
+        <Text size="sm" c="dimmed" mt="xs">
+          A report of the payment service says which payments arrived and which came back.
+        </Text>
+        <div role="status">
+          {done !== null && (
+            <Alert color="teal" variant="light" mt="sm">
+              <Text size="sm">{done}</Text>
+            </Alert>
+          )}
+        </div>
+      </div>
+      <Dialog
+        isOpen={step !== null}
+        onClose={close}
+        size={step === 'mark' ? 'md' : 'lg'}
+        title={step === 'mark' ? 'Mark all payouts as sent' : 'Import a report'}
+      >
+        {step !== null && (
+          <AskToPay onCancel={close}>
+            {(onNotRaised) => (
+              <Form
+                appId={appId}
+                run={run}
+                onNotRaised={onNotRaised}
+                onClose={close}
+                onDone={(what) => {
+                  setDone(what);
+                  close();
+                }}
+              />
+            )}
+          </AskToPay>
+        )}
+      </Dialog>
+    </Section>
+  );
+}

@@ -1,0 +1,202 @@
+import { readFile } from 'node:fs/promises';
+import { expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { expectConsistentLedger } from '../../test/support/consistent-ledger.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { button, checkPage, row, title, WINDOWS } from './browser.ts';
+import { payees } from './payees.ts';
+import { describeInBrowser } from './suite.ts';
+import type { NewFounder } from './suite.ts';
+
+interface Run {
+  readonly id: string;
+  readonly status: string;
+  readonly totalCents: number;
+}
+
+describeInBrowser('what became of the money of a payout run', ({ service, signedIn, post, newFounder }) => {
+  const { founderWithKey, earn, signIn } = payees({ service, signedIn, post, newFounder });
+
+  const dialog = (page: Page) => page.getByRole('dialog');
+  const region = (page: Page, name: string) => page.getByRole('region', { name });
+  const inDialog = (page: Page, name: string | RegExp) => dialog(page).getByRole('button', { name });
+
+  const pathOf = ({ appId }: NewFounder, id: string) =>
+    `${service.url}/console/apps/${appId}/payouts/runs/${id}`;
+
+  /** Pays everybody by a run. Returns it with the ids of its items, the largest first. */
+  const payAll = async ({ appId, key }: NewFounder) => {
+    const base = `/apps/${appId}/payout-runs`;
+    const run = await post<Run>(base, key, { withoutPayee: 'include' });
+    await post(`${base}/${run.id}/approve`, key, { expectedTotalCents: run.totalCents });
+    await eventually('the run is settled', async () => {
+      const { status } = await service.sql.one<Run>`select status from payout_runs where id = ${run.id}`;
+      return status === 'settled';
+    });
+    return { ...run, items: await itemsOf(run.id) };
+  };
+
+  const itemsOf = async (runId: string) =>
+    (
+      await service.sql<{
+        id: string;
+      }>`select id from payout_run_items where run_id = ${runId} order by position`
+    ).map(({ id }) => id);
+
+  const reportOf = (items: readonly string[], statuses: readonly string[], column = 'Status') =>
+    [
+      `Transaction ID,${column},Unique ID`,
+      ...statuses.map((status, n) => `T${n},${status},${items[n]}`),
+    ].join('\n');
+
+  /** Opens a dialog of the part about transfers. The session may pay afterwards. */
+  const open = async (page: Page, founder: NewFounder, name: string): Promise<void> => {
+    await region(page, 'Transfers').getByRole('button', { name }).click();
+    const form = page.getByLabel('Key that may pay');
+    const next = dialog(page).getByText(/You uploaded the files|Choose the CSV/);
+    await form.or(next).first().waitFor();
+    if ((await form.count()) === 0) return;
+    await form.fill(founder.key);
+    await inDialog(page, 'Continue').click();
+    await next.waitFor();
+  };
+
+  const choose = async (page: Page, csv: string): Promise<void> =>
+    await page
+      .getByLabel('Report', { exact: true })
+      .setInputFiles({ name: 'report.csv', mimeType: 'text/csv', buffer: Buffer.from(csv) });
+
+  test('a founder imports a report, sees who was not reached, and sends the money again that came back', async () => {
+    const founder = await founderWithKey();
+    for (const [name, cents] of [
+      ['Ada', 9_000],
+      ['Bea', 5_000],
+      ['Cleo', 700],
+    ] as const)
+      await earn(founder, name, cents);
+    const paid = await payAll(founder);
+    const { page, problems } = await signIn(founder);
+    await page.goto(pathOf(founder, paid.id));
+    await open(page, founder, 'Import a report …');
+    await choose(page, reportOf(paid.items, ['Completed', 'Returned', 'Unclaimed']));
+    await row(dialog(page), /Bea.*Returned.*Came back.*\$50\.00/).waitFor();
+    await row(dialog(page), /Cleo.*Unclaimed.*Neither yet.*\$7\.00/).waitFor();
+    await inDialog(page, 'Mark 1 as sent and 1 as returned').click();
+    await page.getByText('The report is imported: 1 as sent and 1 as returned.').waitFor();
+    await row(region(page, 'Creators'), /Ada.*Paid.*Sent/).waitFor();
+    await row(region(page, 'Creators'), /Bea.*Paid.*Came back/).waitFor();
+    // The same report states nothing more.
+    await open(page, founder, 'Import a report …');
+    await choose(page, reportOf(paid.items, ['Completed', 'Returned', 'Unclaimed']));
+    await dialog(page).getByText('Known before').waitFor();
+    expect(await inDialog(page, /^Mark/).count()).toBe(0);
+    await inDialog(page, 'Close').last().click();
+    // Runs says that money came back.
+    await page.getByRole('link', { name: 'All payout runs' }).click();
+    await page.getByText('The money of 1 payout came back: $50.00').waitFor();
+    await button(page, 'Send it again …').click();
+    await inDialog(page, 'Draft it').click();
+    await page.getByText(/1 payout, \$50\.00\. It sends nothing until you approve it/).waitFor();
+    await button(page, 'Approve …').click();
+    await inDialog(page, 'Send 1 payout again, $50.00').click();
+    await page.getByText('$50.00 are in new files, for 1 payout').waitFor();
+    await row(region(page, 'Creators'), /Bea.*\$50\.00.*Sent again.*Not marked as sent/).waitFor();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      button(page, 'CSV for Another way').click(),
+    ]);
+    const again = page.url().split('/').at(-1) ?? '';
+    const [line] = (await readFile(await file.path(), 'utf8')).trim().split('\r\n').slice(1);
+    expect(line).toBe(`${(await itemsOf(again))[0]},${line?.split(',')[1]},Bea,,,50.00,USD`);
+    await open(page, founder, 'Mark all as sent …');
+    await page.getByLabel('Reference').fill('Batch 2');
+    await inDialog(page, 'Mark as sent').click();
+    await page.getByText('1 payout is marked as sent.').waitFor();
+    await row(region(page, 'Creators'), /Bea.*Sent again.*Sent/).waitFor();
+    await page.getByRole('link', { name: 'All payout runs' }).click();
+    await row(page, /Settled.*Sends returned money again/).waitFor();
+    expect(await page.getByText('came back').count()).toBe(0);
+    await expectConsistentLedger(service.sql, ['payout_runs_pay_what_was_approved']);
+    expect(problems()).toEqual([]);
+  });
+
+  test('a report in another language is read when the founder says what its column and words mean', async () => {
+    const founder = await founderWithKey();
+    await earn(founder, 'Ada', 9_000);
+    const paid = await payAll(founder);
+    const { page, problems } = await signIn(founder);
+    await page.goto(pathOf(founder, paid.id));
+    await open(page, founder, 'Import a report …');
+    await choose(page, reportOf(paid.items, ['Ausgeführt'], 'Zustand'));
+    await dialog(page).getByLabel('Column that says what became of a payment').click();
+    await page.getByRole('option', { name: 'Zustand' }).click();
+    await dialog(page).getByLabel('“Ausgeführt” means').click();
+    await page.getByRole('option', { name: 'The money arrived' }).click();
+    await inDialog(page, 'Mark 1 as sent').click();
+    await page.getByText('The report is imported: 1 as sent.').waitFor();
+    expect(problems().filter((problem) => !problem.includes('400'))).toEqual([]);
+  });
+
+  test('a file that is no report says what is wrong, and nothing is marked', async () => {
+    const founder = await founderWithKey();
+    await earn(founder, 'Ada', 9_000);
+    const paid = await payAll(founder);
+    const { page } = await signIn(founder);
+    await page.goto(pathOf(founder, paid.id));
+    await open(page, founder, 'Import a report …');
+    await choose(page, 'Status\n"open');
+    await dialog(page)
+      .getByText(/Is no CSV/)
+      .waitFor();
+    await choose(page, `x${'y'.repeat(1_000_001)}`);
+    await dialog(page)
+      .getByText(/at most|too (large|big|long)/i)
+      .first()
+      .waitFor();
+    const { marks } = await service.sql.one<{ marks: number }>`
+      select count(*)::int as marks from payout_transfers where app_id = ${founder.appId}`;
+    expect(marks).toBe(0);
+  });
+
+  test.each(WINDOWS)(
+    'the parts about transfers have no violation of WCAG 2.2 AA in %s at %d px, in any state',
+    async (colorScheme, width) => {
+      const founder = await founderWithKey();
+      await earn(founder, 'Ada Lovelace', 123_456);
+      await earn(founder, 'Grace Hopper, who has a long name of a studio with many people', 7_500);
+      await earn(founder, 'Bea', 1_200);
+      const paid = await payAll(founder);
+      const { page, problems } = await signIn(founder, { colorScheme, viewport: { width, height: 800 } });
+      const check = async (state: string) => await checkPage(page, `${state}-${colorScheme}-${width}`);
+      await page.goto(pathOf(founder, paid.id));
+      await region(page, 'Transfers').waitFor();
+      await check('run-transfers');
+      await open(page, founder, 'Mark all as sent …');
+      await check('run-mark-all');
+      await inDialog(page, 'Cancel').click();
+      await open(page, founder, 'Import a report …');
+      await check('run-report');
+      await choose(page, reportOf(paid.items, ['Completed', 'Returned', 'Odd']));
+      await row(dialog(page), /Grace.*Came back/).waitFor();
+      await check('run-report-read');
+      await inDialog(page, 'Mark 1 as sent and 1 as returned').click();
+      await page.getByText('The report is imported').waitFor();
+      await check('run-report-imported');
+      await page.getByRole('link', { name: 'All payout runs' }).click();
+      await page.getByText('came back: $75.00').waitFor();
+      await check('runs-returned');
+      await button(page, 'Send it again …').click();
+      await inDialog(page, 'Draft it').waitFor();
+      await check('runs-resend');
+      await inDialog(page, 'Draft it').click();
+      await title(page, /^Payout run of/);
+      await dialog(page).waitFor({ state: 'hidden' });
+      await check('run-resend-draft');
+      await button(page, 'Approve …').click();
+      await inDialog(page, /^Send 1 payout again/).click();
+      await page.getByText('are in new files').waitFor();
+      await check('run-resend-settled');
+      expect(problems()).toEqual([]);
+    },
+  );
+});
