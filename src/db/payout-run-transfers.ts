@@ -43,6 +43,9 @@ export async function readFiledItems(
   return await sql<FiledItem>`
     select i.id, i.affiliate_id, i.affiliate_name, p.id as payout_id, i.expected_cents as amount_cents, i.method,
            coalesce(l.position, 0) as position, l.state as latest_state, case when l.position > coalesce(i.return_position, 0) then l.state end as state,
+           coalesce(l.position > coalesce(i.return_position, 0) and (
+             select count(*) filter (where x.state = 'returned') > count(*) filter (where x.state = 'return_withdrawn')
+               from payout_transfers x where x.payout_id = p.id and x.position > coalesce(i.return_position, 0)), false) as came_back,
            exists (select from payout_run_items x
                     where x.payout_id = p.id and x.return_position > coalesce(i.return_position, 0)) as is_sent_again
       from payout_run_items i

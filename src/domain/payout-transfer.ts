@@ -11,20 +11,22 @@ export interface StatedItem {
   readonly state: TransferState | null;
   /** The number of all statements about the payout. */
   readonly position: number;
+  /** Whether it was stated since that the money came back, and that was not withdrawn. What was sent later was sent by hand. */
+  readonly cameBack: boolean;
   /** Whether a later run sends the money again: what is said of this one counts no more. */
   readonly isSentAgain: boolean;
 }
 
 /**
  * Returns what has to be stated so that a payout is what its payment service says: nothing if that was stated. Money that came back was
- * sent before.
+ * sent before, and comes back once: an old report says nothing of what was sent after that.
  */
 export function statementsFor(
   reported: 'sent' | 'returned',
-  { state, position, isSentAgain }: StatedItem,
+  { state, position, cameBack, isSentAgain }: StatedItem,
 ): readonly ('sent' | 'returned')[] {
   const isSent = state === 'sent' || state === 'return_withdrawn';
-  if (isSentAgain || state === 'returned' || (isSent && reported === 'sent')) return [];
+  if (isSentAgain || cameBack || (isSent && reported === 'sent')) return [];
   const missing: readonly ('sent' | 'returned')[] = isSent
     ? ['returned']
     : reported === 'sent'

@@ -90,7 +90,7 @@ describe('a report of a payment service', () => {
   });
 
   test('changes nothing of a payout that is pending, or whose word is unknown', () => {
-    const item = { state: null, position: 0, isSentAgain: false };
+    const item = { state: null, position: 0, cameBack: false, isSentAgain: false };
     expect(outcomeOfReport('pending', item)).toBe('pending');
     expect(outcomeOfReport('unknown', item)).toBe('unknown');
     expect(outcomeOfReport('sent', item)).toBe('sent');

@@ -6,6 +6,7 @@ import type { TransferState } from '../../src/domain/payout-transfer.ts';
 const item = (state: TransferState | null, position = state === null ? 0 : 1, isSentAgain = false) => ({
   state,
   position,
+  cameBack: state === 'returned',
   isSentAgain,
 });
 
@@ -29,6 +30,12 @@ describe('what a payment service reports of a payout', () => {
     expect(statementsFor('returned', item('sent', 1, true))).toEqual([]);
     expect(statementsFor('returned', item('withdrawn', MOST_TRANSFERS - 1))).toEqual([]);
     expect(statementsFor('sent', item('withdrawn', MOST_TRANSFERS - 1))).toEqual(['sent']);
+  });
+
+  test('states nothing after the money came back and was sent by hand: the report is an old one', () => {
+    const byHand = { ...item('sent', 3), cameBack: true };
+    expect(statementsFor('returned', byHand)).toEqual([]);
+    expect(statementsFor('sent', byHand)).toEqual([]);
   });
 
   test('states nothing more when it is reported again, in whatever order reports arrive', () => {

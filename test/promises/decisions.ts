@@ -497,6 +497,8 @@ const MONEY: readonly PromiseSection[] = [
       'run-resend-once': 'each return is sent again once, in whatever order reports and runs come',
       'run-resend-database':
         'the database refuses to send again what did not come back, what was sent again, and another amount',
+      'run-model':
+        'random runs, exports, reports and kills leave what a model says: each cent in one payout, and no money sent twice',
       'run-killed': 'a run whose process is killed pays each of its creators once',
     },
   },
