@@ -39,6 +39,25 @@ export async function listTransfers(
   return await sql<PayoutTransfer>`${selectTransfers(sql, appId, payoutId)} order by t.position desc`;
 }
 
+/** What was stated last about the money of a payout. */
+export interface LatestTransfer {
+  readonly state: TransferState;
+  readonly createdAt: number;
+}
+
+/** Returns the latest statement about each payout that has one. */
+export async function findLatestTransfers(
+  sql: Sql,
+  payoutIds: readonly PayoutId[],
+): Promise<ReadonlyMap<PayoutId, LatestTransfer>> {
+  const rows = await sql<LatestTransfer & { readonly payoutId: PayoutId }>`
+    select p as payout_id, l.state, l.created_at
+      from unnest(${payoutIds}::text[]) p
+     cross join lateral (
+       select * from payout_transfers x where x.payout_id = p order by x.position desc limit 1) l`;
+  return new Map(rows.map(({ payoutId, ...latest }) => [payoutId, latest]));
+}
+
 /**
  * Appends a statement to a payout. Returns it; null if it cannot follow the latest one, or if another call has just
  * appended one; undefined for an unknown payout. A second run with the same id changes nothing and returns the same.

@@ -2,6 +2,15 @@
 export const TRANSFER_STATES = ['sent', 'returned', 'withdrawn', 'return_withdrawn'] as const;
 export type TransferState = (typeof TRANSFER_STATES)[number];
 
+/** Where the money of a payout is, as its creator sees it. */
+export type MoneyState = 'sent' | 'returned';
+
+/** Returns what the latest statement about a payout says to its creator. Null: nothing, or a mistake was withdrawn. */
+export function moneyStateAfter(state: TransferState): MoneyState | null {
+  if (state === 'withdrawn') return null;
+  return state === 'return_withdrawn' ? 'sent' : state;
+}
+
 /** The statements that a payout has room for. */
 export const MOST_TRANSFERS = 100;
 

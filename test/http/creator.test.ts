@@ -451,6 +451,22 @@ describe('what a creator sees', () => {
       takenBackCents: -200,
       takenBackCount: 1,
     });
+    // Where the money is, as the founder states it.
+    const state = async (next: string) => {
+      await api.call('POST', `/apps/${app.appId}/payouts/${id}/transfers`, {
+        key: app.key,
+        body: { state: next },
+      });
+      const list = await get<{ items: { money?: { state: string } }[] }>(headers, '/creator/payouts');
+      const { money } = await get<{ money?: { state: string } }>(headers, `/creator/payouts/${id}/statement`);
+      expect(list.items[0]?.money).toEqual(money);
+      return money?.state;
+    };
+    expect(items[0]).not.toHaveProperty('money');
+    expect(await state('sent')).toBe('sent');
+    expect(await state('returned')).toBe('returned');
+    expect(await state('return_withdrawn')).toBe('sent');
+    expect(await state('withdrawn')).toBeUndefined();
     const csv = await api.call('GET', `/creator/payouts/${id}/csv`, { headers });
     expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8');
     const lines = csv.text.trimEnd().split('\r\n');

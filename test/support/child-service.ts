@@ -16,7 +16,7 @@ export interface ChildService {
   readonly stop: () => Promise<number | null>;
 }
 
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 60_000;
 
 /** Spawns the built service without waiting until it is up. */
 export function spawnService(

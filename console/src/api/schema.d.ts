@@ -9517,6 +9517,19 @@ export interface components {
              * @example 1781524800000
              */
             createdAt: number;
+            /** @description Where the money is. Absent until it is stated. */
+            money?: {
+                /**
+                 * @description `sent`: the money was transferred. `returned`: it came back, and is not sent again yet.
+                 * @enum {string}
+                 */
+                state: "sent" | "returned";
+                /**
+                 * @description When that was stated. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                statedAt: number;
+            };
         };
         /** @description The statement of a payout. */
         CreatorStatement: {
@@ -9545,6 +9558,19 @@ export interface components {
              * @example 1781524800000
              */
             createdAt: number;
+            /** @description Where the money is. Absent until it is stated. */
+            money?: {
+                /**
+                 * @description `sent`: the money was transferred. `returned`: it came back, and is not sent again yet.
+                 * @enum {string}
+                 */
+                state: "sent" | "returned";
+                /**
+                 * @description When that was stated. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                statedAt: number;
+            };
             /**
              * @description The name of the creator at the time of the payout.
              * @example First creator

@@ -1,13 +1,28 @@
 import { Anchor } from '@mantine/core';
 import { Link } from 'react-router';
 import { read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
 import { formatCount, formatDate, formatMoney } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
+import { Tag } from '../parts/badges.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { api } from './api.ts';
 import { usePayoutCsv } from './payout-csv.ts';
 import { KEYS } from './queries.ts';
+
+/** Says where the money of a payout is. */
+export function PayoutMoney({ money }: { readonly money: NonNullable<Schemas['CreatorPayout']['money']> }) {
+  return money.state === 'sent' ? (
+    <>
+      <Tag tone="good">Sent</Tag> {formatDate(money.statedAt)}
+    </>
+  ) : (
+    <>
+      <Tag tone="bad">Came back</Tag> {formatDate(money.statedAt)}
+    </>
+  );
+}
 
 export function PayoutsPage() {
   const payouts = useList(
@@ -36,6 +51,7 @@ export function PayoutsPage() {
                 <th scope="col" className="number">
                   Amount
                 </th>
+                <th scope="col">Money</th>
                 <th scope="col">
                   <span className="spoken">Files</span>
                 </th>
@@ -51,6 +67,7 @@ export function PayoutsPage() {
                   <td className="number" data-name="Amount">
                     {formatMoney(row.totalCents)}
                   </td>
+                  <td>{row.money !== undefined && <PayoutMoney money={row.money} />}</td>
                   <td className="files">
                     <Anchor
                       component={Link}

@@ -10,6 +10,7 @@ import { ListView, useList } from '../parts/list.tsx';
 import { api } from './api.ts';
 import { CommissionTable } from './commission-table.tsx';
 import { usePayoutCsv } from './payout-csv.ts';
+import { PayoutMoney } from './payouts-page.tsx';
 
 function Facts({ statement }: { readonly statement: Schemas['CreatorStatement'] }) {
   return (
@@ -43,6 +44,15 @@ function Facts({ statement }: { readonly statement: Schemas['CreatorStatement'] 
         <dd>
           <b>{formatMoney(statement.totalCents)}</b>
         </dd>
+        {statement.money !== undefined && (
+          <>
+            <dt>Money</dt>
+            <dd>
+              <PayoutMoney money={statement.money} />
+              {statement.money.state === 'returned' && ' Check with who pays you where it should go.'}
+            </dd>
+          </>
+        )}
       </dl>
     </div>
   );

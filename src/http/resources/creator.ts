@@ -8,6 +8,9 @@ import { readAffiliateTotals, readHeldDates } from '../../db/overviews.ts';
 import { arePayoutsBlocked } from '../../db/payout-blocks.ts';
 import { findPayee } from '../../db/payees.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
+import { findLatestTransfers } from '../../db/payout-transfers.ts';
+import type { LatestTransfer } from '../../db/payout-transfers.ts';
+import { moneyStateAfter } from '../../domain/payout-transfer.ts';
 import { listWorkingCodes } from '../../db/codes.ts';
 import { readCreatorTerms } from '../../db/terms.ts';
 import * as enums from '../enum-fields.ts';
@@ -107,6 +110,17 @@ const payout = z
     totalCents: cents('The amount of the payout.'),
     currency,
     createdAt: epochMs('When the payout was made.'),
+    money: z
+      .object({
+        state: z
+          .enum(['sent', 'returned'])
+          .describe(
+            '`sent`: the money was transferred. `returned`: it came back, and is not sent again yet.',
+          ),
+        statedAt: epochMs('When that was stated.'),
+      })
+      .describe('Where the money is. Absent until it is stated.')
+      .optional(),
   })
   .meta({ id: 'CreatorPayout', description: 'A payout to the creator.' });
 
@@ -125,8 +139,19 @@ const statement = payout
   })
   .meta({ id: 'CreatorStatement', description: 'The statement of a payout.' });
 
-function presentPayout({ id, itemCount, totalCents, createdAt }: CreatorPayout) {
-  return { id, itemCount, totalCents, currency: 'USD' as const, createdAt };
+function presentPayout(
+  { id, itemCount, totalCents, createdAt }: CreatorPayout,
+  latest: LatestTransfer | undefined,
+) {
+  const state = latest === undefined ? null : moneyStateAfter(latest.state);
+  return {
+    id,
+    itemCount,
+    totalCents,
+    currency: 'USD' as const,
+    createdAt,
+    ...(latest !== undefined && state !== null && { money: { state, statedAt: latest.createdAt } }),
+  };
 }
 
 export const creatorRoutes = [
@@ -276,7 +301,11 @@ export const creatorRoutes = [
       const key = { list: 'creator payouts', appId, filters: { affiliateId } };
       const after = decodeCursor(key, timeKey, query.cursor);
       const page = await listPayouts(deps.sql, appId, { affiliateId }, after, query.limit);
-      return presentPage(key, page, presentPayout);
+      const latest = await findLatestTransfers(
+        deps.sql,
+        page.rows.map(({ id }) => id),
+      );
+      return presentPage(key, page, (row) => presentPayout(row, latest.get(row.id)));
     },
   }),
 
@@ -293,7 +322,7 @@ export const creatorRoutes = [
       const sums = await readStatementSums(deps.sql, shown, ids.id);
       const { earnedCents, earnedCount, takenBackCents, takenBackCount, from, to } = sums;
       return {
-        ...presentPayout(found),
+        ...presentPayout(found, (await findLatestTransfers(deps.sql, [ids.id])).get(ids.id)),
         creatorName: found.affiliateName,
         appName: app.name,
         earnedCents,
