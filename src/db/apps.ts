@@ -1,6 +1,7 @@
 import { APP_DEFAULTS } from '../domain/app-defaults.ts';
 import type { AndroidApp } from '../domain/link-associations.ts';
 import type { AccountId, AppId } from '../domain/ids.ts';
+import type { PayoutApproval } from '../domain/payout-run.ts';
 import type { PurchaseCodeSetting } from '../domain/purchase-codes.ts';
 import { acting } from './audit.ts';
 import type { NewSdkKey } from './sdk-keys.ts';
@@ -31,6 +32,7 @@ export interface AppSettings {
   readonly purchaseCodes: PurchaseCodeSetting;
   /** Days that a new payee of a creator waits until it counts. */
   readonly payeeWaitDays: number;
+  readonly payoutApproval: PayoutApproval;
 }
 
 export interface App extends AppSettings {
@@ -40,7 +42,8 @@ export interface App extends AppSettings {
 const columns = (sql: Sql) => sql.fragment`
   id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain,
   identity_verification, destination_schemes, stripe_accounts, ios_app_ids, android_apps,
-  coalesce(purchase_codes, 'off') as purchase_codes, coalesce(payee_wait_days, ${APP_DEFAULTS.payeeWaitDays}::int) as payee_wait_days`;
+  coalesce(purchase_codes, 'off') as purchase_codes, coalesce(payee_wait_days, ${APP_DEFAULTS.payeeWaitDays}::int) as payee_wait_days,
+  coalesce(payout_approval, ${APP_DEFAULTS.payoutApproval}::text) as payout_approval`;
 
 /** Returns an app of the account. Undefined for an unknown app and for an app of another account. */
 export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {
@@ -115,13 +118,14 @@ export async function createApp(
       with added as (
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
                           deferred_window_minutes, link_subdomain, destination_schemes, stripe_accounts, ios_app_ids,
-                          android_apps, purchase_codes, payee_wait_days)
+                          android_apps, purchase_codes, payee_wait_days, payout_approval)
         select ${id}::text, ${accountId}::text, ${settings.name}::text, ${settings.commissionRateBps}::integer,
                ${settings.attributionWindowDays}::integer, ${settings.holdPeriodDays}::integer,
                ${settings.deferredWindowMinutes}::integer, ${settings.linkSubdomain}::text,
                ${arrayOf(settings.destinationSchemes)}::text[], ${arrayOf(settings.stripeAccounts)}::text[],
                ${arrayOf(settings.iosAppIds)}::text[], ${sql.json(settings.androidApps)}::jsonb, nullif(${settings.purchaseCodes}::text, 'off'),
-               nullif(${settings.payeeWaitDays}::int, ${APP_DEFAULTS.payeeWaitDays}::int)
+               nullif(${settings.payeeWaitDays}::int, ${APP_DEFAULTS.payeeWaitDays}::int),
+               nullif(${settings.payoutApproval}::text, ${APP_DEFAULTS.payoutApproval}::text)
          where ${acting(sql)}
         on conflict (id) do nothing
         returning *
@@ -163,6 +167,7 @@ export async function updateApp(
              android_apps = coalesce(${change.androidApps === undefined ? null : sql.json(change.androidApps)}::jsonb, android_apps),
              purchase_codes = nullif(coalesce(${change.purchaseCodes ?? null}::text, purchase_codes, 'off'), 'off'),
              payee_wait_days = nullif(coalesce(${change.payeeWaitDays ?? null}::int, payee_wait_days), ${APP_DEFAULTS.payeeWaitDays}::int),
+             payout_approval = nullif(coalesce(${change.payoutApproval ?? null}::text, payout_approval), ${APP_DEFAULTS.payoutApproval}::text),
              identity_verification = coalesce(${change.identityVerification ?? null}::boolean, identity_verification)
        where id = ${appId} and ${acting(sql)}
          and (${change.identityVerification !== true} or exists (select from identity_secrets where app_id = ${appId}))

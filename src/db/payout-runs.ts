@@ -1,7 +1,9 @@
 import { payeeAt } from '../domain/payee.ts';
 import { DRAFT_VALID_MS, draftPayoutRun, draftResend, refuseApproval } from '../domain/payout-run.ts';
 import type {
+  ApprovalRefusal,
   ExclusionReason,
+  PayoutApproval,
   PayoutFileMethod,
   PayoutRunKind,
   PayoutRunOrder,
@@ -226,8 +228,7 @@ async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<U
 }
 
 /**
- * Approves a draft. Its workflow then pays each item. `total_changed`: the caller expects another total; `not_possible`: the run has
- * ended, or pays nobody. Undefined for an unknown run. A second call with the same total changes nothing.
+ * Approves a draft. Its workflow then pays each item. Returns why it is refused (`refuseApproval`). Undefined for an unknown run. A second call with the same total changes nothing.
  */
 export async function approveRun(
   sql: Sql,
@@ -237,13 +238,16 @@ export async function approveRun(
     runId,
     expectedTotalCents,
   }: Author & { readonly runId: PayoutRunId; readonly expectedTotalCents: number },
-): Promise<PayoutRun | 'total_changed' | 'not_possible' | undefined> {
+): Promise<PayoutRun | ApprovalRefusal | undefined> {
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
     await tx`select pg_advisory_xact_lock(${lockOfRuns(tx, appId)})`;
     await tx`select from payout_runs where app_id = ${appId} and id = ${runId} for update`;
     const run = await find(tx, appId, runId);
     if (run === undefined) return undefined;
-    const refusal = refuseApproval(run, expectedTotalCents);
+    const approver = await tx.one<{ readonly payoutApproval: PayoutApproval; readonly hasPart: boolean }>`
+      select coalesce(a.payout_approval, 'any_key') as payout_approval, has_part_in_run(r, ${keyId}) as has_part
+        from payout_runs r join apps a on a.id = r.app_id where r.id = ${runId}`;
+    const refusal = refuseApproval(run, expectedTotalCents, approver);
     if (refusal !== null) return refusal;
     await tx`
       update payout_runs set status = 'approved', approved_at = now(), approved_by = ${keyId}, actor = ${tx.actor}::text::jsonb

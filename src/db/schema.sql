@@ -186,6 +186,7 @@ create table apps (
   policies_from timestamp with time zone,
   purchase_codes text collate "C",
   payee_wait_days integer,
+  payout_approval text collate "C",
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),
@@ -197,12 +198,13 @@ create table apps (
   constraint apps_link_subdomain_check CHECK ((link_subdomain ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'::text)),
   constraint apps_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint apps_payee_wait_days_check CHECK (((payee_wait_days >= 1) AND (payee_wait_days <= 30))),
+  constraint apps_payout_approval_check CHECK ((payout_approval = 'another_key'::text)),
   constraint apps_purchase_codes_check CHECK ((purchase_codes = 'when_unattributed'::text)),
   constraint apps_stripe_accounts_check CHECK ((cardinality(stripe_accounts) <= 100))
 );
 CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
 CREATE INDEX apps_with_mobile_apps_of_account ON apps USING btree (account_id, created_at, id) WHERE ((cardinality(ios_app_ids) > 0) OR (android_apps <> '[]'::jsonb));
-CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payee_wait_days');
+CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payee_wait_days payout_approval');
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
 CREATE TRIGGER apps_limit BEFORE INSERT ON apps FOR EACH ROW EXECUTE FUNCTION refuse_app_beyond_limit();
 
@@ -1283,6 +1285,7 @@ create table payout_runs (
 CREATE INDEX payout_runs_approved ON payout_runs USING btree (relayed_at NULLS FIRST) WHERE (status = 'approved'::text);
 CREATE INDEX payout_runs_by_created ON payout_runs USING btree (app_id, created_at DESC, id DESC);
 CREATE UNIQUE INDEX payout_runs_one_open ON payout_runs USING btree (app_id) WHERE (status = ANY (ARRAY['draft'::text, 'approved'::text]));
+CREATE TRIGGER payout_runs_approver BEFORE UPDATE ON payout_runs FOR EACH ROW WHEN (((old.status = 'draft'::text) AND (new.status = 'approved'::text))) EXECUTE FUNCTION require_another_approver();
 CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'kind status minimum_cents item_count total_cents approved_by stopped_at');
 CREATE TRIGGER payout_runs_kept BEFORE DELETE OR TRUNCATE ON payout_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_runs_transition BEFORE UPDATE ON payout_runs FOR EACH ROW EXECUTE FUNCTION payout_run_transition();
@@ -2943,6 +2946,17 @@ begin
     using errcode = 'integrity_constraint_violation';
 end $function$;
 
+CREATE OR REPLACE FUNCTION has_part_in_run(run payout_runs, key text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select run.key_id = key or exists (
+    select from payout_run_items i
+      join payees y on y.app_id = i.app_id and y.affiliate_id = i.affiliate_id and y.version = i.payee_version
+     where i.run_id = run.id and y.set_by = key)
+$function$;
+
 CREATE OR REPLACE FUNCTION hold_subdomain()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3365,6 +3379,17 @@ AS $function$
 begin
   if exists (select from policies p where p.app_id = new.app_id and p.id = new.policy_id and p.archived_at is not null) then
     raise exception 'policy % is archived and cannot be assigned', new.policy_id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION require_another_approver()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if (select a.payout_approval from apps a where a.id = new.app_id) = 'another_key' and has_part_in_run(new, new.approved_by) then
+    raise exception 'payout run % needs the approval of another key', new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $function$;

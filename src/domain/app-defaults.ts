@@ -5,4 +5,5 @@ export const APP_DEFAULTS = {
   holdPeriodDays: 30,
   deferredWindowMinutes: 60,
   payeeWaitDays: 3,
+  payoutApproval: 'any_key',
 } as const;

@@ -207,14 +207,27 @@ export function decideResend(item: {
 export const PAYOUT_RUN_STATUSES = ['draft', 'approved', 'settled', 'cancelled', 'expired'] as const;
 export type PayoutRunStatus = (typeof PAYOUT_RUN_STATUSES)[number];
 
+/** Who may approve the runs of an app: any key that may pay, or another one than the keys that drafted the run and set its payees. */
+export const PAYOUT_APPROVALS = ['any_key', 'another_key'] as const;
+export type PayoutApproval = (typeof PAYOUT_APPROVALS)[number];
+
+export type ApprovalRefusal = 'total_changed' | 'not_possible' | 'another_approver_needed';
+
 /**
  * Why an approval is refused: `total_changed`, the caller expects another total than that of the draft; `not_possible`, the run has
- * ended, or pays nobody. Null: it is approved, or was before with the same total.
+ * ended, or pays nobody; `another_approver_needed`, the app wants another key. Null: it is approved, or was before with the same total.
  */
 export function refuseApproval(
   run: { readonly status: PayoutRunStatus; readonly totalCents: number; readonly itemCount: number },
   expectedTotalCents: number,
-): 'total_changed' | 'not_possible' | null {
+  approver: {
+    readonly payoutApproval: PayoutApproval;
+    /** Whether the key has drafted the run, or has set a payee to whom it pays. */
+    readonly hasPart: boolean;
+  },
+): ApprovalRefusal | null {
   if (run.status === 'expired' || run.status === 'cancelled' || run.itemCount === 0) return 'not_possible';
-  return run.totalCents === expectedTotalCents ? null : 'total_changed';
+  if (run.totalCents !== expectedTotalCents) return 'total_changed';
+  const needsAnother = approver.payoutApproval === 'another_key' && approver.hasPart;
+  return run.status === 'draft' && needsAnother ? 'another_approver_needed' : null;
 }

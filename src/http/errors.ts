@@ -137,6 +137,11 @@ export const ERRORS = {
     'The payout run cannot be approved',
     'Nothing was paid. It has ended, was not approved in time, or pays nobody. Draft a new one.',
   ],
+  another_approver_needed: [
+    409,
+    'Another key has to approve the payout run',
+    'Nothing was paid. The app has `payoutApproval: another_key`: the key that drafted the run, and one that set a payee in it, cannot approve it.',
+  ],
   payout_run_not_settled: [
     409,
     'The payout run is not settled',

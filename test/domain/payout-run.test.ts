@@ -94,6 +94,8 @@ describe('the draft of a payout run', () => {
   });
 });
 
+const anyKey = { payoutApproval: 'any_key', hasPart: true } as const;
+
 describe('an approval of a payout run', () => {
   test.each([
     ['draft', 100, null],
@@ -104,10 +106,23 @@ describe('an approval of a payout run', () => {
     ['expired', 100, 'not_possible'],
     ['cancelled', 100, 'not_possible'],
   ] as const)('that is %s with the total %d is refused as %s', (status, totalCents, refusal) => {
-    expect(refuseApproval({ status, totalCents: 100, itemCount: 1 }, totalCents)).toBe(refusal);
+    expect(refuseApproval({ status, totalCents: 100, itemCount: 1 }, totalCents, anyKey)).toBe(refusal);
   });
 
   test('is refused if the run pays nobody', () => {
-    expect(refuseApproval({ status: 'draft', totalCents: 0, itemCount: 0 }, 0)).toBe('not_possible');
+    expect(refuseApproval({ status: 'draft', totalCents: 0, itemCount: 0 }, 0, anyKey)).toBe('not_possible');
   });
+
+  test.each([
+    ['draft', 'another_key', true, 'another_approver_needed'],
+    ['draft', 'another_key', false, null],
+    ['draft', 'any_key', true, null],
+    ['approved', 'another_key', true, null],
+  ] as const)(
+    'that is %s in an app with %s, by a key with a part in it: %s, is refused as %s',
+    (status, payoutApproval, hasPart, refusal) => {
+      const run = { status, totalCents: 100, itemCount: 1 };
+      expect(refuseApproval(run, 100, { payoutApproval, hasPart })).toBe(refusal);
+    },
+  );
 });

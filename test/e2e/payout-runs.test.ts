@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { openRunRequests } from '../../src/db/payout-run-requests.ts';
-import type { PayoutRunId } from '../../src/domain/ids.ts';
+import type { AccountId, PayoutRunId } from '../../src/domain/ids.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -290,6 +291,35 @@ describe('a payout run', () => {
     await approve(run);
     expect(await settled(run)).toMatchObject({ status: 'settled', paidCount: 0 });
     expect(await payouts()).toEqual([]);
+  });
+
+  // @promise run-another-approver
+  test('is approved by another key than those that drafted it and set its payees, if the app wants that', async () => {
+    await founder.ok('PATCH', `${base}/settings`, { payoutApproval: 'another_key' });
+    const key = async () =>
+      (await createAccountKey(service.sql, founder.accountId as AccountId, ['read', 'payout'])).key;
+    const [second, third] = [await key(), await key()];
+    const payee = { method: 'other', recipient: { name: 'Ann', reference: 'Account 1' } };
+    const path = `${base}/affiliates/${ann}/payee`;
+    expect((await founder.call('PUT', path, { body: payee, key: second })).status).toBe(200);
+    await waitForPayees(service.database.url);
+    const run = await draft();
+    const approveBy = async (by: string) =>
+      await founder.call<Run>('POST', `${base}/payout-runs/${run.id}/approve`, {
+        body: { expectedTotalCents: run.totalCents },
+        key: by,
+      });
+    for (const by of [founder.key, second])
+      expect(await approveBy(by)).toMatchObject({ status: 409, body: { code: 'another_approver_needed' } });
+    await expect(
+      runOn(
+        service.database.url,
+        `update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id where id = '${run.id}'`,
+      ),
+    ).rejects.toThrow(/needs the approval of another key/);
+    expect(await read(run)).toMatchObject({ status: 'draft' });
+    expect((await approveBy(third)).status).toBe(202);
+    expect(await settled(run)).toMatchObject({ paidCount: 3, paidCents: 340 });
   });
 
   // @promise run-one-open

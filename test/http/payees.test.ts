@@ -412,6 +412,8 @@ describe('the wait of a new payee', () => {
   test('is changed only by who may pay; others can send the settings that they have read', async () => {
     const writer = await keyWith(['read', 'write', 'setup']);
     expect((await settings({ payeeWaitDays: 1 }, writer)).status).toBe(403);
+    expect((await settings({ payoutApproval: 'another_key' }, writer)).status).toBe(403);
+    expect((await settings({ payoutApproval: 'any_key' }, writer)).status).toBe(200);
     expect((await settings({ payeeWaitDays: 3, name: 'Renamed' }, writer)).status).toBe(200);
     await settings({ payeeWaitDays: 7 });
     expect((await settings({ payeeWaitDays: 3 }, writer)).status).toBe(403);

@@ -499,6 +499,8 @@ const MONEY: readonly PromiseSection[] = [
         'the database refuses to send again what did not come back, what was sent again, and another amount',
       'run-model':
         'random runs, exports, reports and kills leave what a model says: each cent in one payout, and no money sent twice',
+      'run-another-approver':
+        'with `payoutApproval: another_key`, the key that drafted a run or set a payee in it cannot approve it, also in the database',
       'run-killed': 'a run whose process is killed pays each of its creators once',
     },
   },

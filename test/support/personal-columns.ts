@@ -21,7 +21,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   affiliate_groups: { none: 'name' },
   affiliates: { none: 'name email status external_id' },
   apps: {
-    none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes',
+    none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payout_approval',
   },
   audit_rows: {
     none: 'actor_kind actor_label action object_kind object_id object_label before after request_id',

@@ -217,7 +217,7 @@ export interface paths {
         head?: never;
         /**
          * Updates an app's settings.
-         * @description Commissions that are already calculated do not change. `payeeWaitDays` needs the permission `payout`. A former subdomain stays with the app, and links under it go on redirecting.
+         * @description Commissions that are already calculated do not change. `payeeWaitDays` and `payoutApproval` need the permission `payout`. A former subdomain stays with the app, and links under it go on redirecting.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -3435,6 +3435,11 @@ export interface components {
              * @example 3
              */
             payeeWaitDays?: number;
+            /**
+             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.
+             * @enum {string}
+             */
+            payoutApproval?: "any_key" | "another_key";
         };
         /** @description The settings to change. */
         AppSettingsChange: {
@@ -3499,6 +3504,11 @@ export interface components {
              * @example 3
              */
             payeeWaitDays?: number;
+            /**
+             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.
+             * @enum {string}
+             */
+            payoutApproval?: "any_key" | "another_key";
         };
         /** @description An affiliate to create. */
         NewAffiliate: {
@@ -4566,6 +4576,11 @@ export interface components {
              */
             payeeWaitDays?: number;
             /**
+             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.
+             * @enum {string}
+             */
+            payoutApproval?: "any_key" | "another_key";
+            /**
              * @description The app's SDK key. Returned only once.
              * @example pk_live_…
              */
@@ -4639,6 +4654,11 @@ export interface components {
              * @example 3
              */
             payeeWaitDays?: number;
+            /**
+             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.
+             * @enum {string}
+             */
+            payoutApproval?: "any_key" | "another_key";
         };
         /** @description The settings of an app. */
         AppSettings: {
@@ -4703,6 +4723,11 @@ export interface components {
              * @example 3
              */
             payeeWaitDays?: number;
+            /**
+             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.
+             * @enum {string}
+             */
+            payoutApproval?: "any_key" | "another_key";
         };
         /** @description The new SDK key, and when the previous one ends. */
         RotatedSdkKey: {
@@ -10062,7 +10087,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "payout_run_not_settled" | "payout_report_changed" | "payout_file_erased" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "another_approver_needed" | "payout_run_not_settled" | "payout_report_changed" | "payout_file_erased" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -20980,7 +21005,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `total_changed`: The total has changed. `payout_run_not_possible`: The payout run cannot be approved. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `total_changed`: The total has changed. `payout_run_not_possible`: The payout run cannot be approved. `another_approver_needed`: Another key has to approve the payout run. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -20992,7 +21017,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "total_changed" | "payout_run_not_possible" | "idempotency_key_reused" | "idempotency_key_in_use";
+                        code: "total_changed" | "payout_run_not_possible" | "another_approver_needed" | "idempotency_key_reused" | "idempotency_key_in_use";
                     };
                 };
             };

@@ -96,6 +96,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   holdPeriodDays: 'Hold period, days',
   deferredWindowMinutes: 'Deferred match, minutes',
   payeeWaitDays: 'Wait of a new payee, days',
+  payoutApproval: 'Approval of payout runs',
   affiliateId: 'Creator',
   itemCount: 'Commissions',
   totalCents: 'Total',
@@ -154,6 +155,7 @@ export function fieldValue(name: string, value: unknown, kind: Row['object']['ki
   if (name === 'purchaseCodes' && value === null) return 'off';
   // The default.
   if (name === 'payeeWaitDays' && value === null) return '3';
+  if (name === 'payoutApproval') return value === null ? 'any key that may pay' : 'another key';
   if (value === null || value === undefined || value === '') return NONE;
   if (Array.isArray(value))
     return value.length === 0 ? NONE : value.map((one) => fieldValue('', one, kind)).join(', ');

@@ -26,6 +26,10 @@ const REFUSALS: Readonly<Record<string, { readonly title: string; readonly next:
     title: 'Nothing was paid: this run cannot be approved any more',
     next: 'It was cancelled, replaced by a later draft, or not approved in time. Approve the latest draft, or draft a new one.',
   },
+  another_approver_needed: {
+    title: 'Nothing was paid: another key has to approve this run',
+    next: 'The key that drafted it, or set a payee in it, cannot approve it. Ask somebody with a key of their own, or change that in the settings.',
+  },
   payout_run_in_progress: {
     title: 'Nothing was drafted: a run is being paid',
     next: 'Draft again when it has ended. To end it now, open it and choose “Pay nobody further”.',

@@ -17,6 +17,7 @@ export interface Draft {
   readonly holdPeriodDays: number | string;
   readonly deferredWindowMinutes: number | string;
   readonly payeeWaitDays: number | string;
+  readonly payoutApproval: NonNullable<Settings['payoutApproval']>;
   readonly identityVerification: boolean;
   readonly purchaseCodes: NonNullable<Settings['purchaseCodes']>;
   readonly destinationSchemes: string;
@@ -34,6 +35,7 @@ export function draftOf(settings: Settings): Draft {
     holdPeriodDays: settings.holdPeriodDays,
     deferredWindowMinutes: settings.deferredWindowMinutes,
     payeeWaitDays: settings.payeeWaitDays ?? PAYEE_WAIT_DAYS,
+    payoutApproval: settings.payoutApproval ?? 'any_key',
     identityVerification: settings.identityVerification,
     // Absent: off.
     purchaseCodes: settings.purchaseCodes ?? 'off',
@@ -79,6 +81,7 @@ function settingsOf(draft: Draft): Required<Change> {
     holdPeriodDays: Number(draft.holdPeriodDays),
     deferredWindowMinutes: Number(draft.deferredWindowMinutes),
     payeeWaitDays: Number(draft.payeeWaitDays),
+    payoutApproval: draft.payoutApproval,
     identityVerification: draft.identityVerification,
     purchaseCodes: draft.purchaseCodes,
     // An empty list would allow only the web; an empty field allows every scheme.

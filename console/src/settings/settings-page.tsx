@@ -169,6 +169,15 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
               allowDecimal={false}
               suffix=" days"
             />
+            <Switch
+              label="A payout run needs the approval of another key"
+              description="The key that drafted a run, or set a payee in it, cannot approve it: two people look at it. A change needs a key that may pay."
+              checked={draft.payoutApproval === 'another_key'}
+              disabled={!canWrite}
+              onChange={(event) =>
+                set({ payoutApproval: event.currentTarget.checked ? 'another_key' : 'any_key' })
+              }
+            />
           </Section>
           <Section title="Links">
             <TextInput

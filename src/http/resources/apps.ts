@@ -4,6 +4,8 @@ import { createApp, listApps, updateApp } from '../../db/apps.ts';
 import type { App } from '../../db/apps.ts';
 import { rotateSdkKey } from '../../db/sdk-keys.ts';
 import type { NewSdkKey } from '../../db/sdk-keys.ts';
+import { PAYOUT_APPROVALS } from '../../domain/payout-run.ts';
+import type { PayoutApproval } from '../../domain/payout-run.ts';
 import { PURCHASE_CODE_SETTINGS } from '../../domain/purchase-codes.ts';
 import { APP_DEFAULTS } from '../../domain/app-defaults.ts';
 import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES, SDK_KEY_KINDS } from '../../domain/keys.ts';
@@ -136,6 +138,11 @@ const payeeWaitDays = wholeNumber(1, 30, { unit: 'days' }).meta({
     'Days that a new payee of a creator waits until it counts. Absent: 3. A change needs the permission `payout`, and holds for payees that are set from then on.',
   examples: [3],
 });
+const payoutApproval = z
+  .enum(PAYOUT_APPROVALS)
+  .describe(
+    'Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.',
+  );
 const sdkKey = textField('pk_live_…', "The app's SDK key. Returned only once.");
 
 const app = z
@@ -161,6 +168,7 @@ const app = z
       .describe(ANDROID_APPS),
     purchaseCodes: purchaseCodes.optional(),
     payeeWaitDays: payeeWaitDays.optional(),
+    payoutApproval: payoutApproval.optional(),
   })
   .meta({ id: 'App', description: 'An app and its settings.' });
 
@@ -179,6 +187,7 @@ const settingsPatch = z
     androidApps: androidApps.optional(),
     purchaseCodes: purchaseCodes.optional(),
     payeeWaitDays: payeeWaitDays.optional(),
+    payoutApproval: payoutApproval.optional(),
   })
   .meta({ id: 'AppSettingsChange', description: 'The settings to change.' });
 
@@ -227,6 +236,7 @@ function presentApp(row: App) {
     ...(row.purchaseCodes === 'off' ? {} : { purchaseCodes: row.purchaseCodes }),
     // Absent until it is another one.
     ...(row.payeeWaitDays === APP_DEFAULTS.payeeWaitDays ? {} : { payeeWaitDays: row.payeeWaitDays }),
+    ...(row.payoutApproval === APP_DEFAULTS.payoutApproval ? {} : { payoutApproval: row.payoutApproval }),
   };
 }
 
@@ -249,7 +259,21 @@ function settingsOf(given: z.output<typeof newApp>) {
     androidApps: given.androidApps ?? [],
     purchaseCodes: given.purchaseCodes ?? ('off' as const),
     payeeWaitDays: given.payeeWaitDays ?? APP_DEFAULTS.payeeWaitDays,
+    payoutApproval: given.payoutApproval ?? APP_DEFAULTS.payoutApproval,
   };
+}
+
+/** The settings that need the permission `payout`. */
+interface PayoutSettings {
+  readonly payeeWaitDays?: number | undefined;
+  readonly payoutApproval?: PayoutApproval | undefined;
+}
+
+/** Whether a change of settings is about payouts: it gives another value than the present one. */
+function changesPayouts(change: PayoutSettings, present: Required<PayoutSettings>): boolean {
+  return (['payeeWaitDays', 'payoutApproval'] as const).some(
+    (name) => change[name] !== undefined && change[name] !== present[name],
+  );
 }
 
 function newSdkKey(idGenerator: IdGenerator, kind: SdkKeyKind): NewSdkKey {
@@ -301,8 +325,7 @@ export const appRoutes = [
     handler: async (call) => {
       const { caller, idGenerator, body } = call;
       if (body.identityVerification === true) throw new ApiError('identity_secret_missing');
-      const setsWait = body.payeeWaitDays !== undefined && body.payeeWaitDays !== APP_DEFAULTS.payeeWaitDays;
-      const { deps } = setsWait ? withPermission(call, 'payout') : call;
+      const { deps } = changesPayouts(body, APP_DEFAULTS) ? withPermission(call, 'payout') : call;
       const id = idGenerator.id('app');
       const key = newSdkKey(idGenerator, 'live');
       for (let attempt = 1; ; attempt += 1) {
@@ -347,16 +370,16 @@ export const appRoutes = [
     operationId: 'updateSettings',
     summary: "Updates an app's settings.",
     description:
-      'Commissions that are already calculated do not change. `payeeWaitDays` needs the permission `payout`. A former subdomain stays with the app, and links under it go on redirecting.',
+      'Commissions that are already calculated do not change. `payeeWaitDays` and `payoutApproval` need the permission `payout`. A former subdomain stays with the app, and links under it go on redirecting.',
     body: settingsPatch,
     errors: ['subdomain_taken', 'too_many_subdomains', 'identity_secret_missing', 'session_not_raised'],
     response: { status: 200, schema: app },
     handler: async (call) => {
       const { app: row, body } = call;
-      const changesWait = body.payeeWaitDays !== undefined && body.payeeWaitDays !== row.payeeWaitDays;
-      const { deps } = changesWait ? withPermission(call, 'payout') : call;
-      // Without the permission, the value that was read is not written: another call may have changed it since.
-      const change = changesWait ? body : { ...body, payeeWaitDays: undefined };
+      const isAboutPayouts = changesPayouts(body, row);
+      const { deps } = isAboutPayouts ? withPermission(call, 'payout') : call;
+      // Without the permission, the values that were read are not written: another call may have changed them since.
+      const change = isAboutPayouts ? body : { ...body, payeeWaitDays: undefined, payoutApproval: undefined };
       const updated = await updateApp(deps.sql, row.id, change);
       if (typeof updated === 'string') throw new ApiError(updated);
       return presentApp(updated);

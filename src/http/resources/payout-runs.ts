@@ -297,7 +297,7 @@ export const payoutRunRoutes = [
     ids: { runId: 'payoutRun' },
     body: approval,
     response: { status: 202, schema: payoutRun },
-    errors: ['total_changed', 'payout_run_not_possible', 'payouts_stopped'],
+    errors: ['total_changed', 'payout_run_not_possible', 'another_approver_needed', 'payouts_stopped'],
     handler: async ({ deps, caller, app, ids, body }) => {
       if (await arePayoutsStopped(deps.sql)) throw new ApiError('payouts_stopped');
       const { accountId, keyId } = caller;
@@ -312,6 +312,7 @@ export const payoutRunRoutes = [
         });
       }
       if (approved === 'not_possible') throw new ApiError('payout_run_not_possible');
+      if (approved === 'another_approver_needed') throw new ApiError(approved);
       deps.workflows.startPayoutRun({ runId, appId: app.id });
       return presentPayoutRun(approved);
     },
