@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { PayoutRequestKeys } from '../src/domain/payout.ts';
 import type { SecretBox } from '../src/config/secret-box.ts';
+import { decideResends } from '../src/db/payout-resends.ts';
 import { writeRunFiles } from '../src/db/payout-run-files.ts';
 import { areAllSettled, endRun, isRunStopped, openRunRequests } from '../src/db/payout-run-requests.ts';
 import { arePayoutsStopped } from '../src/db/payout-stops.ts';
@@ -45,7 +46,7 @@ export function createPayoutRunActivities({
   return {
     /**
      * Opens the next requests of a run and has the payout workflows of their creators settle them. The database holds the progress: a
-     * repetition continues. After the last one, writes the files for the payment services and ends the run.
+     * repetition continues. A run that sends money again has none of them. After the last one, writes the files for the payment services and ends the run.
      */
     settlePayoutRunPage: async (id) => {
       const runId = parseId('payoutRun', id);
@@ -54,6 +55,7 @@ export function createPayoutRunActivities({
           'payouts are stopped: the database was restored or copied, and an operator has to say that it knows all payouts',
         );
       }
+      await decideResends(sql, runId);
       const requests = await openRunRequests(sql, runId, PAGE);
       if (requests === undefined) return { settled: 0, items: 0, done: true };
       const endsAt = performance.now() + PAGE_MS;

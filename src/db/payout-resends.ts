@@ -3,14 +3,15 @@ import { decideResend } from '../domain/payout-run.ts';
 import type { ReturnedPayout } from '../domain/payout-run.ts';
 import type { AffiliateId, AppId, PayoutId, PayoutRunId, PayoutRunItemId } from '../domain/ids.ts';
 import { findPayeesAt } from './payees.ts';
+import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
-/** The position of the statement that the money of a payout `p` came back, if that is the latest one and no run has sent it again since. */
+/** The statement that the money of a payout `p` came back, if that holds and no run has sent it again since. */
 const returnOf = (sql: Statements) => sql.fragment`
-  select l.position
-    from (select t.position, t.state from payout_transfers t where t.payout_id = p.id order by t.position desc limit 1) l
-   where l.state = 'returned'
-     and not exists (select from payout_run_items x where x.payout_id = p.id and x.return_position = l.position)`;
+  select m.transfer_position as position, m.stated_at
+    from money_of_payout(p.id) m
+   where m.transfer_state = 'returned'
+     and not exists (select from payout_run_items x where x.payout_id = p.id and x.return_position = m.transfer_position)`;
 
 /** A payout whose money came back and was not sent again. */
 export interface ListedReturn {
@@ -29,9 +30,8 @@ export async function listReturned(
 ): Promise<{ readonly rows: readonly ListedReturn[]; readonly count: number; readonly totalCents: number }> {
   const rows = await sql<ListedReturn & { readonly allCount: number; readonly allCents: number }>`
     select x.*, count(*) over ()::int as all_count, sum(x.total_cents) over ()::float8 as all_cents
-      from (select p.id as payout_id, p.affiliate_id, p.affiliate_name, p.total_cents, t.created_at as returned_at
-              from ${returned(sql, appId)}
-             cross join lateral (select * from payout_transfers x where x.payout_id = p.id and x.position = r.position offset 0) t) x
+      from (select p.id as payout_id, p.affiliate_id, p.affiliate_name, p.total_cents, r.stated_at as returned_at
+              from ${returned(sql, appId)}) x
      order by x.total_cents desc, x.payout_id limit ${limit}`;
   const { allCount = 0, allCents = 0 } = rows.at(0) ?? {};
   return {
@@ -72,10 +72,18 @@ export async function readReturned(tx: Statements, appId: AppId, asOf: number): 
 }
 
 /**
- * Decides for each item of a resend run that was just approved whether its money is sent again. What came back is sent again by one item:
- * a unique key holds that, too.
+ * Decides for each item of an approved resend run whether its money is sent again, unless the run was stopped. What came back is sent again
+ * by one item: a unique key holds that, too. A repetition decides nothing more.
  */
-export async function decideResends(tx: Statements, runId: PayoutRunId): Promise<void> {
+export async function decideResends(sql: Sql, runId: PayoutRunId): Promise<void> {
+  await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    const run = await tx.maybe`
+      select from payout_runs where id = ${runId} and kind = 'resend' and status = 'approved' and stopped_at is null for update`;
+    if (run !== undefined) await decideItems(tx, runId);
+  });
+}
+
+async function decideItems(tx: Statements, runId: PayoutRunId): Promise<void> {
   const items = await tx<{
     readonly id: PayoutRunItemId;
     readonly returnPosition: number | null;

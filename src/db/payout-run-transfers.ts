@@ -26,6 +26,8 @@ export interface FiledItem extends StatedItem {
   readonly method: PayoutFileMethod;
   /** The latest of all statements about the payout, also of those before the file. */
   readonly latestState: TransferState | null;
+  /** Whether anything was stated since the file, also if it was withdrawn. */
+  readonly isStated: boolean;
 }
 
 /** What is to be stated about an item. */
@@ -42,16 +44,16 @@ export async function readFiledItems(
 ): Promise<readonly FiledItem[]> {
   return await sql<FiledItem>`
     select i.id, i.affiliate_id, i.affiliate_name, p.id as payout_id, i.expected_cents as amount_cents, i.method,
-           coalesce(l.position, 0) as position, l.state as latest_state, case when l.position > coalesce(i.return_position, 0) then l.state end as state,
-           coalesce(l.position > coalesce(i.return_position, 0) and (
-             select count(*) filter (where x.state = 'returned') > count(*) filter (where x.state = 'return_withdrawn')
-               from payout_transfers x where x.payout_id = p.id and x.position > coalesce(i.return_position, 0)), false) as came_back,
-           exists (select from payout_run_items x
-                    where x.payout_id = p.id and x.return_position > coalesce(i.return_position, 0)) as is_sent_again
+           coalesce(l.position, 0) as position, l.state as latest_state, coalesce(l.position, 0) > s.since as is_stated,
+           case when m.transfer_position > s.since then m.transfer_state end as state,
+           exists (select from payout_transfers x where x.payout_id = p.id and x.position > s.since and x.state = 'returned') as came_back,
+           exists (select from payout_run_items x where x.payout_id = p.id and x.return_position > s.since) as is_sent_again
       from payout_run_items i
+     cross join lateral (select coalesce(i.return_position, 0) as since) s
       left join lateral (select * from payout_requests x where x.id = i.request_id and x.status = 'paid' offset 0) q on true
      cross join lateral (select coalesce(i.payout_id, q.payout_id) as id) p
       left join lateral (select * from payout_transfers x where x.payout_id = p.id order by x.position desc limit 1) l on true
+      left join lateral (select * from money_of_payout(p.id)) m on true
      where i.app_id = ${appId} and i.run_id = ${runId} and (q.payout_id is not null or i.return_position is not null)
      order by i.position`;
 }
@@ -70,47 +72,70 @@ export async function findFiledItems(
   return run.status === 'settled' ? await readFiledItems(sql, appId, runId) : 'not_settled';
 }
 
+/** The run, and who states something. */
+export interface TransferPlace {
+  readonly appId: AppId;
+  readonly runId: PayoutRunId;
+  readonly accountId: AccountId;
+  readonly keyId: KeyId;
+}
+
 /** What is to be stated about items, by their ids. */
 export type Reports = ReadonlyMap<PayoutRunItemId, ItemReport>;
 
 /**
  * States about items of a settled run what `reportOn` returns for them, where it was not stated before: it sees all items, with what was
- * stated since their files. A repetition states nothing more. Returns the items as `reportOn` saw them; undefined for an unknown run. A
- * refusal of `reportOn` is returned, and nothing is stated.
+ * stated since their files. A large run is stated in parts, before each of which `reportOn` is asked again; a repetition goes on, and then
+ * states nothing more. Returns the items as `reportOn` saw them first; undefined for an unknown run. A first refusal of `reportOn` is
+ * returned, and nothing is stated.
  */
 export async function stateTransfers<R extends string>(
   sql: Sql,
-  place: {
-    readonly appId: AppId;
-    readonly runId: PayoutRunId;
-    readonly accountId: AccountId;
-    readonly keyId: KeyId;
-  },
+  place: TransferPlace,
   reportOn: (items: readonly FiledItem[]) => Reports | R,
 ): Promise<SettledItems | R> {
-  const { appId, runId, accountId, keyId } = place;
-  const once = async (tx: Statements): Promise<SettledItems | R> => {
-    await tx`select from payout_runs where app_id = ${appId} and id = ${runId} for update`;
-    const items = await findFiledItems(tx, appId, runId);
-    if (items === undefined || items === 'not_settled') return items;
+  const statePart = async (tx: Statements): Promise<Part<R>> => {
+    await tx`select from payout_runs where app_id = ${place.appId} and id = ${place.runId} for update`;
+    const items = await findFiledItems(tx, place.appId, place.runId);
+    if (items === undefined || items === 'not_settled') return { answer: items, isLast: true };
     const reports = reportOn(items);
-    if (typeof reports === 'string') return reports;
+    if (typeof reports === 'string') return { answer: reports, isLast: true };
     const rows = items.flatMap((item) => rowsOf(item, reports.get(item.id)));
-    await tx`
-      insert into payout_transfers (id, app_id, payout_id, position, state, previous_position, previous_state, method, reference,
-                                    note, account_id, key_id)
-      select x.id, ${appId}::text, x."payoutId", x.position, x.state, nullif(x.position - 1, 0), x."previousState", x.method,
-             x.reference, null, ${accountId}::text, ${keyId}::text
-        from jsonb_to_recordset(${tx.json(rows)}) x
-             (id text, "payoutId" text, position int, state text, "previousState" text, method text, reference text)
-       where ${acting(tx)}`;
-    return items;
+    await insertTransfers(tx, place, rows.slice(0, PART));
+    return { answer: items, isLast: rows.length <= PART };
   };
   // Somebody may state something about one of the payouts at the same time.
-  return await retryAfterConflict(
-    ['payout_transfers_pkey'],
-    async () => await sql.within(LONG_STATEMENT_MS).transaction(once),
-  );
+  const stateNext = async () =>
+    await retryAfterConflict(
+      ['payout_transfers_pkey'],
+      async () => await sql.within(LONG_STATEMENT_MS).transaction(statePart),
+    );
+  const first = await stateNext();
+  for (let { isLast } = first; !isLast;) ({ isLast } = await stateNext());
+  return first.answer;
+}
+
+/** Statements that one transaction appends: each has a row of the audit. */
+const PART = 1_000;
+
+interface Part<R> {
+  readonly answer: SettledItems | R;
+  readonly isLast: boolean;
+}
+
+async function insertTransfers(
+  tx: Statements,
+  { appId, accountId, keyId }: TransferPlace,
+  rows: readonly object[],
+): Promise<void> {
+  await tx`
+    insert into payout_transfers (id, app_id, payout_id, position, state, previous_position, previous_state, method, reference,
+                                  note, account_id, key_id)
+    select x.id, ${appId}::text, x."payoutId", x.position, x.state, nullif(x.position - 1, 0), x."previousState", x.method,
+           x.reference, null, ${accountId}::text, ${keyId}::text
+      from jsonb_to_recordset(${tx.json(rows)}) x
+           (id text, "payoutId" text, position int, state text, "previousState" text, method text, reference text)
+     where ${acting(tx)}`;
 }
 
 /** Returns the rows of what is to be stated about an item. */

@@ -11,7 +11,7 @@ import type {
   ResendResult,
   UnpaidCreator,
 } from '../domain/payout-run.ts';
-import type { TransferState } from '../domain/payout-transfer.ts';
+import type { MoneyState } from '../domain/payout-transfer.ts';
 import { MAX_PAYOUT_CENTS, PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutId, PayoutRunId } from '../domain/ids.ts';
 import type { PayoutRunItemId } from '../domain/ids.ts';
@@ -20,7 +20,7 @@ import { newId } from './new-id.ts';
 import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { findPayeesAt } from './payees.ts';
-import { decideResends, readReturned } from './payout-resends.ts';
+import { readReturned } from './payout-resends.ts';
 import { payableParts } from './payout-lists.ts';
 import type { PayoutRequestStatus } from './payout-requests.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
@@ -252,7 +252,6 @@ export async function approveRun(
     await tx`
       update payout_runs set status = 'approved', approved_at = now(), approved_by = ${keyId}, actor = ${tx.actor}::text::jsonb
        where id = ${runId} and status = 'draft' and ${acting(tx)}`;
-    if (run.kind === 'resend') await decideResends(tx, runId);
     return await find(tx, appId, runId);
   });
 }
@@ -268,7 +267,9 @@ export async function cancelRun(sql: Sql, appId: AppId, runId: PayoutRunId): Pro
          set status = case status when 'draft' then 'cancelled' else status end,
              ended_at = case status when 'draft' then now() end,
              stopped_at = case status when 'approved' then now() end
-       where app_id = ${appId} and id = ${runId} and status in ('draft', 'approved') and stopped_at is null and ${acting(tx)}`;
+       where app_id = ${appId} and id = ${runId} and status in ('draft', 'approved') and stopped_at is null and ${acting(tx)}
+         -- What is in a file to be sent again can't be taken out of it.
+         and not exists (select from payout_run_items i where i.run_id = ${runId} and i.resend_result is not null)`;
     await tx`
       update payout_requests q set status = 'closed', settled_at = now()
         from payout_runs r join payout_run_items i on i.run_id = r.id
@@ -307,8 +308,8 @@ export interface PayoutRunItem {
   readonly outcome: ItemOutcome | null;
   /** Null unless it was paid. That of a resend run is known from the draft on. */
   readonly payoutId: PayoutId | null;
-  /** The latest statement about the money of the payout; that of a payout that is sent again, since then. Null without any. */
-  readonly transferState: TransferState | null;
+  /** Where the money is; of a payout that is sent again, since then. Null: nothing is stated that holds. */
+  readonly transferState: MoneyState | null;
 }
 
 /** Returns a page of the items of a run, the largest first. */
@@ -329,14 +330,14 @@ export async function listRunItems(
       }
   >`
     select i.id, i.affiliate_id, i.affiliate_name, i.expected_cents, i.method, i.position as sort_key, q.status as request_status, i.resend_result,
-           coalesce(i.payout_id, q.payout_id) as payout_id, case when l.position > coalesce(i.return_position, 0) then l.state end as transfer_state, r.approved_at is not null as is_approved, r.stopped_at is not null as is_stopped
+           coalesce(i.payout_id, q.payout_id) as payout_id, case when l.transfer_position > coalesce(i.return_position, 0) then l.transfer_state end as transfer_state, r.approved_at is not null as is_approved, r.stopped_at is not null as is_stopped
       from (select * from payout_run_items
              where app_id = ${appId} and run_id = ${runId} and position > ${after?.sortKey ?? 0}
              order by position limit ${limit + 1}) i
      cross join lateral (select * from payout_runs x where x.id = i.run_id offset 0) r
       left join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q on true
       left join lateral (
-        select position, state from payout_transfers x where x.payout_id = coalesce(i.payout_id, q.payout_id) order by x.position desc limit 1) l on true
+        select * from money_of_payout(coalesce(i.payout_id, q.payout_id))) l on true
      order by i.position`;
   if (rows.length === 0 && (await find(sql, appId, runId)) === undefined) return undefined;
   const page: Page<(typeof rows)[number], number> = pageOf(rows, limit);

@@ -1,7 +1,8 @@
 import type { AccountId, AppId, KeyId, PayoutId, TransferId } from '../domain/ids.ts';
 import { MOST_TRANSFERS } from '../domain/payout-transfer.ts';
-import type { TransferState } from '../domain/payout-transfer.ts';
+import type { MoneyState, TransferState } from '../domain/payout-transfer.ts';
 import { acting } from './audit.ts';
+import { violatedConstraint } from './errors.ts';
 import type { Sql } from './sql.ts';
 
 /** The statements that each one can follow. */
@@ -39,28 +40,26 @@ export async function listTransfers(
   return await sql<PayoutTransfer>`${selectTransfers(sql, appId, payoutId)} order by t.position desc`;
 }
 
-/** What was stated last about the money of a payout. */
-export interface LatestTransfer {
-  readonly state: TransferState;
-  readonly createdAt: number;
+/** Where the money of a payout is, and since when that is stated. */
+export interface Money {
+  readonly state: MoneyState;
+  readonly statedAt: number;
 }
 
-/** Returns the latest statement about each payout that has one. */
-export async function findLatestTransfers(
+/** Returns where the money of each payout is about which something is stated that holds. */
+export async function findMoney(
   sql: Sql,
   payoutIds: readonly PayoutId[],
-): Promise<ReadonlyMap<PayoutId, LatestTransfer>> {
-  const rows = await sql<LatestTransfer & { readonly payoutId: PayoutId }>`
-    select p as payout_id, l.state, l.created_at
-      from unnest(${payoutIds}::text[]) p
-     cross join lateral (
-       select * from payout_transfers x where x.payout_id = p order by x.position desc limit 1) l`;
-  return new Map(rows.map(({ payoutId, ...latest }) => [payoutId, latest]));
+): Promise<ReadonlyMap<PayoutId, Money>> {
+  const rows = await sql<Money & { readonly payoutId: PayoutId }>`
+    select p as payout_id, m.transfer_state as state, m.stated_at
+      from unnest(${payoutIds}::text[]) p cross join lateral money_of_payout(p) m`;
+  return new Map(rows.map(({ payoutId, ...money }) => [payoutId, money]));
 }
 
 /**
- * Appends a statement to a payout. Returns it; null if it cannot follow the latest one, or if another call has just
- * appended one; undefined for an unknown payout. A second run with the same id changes nothing and returns the same.
+ * Appends a statement to a payout. Returns it; null if it cannot follow the latest one, withdraws a return whose money is sent again, or if
+ * another call has just appended one; undefined for an unknown payout. A second run with the same id changes nothing and returns the same.
  */
 export async function appendTransfer(
   sql: Sql,
@@ -77,7 +76,8 @@ export async function appendTransfer(
   },
 ): Promise<PayoutTransfer | null | undefined> {
   const { id, appId, payoutId, accountId, keyId, state, method, reference, note } = transfer;
-  await sql`
+  const insert = async () =>
+    await sql`
     insert into payout_transfers (id, app_id, payout_id, position, state, previous_position, previous_state, method, reference,
                                   note, account_id, key_id)
     select ${id}::text, p.app_id, p.id, coalesce(l.position, 0) + 1, ${state}::text, l.position, l.state, ${method}::text,
@@ -88,6 +88,9 @@ export async function appendTransfer(
      where p.app_id = ${appId} and p.id = ${payoutId} and coalesce(l.state, 'none') = any(${FOLLOWS[state]}::text[])
        and coalesce(l.position, 0) < ${MOST_TRANSFERS} and ${acting(sql)}
     on conflict do nothing`;
+  await insert().catch((error: unknown) => {
+    if (violatedConstraint(error) !== 'answered_return_is_kept') throw error;
+  });
   const [stored] = await sql<PayoutTransfer>`${selectTransfers(sql, appId, payoutId)} and t.id = ${id}`;
   if (stored !== undefined) return stored;
   const payout = await sql.maybe`select from payouts where app_id = ${appId} and id = ${payoutId}`;

@@ -1325,6 +1325,7 @@ CASE state
 END)
 );
 CREATE INDEX payout_transfers_returned ON payout_transfers USING btree (app_id, payout_id) WHERE (state = 'returned'::text);
+CREATE TRIGGER payout_transfers_answered_return BEFORE INSERT ON payout_transfers FOR EACH ROW WHEN ((new.state = 'return_withdrawn'::text)) EXECUTE FUNCTION keep_answered_return();
 CREATE TRIGGER payout_transfers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_transfers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_transfers_audit AFTER INSERT ON payout_transfers FOR EACH ROW EXECUTE FUNCTION write_audit_row('payout_transfer', 'id', 'payout_id state method reference note!');
 
@@ -2968,6 +2969,25 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION holding_transfers(of_payout text)
+ RETURNS TABLE(transfer_position integer, transfer_state text, stated_at timestamp with time zone)
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  statement payout_transfers;
+  holding payout_transfers[] := '{}';
+begin
+  for statement in select * from payout_transfers t where t.payout_id = of_payout order by t.position loop
+    if statement.state in ('sent', 'returned') then
+      holding := holding || statement;
+    else
+      holding := holding[1:cardinality(holding) - 1];
+    end if;
+  end loop;
+  return query select h.position, h.state, h.created_at from unnest(holding) h;
+end $function$;
+
 CREATE OR REPLACE FUNCTION is_only_user(b bindings, at timestamp with time zone)
  RETURNS boolean
  LANGUAGE sql
@@ -3005,6 +3025,20 @@ AS $function$
      where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.alias_ref = p.ref
        and l.payment_ref <> l.alias_ref)
 $function$;
+
+CREATE OR REPLACE FUNCTION keep_answered_return()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from payouts p where p.id = new.payout_id for no key update;
+  if exists (select from money_of_payout(new.payout_id) m
+              join payout_run_items i on i.payout_id = new.payout_id and i.return_position = m.transfer_position) then
+    raise exception 'the return of payout % was answered: its money is sent again', new.payout_id
+      using errcode = 'integrity_constraint_violation', constraint = 'answered_return_is_kept';
+  end if;
+  return new;
+end $function$;
 
 CREATE OR REPLACE FUNCTION keep_list_of_approved_run()
  RETURNS trigger
@@ -3140,6 +3174,14 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION money_of_payout(of_payout text)
+ RETURNS TABLE(transfer_position integer, transfer_state text, stated_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select h.transfer_position, h.transfer_state, h.stated_at from holding_transfers(of_payout) h order by h.transfer_position desc limit 1
+$function$;
+
 CREATE OR REPLACE FUNCTION new_audit_id()
  RETURNS text
  LANGUAGE sql
@@ -3246,10 +3288,13 @@ begin
      or run.kind = 'resend' and new.resend_result is null then
     raise exception 'item % of a payout run does not change this way', old.id using errcode = 'integrity_constraint_violation';
   end if;
+  if new.resend_result = 'resent' then
+    perform from payouts p where p.id = new.payout_id for no key update;
+  end if;
   if new.resend_result = 'resent'
      and (not exists (
-            select from (select t.position, t.state from payout_transfers t where t.payout_id = new.payout_id order by t.position desc limit 1) l
-             where l.position = new.return_position and l.state = 'returned')
+            select from money_of_payout(new.payout_id) m
+             where m.transfer_position = new.return_position and m.transfer_state = 'returned')
           or new.payee_version is distinct from (
             select max(y.version) from payees y where y.app_id = new.app_id and y.affiliate_id = new.affiliate_id)) then
     raise exception 'the money of item % of a payout run is not to be sent again to its payee', old.id using errcode = 'integrity_constraint_violation';
@@ -3278,7 +3323,7 @@ begin
   if new.status = 'settled' and exists (
        select from payout_run_items i left join payout_requests r on r.id = i.request_id
         where i.run_id = new.id
-          and case new.kind when 'pay' then r.status = 'open' or r.id is null and new.stopped_at is null else i.resend_result is null end) then
+          and case new.kind when 'pay' then r.status = 'open' or r.id is null and new.stopped_at is null else i.resend_result is null and new.stopped_at is null end) then
     raise exception 'items of payout run % are not settled', new.id using errcode = 'integrity_constraint_violation';
   end if;
   if old.status = 'approved' and new.status = 'settled' and not (

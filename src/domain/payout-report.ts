@@ -122,26 +122,29 @@ const RANKS: Readonly<Record<ReportedState, number>> = { unknown: 0, pending: 1,
  * Reads a report about the items of a run. A row is found by the key that the file of the run gave to the payment service, in whatever
  * column, and never by its amount.
  *
- * @param records The lines after the header, as cells by column.
+ * @param records The lines after the header, as cells.
  */
 export function readReport(
-  records: readonly Readonly<Record<string, string>>[],
+  records: readonly (readonly string[])[],
   {
+    header,
     columns,
     meanings,
     itemIds,
   }: {
+    readonly header: readonly string[];
     readonly columns: ReportColumns;
     readonly meanings: ReadonlyMap<string, ReportedState>;
     readonly itemIds: readonly PayoutRunItemId[];
   },
 ): PayoutReport {
+  const [ofStatus, ofReference] = [header.indexOf(columns.status), header.indexOf(columns.reference ?? '')];
   const byKey = new Map(itemIds.map((id) => [id.slice(-CHARACTERS_OF_KEY), id]));
   const items = new Map<PayoutRunItemId, ReportedItem>();
   const unmatched: UnmatchedRow[] = [];
   for (const [n, record] of records.entries()) {
-    const status = (record[columns.status] ?? '').trim();
-    const itemId = itemOf(Object.values(record), byKey);
+    const status = (record[ofStatus] ?? '').trim();
+    const itemId = itemOf(record, byKey);
     if (itemId === null) {
       unmatched.push({ row: n + 2, status });
       continue;
@@ -149,10 +152,18 @@ export function readReport(
     const state = meaningOf(status, meanings);
     const before = items.get(itemId);
     if (before !== undefined && RANKS[before.state] >= RANKS[state]) continue;
-    const text = columns.reference === null ? '' : (record[columns.reference] ?? '').trim();
-    items.set(itemId, { itemId, state, status, reference: text.slice(0, LONGEST_REFERENCE) || null });
+    items.set(itemId, { itemId, state, status, reference: referenceOf(record[ofReference] ?? '') });
   }
   return { items: [...items.values()], unmatched };
+}
+
+/**
+ * Returns the reference of a cell, as a transfer can keep it. Null without one, and for an e-mail address: that of the recipient is erased
+ * with the creator, and a transfer is kept.
+ */
+function referenceOf(cell: string): string | null {
+  const text = cell.replaceAll(/[\p{Cc}\p{Cs}]/gu, ' ').trim();
+  return text.includes('@') ? null : Array.from(text).slice(0, LONGEST_REFERENCE).join('') || null;
 }
 
 /** Returns the item that a row names. Null for none, and for several. */

@@ -2,25 +2,20 @@
 export const TRANSFER_STATES = ['sent', 'returned', 'withdrawn', 'return_withdrawn'] as const;
 export type TransferState = (typeof TRANSFER_STATES)[number];
 
-/** Where the money of a payout is, as its creator sees it. */
-export type MoneyState = 'sent' | 'returned';
-
-/** Returns what the latest statement about a payout says to its creator. Null: nothing, or a mistake was withdrawn. */
-export function moneyStateAfter(state: TransferState): MoneyState | null {
-  if (state === 'withdrawn') return null;
-  return state === 'return_withdrawn' ? 'sent' : state;
-}
+/** Where the money of a payout is: what the last statement says that was not withdrawn. */
+export const MONEY_STATES = ['sent', 'returned'] as const;
+export type MoneyState = (typeof MONEY_STATES)[number];
 
 /** The statements that a payout has room for. */
 export const MOST_TRANSFERS = 100;
 
 /** An item of a payout run whose payout was made, and what was stated about the payout since the item's file. */
 export interface StatedItem {
-  /** The latest statement. Null: nothing was stated since. */
-  readonly state: TransferState | null;
+  /** Where the money is. Null: nothing was stated since, or it was withdrawn. */
+  readonly state: MoneyState | null;
   /** The number of all statements about the payout. */
   readonly position: number;
-  /** Whether it was stated since that the money came back, and that was not withdrawn. What was sent later was sent by hand. */
+  /** Whether it was stated since that the money came back, also by mistake. What was sent later was sent by hand. */
   readonly cameBack: boolean;
   /** Whether a later run sends the money again: what is said of this one counts no more. */
   readonly isSentAgain: boolean;
@@ -28,18 +23,15 @@ export interface StatedItem {
 
 /**
  * Returns what has to be stated so that a payout is what its payment service says: nothing if that was stated. Money that came back was
- * sent before, and comes back once: an old report says nothing of what was sent after that.
+ * sent before, and comes back once: an old report says nothing of what was sent after that, and nothing against a founder who has withdrawn
+ * a return.
  */
 export function statementsFor(
-  reported: 'sent' | 'returned',
+  reported: MoneyState,
   { state, position, cameBack, isSentAgain }: StatedItem,
-): readonly ('sent' | 'returned')[] {
-  const isSent = state === 'sent' || state === 'return_withdrawn';
-  if (isSentAgain || cameBack || (isSent && reported === 'sent')) return [];
-  const missing: readonly ('sent' | 'returned')[] = isSent
-    ? ['returned']
-    : reported === 'sent'
-      ? ['sent']
-      : ['sent', 'returned'];
+): readonly MoneyState[] {
+  if (isSentAgain || cameBack || state === reported) return [];
+  const missing: readonly MoneyState[] =
+    reported === 'sent' ? ['sent'] : state === 'sent' ? ['returned'] : ['sent', 'returned'];
   return position + missing.length <= MOST_TRANSFERS ? missing : [];
 }

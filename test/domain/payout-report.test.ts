@@ -5,10 +5,15 @@ import type { PayoutRunItemId } from '../../src/domain/ids.ts';
 const ANN = 'pit_01jz4w2vxq8m3c5t7e9f1g3h5k' as PayoutRunItemId;
 const BEN = 'pit_01jz4w2vxq9n4d6v8e0f2g4h6m' as PayoutRunItemId;
 
+/** Reads records that are given as cells by column. */
 const read = (
   records: readonly Readonly<Record<string, string>>[],
   columns = { status: 'Status', reference: null as string | null },
-) => readReport(records, { columns, meanings: new Map(), itemIds: [ANN, BEN] });
+) => {
+  const header = [...new Set(records.flatMap((record) => Object.keys(record)))];
+  const rows = records.map((record) => header.map((name) => record[name] ?? ''));
+  return readReport(rows, { header, columns, meanings: new Map(), itemIds: [ANN, BEN] });
+};
 
 describe('a report of a payment service', () => {
   test.each([
@@ -87,6 +92,25 @@ describe('a report of a payment service', () => {
       columns,
     ).items;
     expect(items.map(({ reference }) => reference)).toEqual([null, 'x'.repeat(200)]);
+  });
+
+  test('keeps no half of a character of a reference, no control character, and no address of a person', () => {
+    const columns = { status: 'Status', reference: 'Id' };
+    const referenceOf = (Id: string) => read([{ Key: ANN, Status: 'Sent', Id }], columns).items[0]?.reference;
+    expect(referenceOf(`${'x'.repeat(199)}🎉🎉`)).toBe(`${'x'.repeat(199)}🎉`);
+    expect(referenceOf('a\u0000b\ud800c')).toBe('a b c');
+    expect(referenceOf('ann@example.com')).toBeNull();
+  });
+
+  test('names an item in a cell that no column has', () => {
+    const columns = { status: 'Status', reference: null };
+    const { items } = readReport([['Sent', ANN]], {
+      header: ['Status'],
+      columns,
+      meanings: new Map(),
+      itemIds: [ANN],
+    });
+    expect(items.map(({ itemId }) => itemId)).toEqual([ANN]);
   });
 
   test('changes nothing of a payout that is pending, or whose word is unknown', () => {

@@ -1,13 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
-import { MOST_TRANSFERS, statementsFor, TRANSFER_STATES } from '../../src/domain/payout-transfer.ts';
-import type { TransferState } from '../../src/domain/payout-transfer.ts';
+import { MONEY_STATES, MOST_TRANSFERS, statementsFor } from '../../src/domain/payout-transfer.ts';
+import type { MoneyState, StatedItem } from '../../src/domain/payout-transfer.ts';
 
-const item = (state: TransferState | null, position = state === null ? 0 : 1, isSentAgain = false) => ({
-  state,
-  position,
-  cameBack: state === 'returned',
-  isSentAgain,
+const item = (over: Partial<StatedItem> = {}): StatedItem => ({
+  state: null,
+  position: 0,
+  cameBack: over.state === 'returned',
+  isSentAgain: false,
+  ...over,
 });
 
 describe('what a payment service reports of a payout', () => {
@@ -15,37 +16,37 @@ describe('what a payment service reports of a payout', () => {
     ['sent', null, ['sent']],
     ['sent', 'sent', []],
     ['sent', 'returned', []],
-    ['sent', 'withdrawn', ['sent']],
-    ['sent', 'return_withdrawn', []],
     ['returned', null, ['sent', 'returned']],
     ['returned', 'sent', ['returned']],
     ['returned', 'returned', []],
-    ['returned', 'withdrawn', ['sent', 'returned']],
-    ['returned', 'return_withdrawn', ['returned']],
-  ] as const)('as %s states after %s: %j', (reported, state, statements) => {
-    expect(statementsFor(reported, item(state))).toEqual(statements);
+  ] as const)('as %s states where the money is %s: %j', (reported, state, statements) => {
+    expect(statementsFor(reported, item({ state, position: 1 }))).toEqual(statements);
   });
 
   test('states nothing when a later run sends the money again, or the payout has no room for it', () => {
-    expect(statementsFor('returned', item('sent', 1, true))).toEqual([]);
-    expect(statementsFor('returned', item('withdrawn', MOST_TRANSFERS - 1))).toEqual([]);
-    expect(statementsFor('sent', item('withdrawn', MOST_TRANSFERS - 1))).toEqual(['sent']);
+    expect(statementsFor('returned', item({ state: 'sent', isSentAgain: true }))).toEqual([]);
+    expect(statementsFor('returned', item({ position: MOST_TRANSFERS - 1 }))).toEqual([]);
+    expect(statementsFor('sent', item({ position: MOST_TRANSFERS - 1 }))).toEqual(['sent']);
   });
 
-  test('states nothing after the money came back and was sent by hand: the report is an old one', () => {
-    const byHand = { ...item('sent', 3), cameBack: true };
-    expect(statementsFor('returned', byHand)).toEqual([]);
-    expect(statementsFor('sent', byHand)).toEqual([]);
+  test.each([
+    ['was sent by hand after it came back', 'sent'],
+    ['came back by mistake, which was withdrawn', 'sent'],
+    ['came back by mistake, and both statements were withdrawn', null],
+  ] as const)('states nothing of money that %s: the report is an old one', (_, state) => {
+    for (const reported of MONEY_STATES)
+      expect(statementsFor(reported, item({ state, position: 3, cameBack: true }))).toEqual([]);
   });
 
   test('states nothing more when it is reported again, in whatever order reports arrive', () => {
-    const anyReports = fc.array(fc.constantFrom('sent' as const, 'returned' as const), { minLength: 1 });
+    const anyReports = fc.array(fc.constantFrom(...MONEY_STATES), { minLength: 1 });
     fc.assert(
-      fc.property(anyReports, fc.constantFrom(null, ...TRANSFER_STATES), (reports, first) => {
-        let now = item(first);
-        const report = (reported: 'sent' | 'returned') => {
+      fc.property(anyReports, fc.constantFrom(null, ...MONEY_STATES), (reports, first) => {
+        let now = item({ state: first });
+        const report = (reported: MoneyState) => {
           const statements = statementsFor(reported, now);
-          now = item(statements.at(-1) ?? now.state, now.position + statements.length);
+          const state = statements.at(-1) ?? now.state;
+          now = item({ state, position: now.position + statements.length });
           return statements;
         };
         for (const reported of reports) report(reported);

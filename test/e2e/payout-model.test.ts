@@ -1,3 +1,4 @@
+import { strict as assert } from 'node:assert';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startChildService } from '../support/child-service.ts';
@@ -138,10 +139,10 @@ class Sequence {
     const creator = this.#oneOf([...this.model.creators.values()]);
     if (creator === undefined) return;
     const answer = await this.#founder.exportCsv(creator.id);
-    expect(answer.status).toBe(creator.isBlocked ? 409 : 200);
+    assert.equal(answer.status, creator.isBlocked ? 409 : 200);
     if (creator.isBlocked) return;
     const payoutId = answer.headers.get('x-payout-id');
-    expect(payoutId !== null).toBe(this.model.due(creator.id) > 0);
+    assert.equal(payoutId !== null, this.model.due(creator.id) > 0);
     this.model.export(creator.id, payoutId);
   }
 
@@ -162,7 +163,7 @@ class Sequence {
     const listed = items.map(
       ({ affiliateId, expectedCents, payoutId }) => `${affiliateId} ${expectedCents} ${payoutId}`,
     );
-    expect(listed.toSorted()).toEqual(ofModel.toSorted());
+    assert.deepEqual(listed.toSorted(), ofModel.toSorted());
     this.draft = { ...draft, run };
     if (this.#below(2) === 0) await this.#approve();
   }
@@ -180,7 +181,7 @@ class Sequence {
     this.draft = null;
     const { run } = draft;
     if (draft.items.length === 0) {
-      expect((await this.#runs.approve(run)).body.code).toBe('payout_run_not_possible');
+      assert.equal((await this.#runs.approve(run)).body.code, 'payout_run_not_possible');
       return;
     }
     const settled = draft.items.map((item) => ({ item, isSettled: this.model.isSettled(draft, item) }));
@@ -188,18 +189,18 @@ class Sequence {
     const answers = await Promise.all(
       Array.from({ length: times }, async () => await this.#runs.approve(run)),
     );
-    for (const { status } of answers) expect(status).toBe(202);
+    for (const { status } of answers) assert.equal(status, 202);
     if (this.#below(3) === 0) await this.#add(1 + this.#below(500));
     if (this.#below(12) === 0) await this.#kill();
     const after = await this.#runs.settled(run);
-    expect(after.status).toBe('settled');
+    assert.equal(after.status, 'settled');
     const items = await this.#runs.list<ListedItem>(run, 'items');
     for (const { item, isSettled } of settled) this.#settle(draft, items, item, isSettled);
     const expected = settled.filter(({ isSettled }) => isSettled);
-    expect([after.paidCount, after.paidCents]).toEqual([
-      expected.length,
-      expected.reduce((total, { item }) => total + item.cents, 0),
-    ]);
+    assert.deepEqual(
+      [after.paidCount, after.paidCents],
+      [expected.length, expected.reduce((total, { item }) => total + item.cents, 0)],
+    );
     await this.#upload(run, items, expected.length);
   }
 
@@ -208,7 +209,7 @@ class Sequence {
       item.payoutId === null ? affiliateId === item.creatorId : payoutId === item.payoutId,
     );
     const outcome = draft.kind === 'pay' ? 'paid' : 'resent';
-    expect(listed?.outcome === outcome).toBe(isSettled);
+    assert.equal(listed?.outcome === outcome, isSettled);
     if (!isSettled || listed === undefined) return;
     if (draft.kind === 'pay') this.model.pay(draft, item, listed.payoutId ?? '');
     else this.model.resend(item.payoutId ?? '');
@@ -228,11 +229,11 @@ class Sequence {
     for (const file of await this.#runs.list<RunFile>(run, 'files'))
       texts.push(await this.#runs.download(run, file));
     const lines = texts.flatMap((text) => text.trim().split('\r\n').slice(1));
-    expect(lines).toHaveLength(count);
+    assert.equal(lines.length, count);
     for (const line of lines) {
       const item = items.find(({ id }) => line.startsWith(id));
       const payout = this.model.payout(item?.payoutId ?? '');
-      expect(line).toContain(`,${(payout.cents / 100).toFixed(2)},USD`);
+      assert.ok(line.includes(`,${(payout.cents / 100).toFixed(2)},USD`));
       this.model.send(payout.id, { runId: run.id, itemId: item?.id ?? '', status: 'Pending' });
     }
     this.uploaded.push(run.id);
@@ -276,7 +277,7 @@ class Sequence {
         async () => await this.#founder.call('POST', path, { body }),
       ),
     );
-    for (const { status } of answers) expect(status).toBe(200);
+    for (const { status } of answers) assert.equal(status, 200);
     this.model.import(runId, rows);
   }
 
@@ -322,22 +323,22 @@ class Sequence {
       stated,
     }));
     const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1);
-    expect([...payouts].toSorted(byId)).toEqual(ofModel.toSorted(byId));
+    assert.deepEqual([...payouts].toSorted(byId), ofModel.toSorted(byId));
     const due = await database.sql<{ id: string; cents: number }>`
       select affiliate_id as id, sum(amount_cents)::float8 as cents from commissions
        where app_id = ${this.#founder.app.id} and status <> 'paid' group by 1`;
     for (const { id } of this.model.creators.values()) {
-      expect([id, due.find((row) => row.id === id)?.cents ?? 0]).toEqual([id, this.model.due(id)]);
+      assert.deepEqual([id, due.find((row) => row.id === id)?.cents ?? 0], [id, this.model.due(id)]);
     }
     const list = await this.#founder.ok<{ count: number; totalCents: number }>(
       'GET',
       `${this.#base}/payouts/returned`,
     );
     const returned = this.model.returned();
-    expect(list).toMatchObject({
-      count: returned.length,
-      totalCents: returned.reduce((total, { cents }) => total + cents, 0),
-    });
+    assert.deepEqual(
+      [list.count, list.totalCents],
+      [returned.length, returned.reduce((total, { cents }) => total + cents, 0)],
+    );
   }
 }
 

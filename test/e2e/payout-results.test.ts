@@ -100,7 +100,7 @@ describe('the payouts of a run', () => {
     expect((await markSent(run, 'batch 7')).body).toEqual({ sentCount: 2 });
     expect((await markSent(run, 'batch 8')).body).toEqual({ sentCount: 0 });
     const items = await itemsOf(run);
-    expect(items.map(({ transferState }) => transferState)).toEqual(['withdrawn', 'sent', 'sent']);
+    expect(items.map(({ transferState }) => transferState)).toEqual([null, 'sent', 'sent']);
     expect(await transfersOf(items[1]?.payoutId ?? '')).toMatchObject([
       { state: 'sent', reference: 'batch 7' },
     ]);
@@ -152,16 +152,21 @@ describe('the payouts of a run', () => {
     expect(transfers).toBe(4);
   });
 
-  test('get nothing from a report that says something else than its preview by now', async () => {
+  test('get nothing from a report that states more than its preview said', async () => {
     const run = await runs.run();
     const items = await itemsOf(run);
     const csv = reportOf(items, ['Completed', 'Returned', 'Completed']);
-    await founder.ok('POST', `${base}/payouts/${items[0]?.payoutId}/transfers`, { state: 'sent' });
-    expect(await apply(run, csv, { sentCount: 2, returnedCount: 1 })).toMatchObject({
+    expect(await apply(run, csv, { sentCount: 1, returnedCount: 1 })).toMatchObject({
       status: 409,
       body: { code: 'payout_report_changed' },
     });
-    expect(await statesOf(run)).toEqual(['sent', null, null]);
+    expect(await statesOf(run)).toEqual([null, null, null]);
+    // Less than the preview said is left to state: somebody has stated the rest.
+    await founder.ok('POST', `${base}/payouts/${items[0]?.payoutId}/transfers`, { state: 'sent' });
+    expect(await apply(run, csv, { sentCount: 2, returnedCount: 1 })).toMatchObject({
+      status: 200,
+      body: { sentCount: 1, returnedCount: 1, unchangedCount: 1 },
+    });
   });
 
   test('get what words of another language mean, in columns that the caller names', async () => {
@@ -184,9 +189,11 @@ describe('the payouts of a run', () => {
   test.each([
     ['csv', { csv: '' }],
     ['csv', { csv: 'Status\n"open' }],
+    ['csv', { csv: `Status${',x'.repeat(60_000)}\n1` }],
+    ['csv', { csv: `Status\n${'1\n'.repeat(30_000)}` }],
     ['columns.status', { csv: 'a,b\n1,2' }],
     ['columns.reference', { csv: 'Status\nSent', columns: { status: 'Status', reference: 'Ref' } }],
-  ])('refuse a report with a wrong %s: %j', async (path, body) => {
+  ])('refuse a report with a wrong %s: %#', async (path, body) => {
     const run = await runs.run();
     expect(await preview(run, body)).toMatchObject({ status: 400, body: { errors: [{ path }] } });
   });
@@ -285,6 +292,49 @@ describe('a resend run', () => {
     expect(await itemsOf(next)).toMatchObject([{ affiliateId: cleo, outcome: 'resent', method: 'paypal' }]);
     expect(await returned()).toMatchObject({ count: 3, totalCents: 330 });
     expect(await statesOf(run)).toEqual(['returned', 'returned', 'returned']);
+  });
+
+  test('sends money again after the mark that it was sent by hand was withdrawn', async () => {
+    const run = await paidAndReturned();
+    const { payoutId } = (await itemsOf(run))[1] ?? { payoutId: '' };
+    const state = async (next: string) =>
+      await founder.call('POST', `${base}/payouts/${payoutId}/transfers`, { body: { state: next } });
+    await state('sent');
+    expect(await returned()).toMatchObject({ count: 1, totalCents: 40 });
+    await state('withdrawn');
+    expect(await returned()).toMatchObject({ count: 2, totalCents: 140 });
+    expect(await statesOf(run)).toEqual(['sent', 'returned', 'returned']);
+    expect(await resend()).toMatchObject({ paidCount: 2 });
+    // The money is on its way again: that it had come back can't be taken back.
+    expect(await state('return_withdrawn')).toMatchObject({
+      status: 409,
+      body: { code: 'transfer_not_possible' },
+    });
+    await state('sent');
+    expect((await state('withdrawn')).status).toBe(201);
+    expect(await returned()).toMatchObject({ count: 0 });
+  });
+
+  // @promise run-resend-approved
+  test('that a process of an earlier version approves is sent, unless it is cancelled before', async () => {
+    await paidAndReturned();
+    const approveAsBefore = async (run: Run) =>
+      await service.sql`
+        update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour'
+         where id = ${run.id}`;
+    const start = async (run: Run) => {
+      await service.sql`update payout_runs set relayed_at = null where id = ${run.id}`;
+      return await runs.settled(run);
+    };
+    const first = await runs.draft(0, 'include', 'resend');
+    await approveAsBefore(first);
+    expect(await runs.cancel(first)).toMatchObject({ status: 'approved', stoppedAt: expect.any(Number) });
+    expect(await start(first)).toMatchObject({ status: 'settled', paidCount: 0 });
+    expect((await itemsOf(first)).map(({ outcome }) => outcome)).toEqual(['cancelled', 'cancelled']);
+    const second = await runs.draft(0, 'include', 'resend');
+    await approveAsBefore(second);
+    expect(await start(second)).toMatchObject({ status: 'settled', paidCount: 2 });
+    expect(await runs.cancel(second)).toMatchObject({ status: 'settled', stoppedAt: null });
   });
 
   test('sends nothing that changed after the draft: sent by hand, blocked, or to another payee', async () => {

@@ -547,7 +547,6 @@ describe('a purchase that names no user', () => {
     expect(await buy(user, { at: Date.now() })).toMatchObject({ customerUserId: user });
   });
 
-  // Fails: a code binds a subscription that two providers report alike for one of them only.
   test('binds the subscription for both providers that reported it, whichever reports its renewal alone', async () => {
     await registered({ namespace: 'app_store', value: 'SPRING20' });
     const secret = await connectProvider(founder, 'superwall');

@@ -495,6 +495,8 @@ const MONEY: readonly PromiseSection[] = [
       'run-resend':
         'a resend run sends the money again that came back, in new files with new keys, and changes no ledger',
       'run-resend-once': 'each return is sent again once, in whatever order reports and runs come',
+      'run-resend-approved':
+        'a resend run that an earlier version approves is sent, and a cancelled one sends nothing',
       'run-resend-database':
         'the database refuses to send again what did not come back, what was sent again, and another amount',
       'run-model':

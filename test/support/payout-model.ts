@@ -82,9 +82,9 @@ export class PayoutModel {
 
   draftPay(runId: string, minimumCents: number): ModelDraft {
     const items = [...this.creators.values()]
-      .map((creator) => ({ creatorId: creator.id, cents: this.due(creator.id), payoutId: null, creator }))
-      .filter(({ cents, creator }) => !creator.isBlocked && cents > 0 && cents >= minimumCents)
-      .map(({ creator: _, ...item }) => item);
+      .filter(({ isBlocked }) => !isBlocked)
+      .map(({ id }) => ({ creatorId: id, cents: this.due(id), payoutId: null }))
+      .filter(({ cents }) => cents > 0 && cents >= minimumCents);
     const known = new Set([...this.creators.values()].flatMap(unpaid));
     return { runId, kind: 'pay', items, known };
   }

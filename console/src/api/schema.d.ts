@@ -4023,7 +4023,7 @@ export interface components {
             meanings?: {
                 [key: string]: "sent" | "returned" | "pending" | "unknown";
             };
-            /** @description What the preview says. If it is something else by now, nothing is stated. */
+            /** @description What the preview says. If it is more by now, nothing is stated. */
             expected: {
                 /** @description The `sentCount` of the preview. */
                 sentCount: number;
@@ -6445,8 +6445,8 @@ export interface components {
             outcome: ("waiting" | "paid" | "resent" | "not_returned" | "total_changed" | "blocked" | "payee_changed" | "empty" | "closed" | "cancelled") | null;
             /** @description The id of the payout. Null unless it was paid. In a `resend` run always there. */
             payoutId: string | null;
-            /** @description `sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake. `return_withdrawn`: the return before was a mistake. The latest statement about the money of the payout; of one that is sent again, since then. Null without any. */
-            transferState: ("sent" | "returned" | "withdrawn" | "return_withdrawn") | null;
+            /** @description Where the money of the payout is. `returned`: it came back. Of a payout that is sent again, since then. Null: nothing is stated, or it was withdrawn. */
+            transferState: ("sent" | "returned") | null;
         };
         /** @description One page of the list. */
         PayoutRunExclusionPage: {

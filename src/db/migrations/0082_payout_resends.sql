@@ -21,6 +21,43 @@ create unique index payout_run_items_of_payout on payout_run_items (run_id, payo
 create unique index payout_run_items_one_per_return on payout_run_items (payout_id, return_position) where return_position is not null;
 create index payout_transfers_returned on payout_transfers (app_id, payout_id) where state = 'returned';
 
+-- The statements about a payout that hold, in turn: a withdrawal takes back the one before that holds.
+create function holding_transfers(of_payout text) returns table (transfer_position integer, transfer_state text, stated_at timestamptz)
+language plpgsql stable as $$
+declare
+  statement payout_transfers;
+  holding payout_transfers[] := '{}';
+begin
+  for statement in select * from payout_transfers t where t.payout_id = of_payout order by t.position loop
+    if statement.state in ('sent', 'returned') then
+      holding := holding || statement;
+    else
+      holding := holding[1:cardinality(holding) - 1];
+    end if;
+  end loop;
+  return query select h.position, h.state, h.created_at from unnest(holding) h;
+end $$;
+
+-- The last statement about a payout that holds: where its money is. No row: nothing holds.
+create function money_of_payout(of_payout text) returns table (transfer_position integer, transfer_state text, stated_at timestamptz)
+language sql stable as $$
+  select h.transfer_position, h.transfer_state, h.stated_at from holding_transfers(of_payout) h order by h.transfer_position desc limit 1
+$$;
+
+-- Who answers a return by sending the money again, and who withdraws the return, wait for each other.
+create function keep_answered_return() returns trigger language plpgsql as $$
+begin
+  perform from payouts p where p.id = new.payout_id for no key update;
+  if exists (select from money_of_payout(new.payout_id) m
+              join payout_run_items i on i.payout_id = new.payout_id and i.return_position = m.transfer_position) then
+    raise exception 'the return of payout % was answered: its money is sent again', new.payout_id
+      using errcode = 'integrity_constraint_violation', constraint = 'answered_return_is_kept';
+  end if;
+  return new;
+end $$;
+create trigger payout_transfers_answered_return before insert on payout_transfers
+  for each row when (new.state = 'return_withdrawn') execute function keep_answered_return();
+
 drop trigger payout_runs_audit on payout_runs;
 create trigger payout_runs_audit after insert or update of status, stopped_at on payout_runs for each row
   when (new.status <> 'settled') execute function
@@ -44,7 +81,7 @@ begin
   if new.status = 'settled' and exists (
        select from payout_run_items i left join payout_requests r on r.id = i.request_id
         where i.run_id = new.id
-          and case new.kind when 'pay' then r.status = 'open' or r.id is null and new.stopped_at is null else i.resend_result is null end) then
+          and case new.kind when 'pay' then r.status = 'open' or r.id is null and new.stopped_at is null else i.resend_result is null and new.stopped_at is null end) then
     raise exception 'items of payout run % are not settled', new.id using errcode = 'integrity_constraint_violation';
   end if;
   if old.status = 'approved' and new.status = 'settled' and not (
@@ -56,7 +93,7 @@ begin
 end $$;
 
 -- An item gets its request once, of its creator and total, and only in an approved run. The draft writes all items. An item of a resend run
--- gets its result instead: it is sent again only after the latest statement, that the money came back, and to the latest payee.
+-- gets its result instead: it is sent again only while the money is stated to have come back, and to the latest payee.
 create or replace function payout_run_item_change() returns trigger language plpgsql as $$
 declare
   run payout_runs;
@@ -83,10 +120,13 @@ begin
      or run.kind = 'resend' and new.resend_result is null then
     raise exception 'item % of a payout run does not change this way', old.id using errcode = 'integrity_constraint_violation';
   end if;
+  if new.resend_result = 'resent' then
+    perform from payouts p where p.id = new.payout_id for no key update;
+  end if;
   if new.resend_result = 'resent'
      and (not exists (
-            select from (select t.position, t.state from payout_transfers t where t.payout_id = new.payout_id order by t.position desc limit 1) l
-             where l.position = new.return_position and l.state = 'returned')
+            select from money_of_payout(new.payout_id) m
+             where m.transfer_position = new.return_position and m.transfer_state = 'returned')
           or new.payee_version is distinct from (
             select max(y.version) from payees y where y.app_id = new.app_id and y.affiliate_id = new.affiliate_id)) then
     raise exception 'the money of item % of a payout run is not to be sent again to its payee', old.id using errcode = 'integrity_constraint_violation';

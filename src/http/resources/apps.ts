@@ -272,7 +272,7 @@ interface PayoutSettings {
 /** Whether a change of settings is about payouts: it gives another value than the present one. */
 function changesPayouts(change: PayoutSettings, present: Required<PayoutSettings>): boolean {
   return (['payeeWaitDays', 'payoutApproval'] as const).some(
-    (name) => change[name] !== undefined && change[name] !== present[name],
+    (setting) => change[setting] !== undefined && change[setting] !== present[setting],
   );
 }
 

@@ -8,9 +8,9 @@ import { readAffiliateTotals, readHeldDates } from '../../db/overviews.ts';
 import { arePayoutsBlocked } from '../../db/payout-blocks.ts';
 import { findPayee } from '../../db/payees.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
-import { findLatestTransfers } from '../../db/payout-transfers.ts';
-import type { LatestTransfer } from '../../db/payout-transfers.ts';
-import { moneyStateAfter } from '../../domain/payout-transfer.ts';
+import { findMoney } from '../../db/payout-transfers.ts';
+import type { Money } from '../../db/payout-transfers.ts';
+import { MONEY_STATES } from '../../domain/payout-transfer.ts';
 import { listWorkingCodes } from '../../db/codes.ts';
 import { readCreatorTerms } from '../../db/terms.ts';
 import * as enums from '../enum-fields.ts';
@@ -113,7 +113,7 @@ const payout = z
     money: z
       .object({
         state: z
-          .enum(['sent', 'returned'])
+          .enum(MONEY_STATES)
           .describe(
             '`sent`: the money was transferred. `returned`: it came back, and is not sent again yet.',
           ),
@@ -139,18 +139,14 @@ const statement = payout
   })
   .meta({ id: 'CreatorStatement', description: 'The statement of a payout.' });
 
-function presentPayout(
-  { id, itemCount, totalCents, createdAt }: CreatorPayout,
-  latest: LatestTransfer | undefined,
-) {
-  const state = latest === undefined ? null : moneyStateAfter(latest.state);
+function presentPayout({ id, itemCount, totalCents, createdAt }: CreatorPayout, money: Money | undefined) {
   return {
     id,
     itemCount,
     totalCents,
     currency: 'USD' as const,
     createdAt,
-    ...(latest !== undefined && state !== null && { money: { state, statedAt: latest.createdAt } }),
+    ...(money !== undefined && { money }),
   };
 }
 
@@ -301,11 +297,11 @@ export const creatorRoutes = [
       const key = { list: 'creator payouts', appId, filters: { affiliateId } };
       const after = decodeCursor(key, timeKey, query.cursor);
       const page = await listPayouts(deps.sql, appId, { affiliateId }, after, query.limit);
-      const latest = await findLatestTransfers(
+      const money = await findMoney(
         deps.sql,
         page.rows.map(({ id }) => id),
       );
-      return presentPage(key, page, (row) => presentPayout(row, latest.get(row.id)));
+      return presentPage(key, page, (row) => presentPayout(row, money.get(row.id)));
     },
   }),
 
@@ -322,7 +318,7 @@ export const creatorRoutes = [
       const sums = await readStatementSums(deps.sql, shown, ids.id);
       const { earnedCents, earnedCount, takenBackCents, takenBackCount, from, to } = sums;
       return {
-        ...presentPayout(found, (await findLatestTransfers(deps.sql, [ids.id])).get(ids.id)),
+        ...presentPayout(found, (await findMoney(deps.sql, [ids.id])).get(ids.id)),
         creatorName: found.affiliateName,
         appName: app.name,
         earnedCents,

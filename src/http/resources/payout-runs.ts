@@ -19,6 +19,7 @@ import {
   PAYOUT_RUN_KINDS,
   PAYOUT_RUN_STATUSES,
 } from '../../domain/payout-run.ts';
+import { MONEY_STATES } from '../../domain/payout-transfer.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../domain/payout.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
 import { cents, count, currency, epochMs, idOf, nameOfAffiliate, orNull } from '../fields.ts';
@@ -26,7 +27,7 @@ import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
-import { sha256Field, transferState } from './payout-views.ts';
+import { sha256Field } from './payout-views.ts';
 import { heldKey } from './sessions.ts';
 
 const MINIMUM = 'Creators to whom less is due are left out. US cents.';
@@ -98,8 +99,8 @@ const payoutRunItem = z
     ),
     payoutId: orNull(idOf('payout'), 'Null unless it was paid. In a `resend` run always there.'),
     transferState: orNull(
-      transferState,
-      'The latest statement about the money of the payout; of one that is sent again, since then. Null without any.',
+      z.enum(MONEY_STATES).describe('Where the money of the payout is. `returned`: it came back.'),
+      'Of a payout that is sent again, since then. Null: nothing is stated, or it was withdrawn.',
     ),
   })
   .meta({ id: 'PayoutRunItem', description: 'A creator whom a payout run pays.' });

@@ -49,7 +49,7 @@ const transferText = (example: string, description: string, length: number) =>
     .max(length)
     .meta({ description, examples: [example] });
 
-export const transferState = z
+const transferState = z
   .enum(TRANSFER_STATES)
   .describe(
     '`sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake. `return_withdrawn`: the return before was a mistake.',
