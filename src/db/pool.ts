@@ -391,7 +391,7 @@ export class Pool {
     const time = this.#now();
     for (const { statement } of this.#connections) {
       if (statement !== undefined && time - statement.sentAt > LOST_AFTER_MS)
-        statement.answerBy = time + Math.max(GRACE_MS, Math.min(2 * latencyMs, SILENCE_LIMIT_MS));
+        statement.answerBy = time + Math.max(GRACE_MS, 2 * latencyMs);
     }
     this.#ping(() => true);
     this.#dispatch();
