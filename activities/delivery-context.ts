@@ -5,6 +5,7 @@ import { loadDelivery } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
 import type { EventFacts } from '../src/db/event-details.ts';
 import { pseudonymize } from '../src/db/erased-identifiers.ts';
+import { nameUsersOfInvoices } from '../src/db/invoice-users.ts';
 import type { SignedInUser } from '../src/db/signed-in-users.ts';
 import { findLinkedPayments, loadCommonPayment, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
@@ -237,6 +238,8 @@ export class DeliveryContext {
       const payment = await loadCommonPayment(sql, this.recordedPayment);
       if (payment !== undefined) return [payment];
     }
-    return store === undefined ? [] : await loadPayments(sql, { appId, environment, store, refs: known });
+    if (store === undefined) return [];
+    if (store === 'stripe') await nameUsersOfInvoices(sql, appId, environment, known);
+    return await loadPayments(sql, { appId, environment, store, refs: known });
   }
 }

@@ -33,16 +33,17 @@ export function createSecretsCheck({
       return last.problem;
     }
     const lost = stored.filter((key) => !secretBox.keyIds.includes(key.encryptionKeyId));
-    const keys = lost.map(({ encryptionKeyId, secrets, erasures, payees }) => {
+    const keys = lost.map(({ encryptionKeyId, secrets, erasures, payees, payoutFiles }) => {
       const what = [
         ...(secrets > 0 ? [`${secrets} webhook secrets`] : []),
         ...(payees ? ['payees of creators'] : []),
+        ...(payoutFiles ? ['files of payout runs'] : []),
         ...(erasures > 0 ? ['the erasure of persons'] : []),
       ];
       return `the key ${encryptionKeyId} of ${what.join(' and of ')}`;
     });
-    // New webhook secrets and payees replace lost ones. Nothing replaces the key that erased persons are recognised by.
-    const advice = lost.some(({ erasures }) => erasures > 0)
+    // New webhook secrets and payees replace lost ones. Nothing replaces a file, or the key that erased persons are recognised by.
+    const advice = lost.some(({ erasures, payoutFiles }) => erasures > 0 || payoutFiles)
       ? 'restore it'
       : `restore it, or set those ${lost.some(({ payees }) => payees) ? 'webhook secrets and payees' : 'webhook secrets'} again`;
     const problem = keys.length === 0 ? null : `SECRETS_KEY lacks ${keys.join(', ')}: ${advice}`;

@@ -26,7 +26,12 @@ interface WorkflowRow<Name extends keyof Workflows> {
   readonly eager: boolean;
   /** The task queue: that of awaited work if someone waits for the result. */
   readonly queue: 'awaited' | 'background' | 'webhooks';
+  /** Whether the other workflows of its queue go first, however many of it wait. */
+  readonly goesLast?: boolean;
 }
+
+/** The last of Temporal's five levels of tasks in a queue. Without one, a task has the third. */
+const LAST = 5;
 
 /** The names of the task queues of an installation, from that of awaited work. */
 const QUEUES = {
@@ -41,7 +46,8 @@ const QUEUES = {
  */
 export const WORKFLOWS = {
   delivery: { key: 'deliveryId', eager: true, queue: 'awaited' },
-  hold: { key: 'commissionId', eager: false, queue: 'background' },
+  // Thousands may be due at one instant. The sweep matures what is late.
+  hold: { key: 'commissionId', eager: false, queue: 'background', goesLast: true },
   heal: { key: 'bindingId', eager: true, queue: 'background' },
   payout: { key: 'affiliateId', eager: false, queue: 'awaited' },
   payoutRun: { idName: 'payout-run', key: 'runId', eager: true, queue: 'awaited' },
@@ -138,7 +144,7 @@ export class Starter {
     const started = this.#optionsOf(name, input);
     return await this.call(async (temporal) => {
       try {
-        const handle = await this.#withLabels(labels, async (attributes) =>
+        const handle = await this.#withLabels(name, labels, async (attributes) =>
           temporal.workflow.start<Workflows[Name]>(name, {
             ...started,
             ...options,
@@ -178,7 +184,7 @@ export class Starter {
   ): Promise<WorkflowHandle<Workflows[Name]> | undefined> {
     return await this.call(
       async (temporal) =>
-        await this.#withLabels(labels, async (attributes) =>
+        await this.#withLabels(name, labels, async (attributes) =>
           temporal.workflow.signalWithStart<Workflows[Name], unknown[]>(name, {
             ...this.#optionsOf(name, input),
             ...attributes,
@@ -193,25 +199,29 @@ export class Starter {
   /**
    * Starts a workflow with those of its search attributes that the namespace has. When the server does not know them any
    * more, as after a wipe, starts it without, and so all others until the next set-up. The app is its fairness key, too: a server
-   * with `matching.enableFairness` takes the tasks of a full queue from all apps in turn.
+   * with `matching.enableFairness` takes the tasks of a full queue from all apps in turn. Tasks of a lower level wait for all others.
    */
   async #withLabels<T>(
+    workflow: StartedWorkflow,
     labels: Labels,
     start: (options: Pick<WorkflowStartOptions, 'typedSearchAttributes' | 'priority'>) => Promise<T>,
   ): Promise<T> {
-    const fairness = labels.AppId === undefined ? {} : { priority: { fairnessKey: labels.AppId } };
+    const priority = {
+      ...((WORKFLOWS[workflow] as WorkflowRow<StartedWorkflow>).goesLast === true && { priorityKey: LAST }),
+      ...(labels.AppId !== undefined && { fairnessKey: labels.AppId }),
+    };
     const { searchAttributes, forgetSearchAttributes } = this.#deps.known?.() ?? NO_SEARCH_ATTRIBUTES;
     const typedSearchAttributes = SEARCH_ATTRIBUTE_KEYS.flatMap((key) => {
       const name = key.name as keyof Labels;
       const value = labels[name];
       return value === undefined || !searchAttributes.has(name) ? [] : [{ key, value }];
     });
-    if (typedSearchAttributes.length === 0) return await start(fairness);
+    if (typedSearchAttributes.length === 0) return await start({ priority });
     try {
-      return await start({ ...fairness, typedSearchAttributes });
+      return await start({ priority, typedSearchAttributes });
     } catch (error) {
       if (grpcCode((error as Error).cause) !== GRPC.invalidArgument) throw error;
-      const handle = await start(fairness);
+      const handle = await start({ priority });
       forgetSearchAttributes();
       return handle;
     }

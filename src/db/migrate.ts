@@ -153,6 +153,8 @@ async function answered<T>(work: Promise<T>, answerMs: number): Promise<T> {
         ),
       answerMs,
     );
+    // A login that was given up never settles, and the process must not wait for its limit: the socket keeps the process while it is open.
+    timer.unref();
   });
   return await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

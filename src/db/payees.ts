@@ -1,4 +1,3 @@
-import { SecretUnreadable } from '../config/secret-box.ts';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayeeId } from '../domain/ids.ts';
 import { isSamePayee, textOfRecipient } from '../domain/payee.ts';
@@ -7,6 +6,8 @@ import { acting } from './audit.ts';
 import { pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { lockPayoutsOf } from './payout-lock.ts';
+import { decryptOrNull, reencrypt } from './reencryption.ts';
+import type { Encrypted } from './reencryption.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
@@ -73,20 +74,6 @@ function openPayee(
   return text === null
     ? { ...row, recipient: null, recipientProblem: 'unreadable' }
     : { ...row, recipient: JSON.parse(text) as Recipient, recipientProblem: null };
-}
-
-/** Returns a decrypted recipient. Null if that is not possible: another version can be set, and must be if the key is lost. */
-function decryptOrNull(
-  secretBox: SecretBox,
-  { ciphertext, encryptionKeyId }: { readonly ciphertext: Uint8Array; readonly encryptionKeyId: string },
-  context: string,
-): string | null {
-  try {
-    return secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
-  } catch (error) {
-    if (error instanceof SecretUnreadable) return null;
-    throw error;
-  }
 }
 
 const columns = (sql: Statements) => sql.fragment`
@@ -265,31 +252,43 @@ export async function findPayeesAt(
 /** Versions that one statement encrypts again. */
 const REENCRYPTED = 200;
 
-interface EncryptedVersion extends SealedRecipient {
+interface EncryptedVersion extends Encrypted {
   readonly appId: AppId;
   readonly affiliateId: AffiliateId;
   readonly version: number;
-  readonly ciphertext: Uint8Array;
-  readonly encryptionKeyId: string;
 }
 
-/**
- * Encrypts recipients with the first key that a former one encrypted, so that the former key can be removed. Leaves alone what cannot be
- * decrypted. Several processes may do so at the same time. Ends after a page when the signal is aborted.
- */
+/** Encrypts recipients with the first key that a former one encrypted (`reencrypt`). */
 export async function reencryptPayees(
-  deps: PayeeDeps,
+  { sql, secretBox }: PayeeDeps,
   { limit = REENCRYPTED, signal }: { readonly limit?: number; readonly signal?: AbortSignal } = {},
 ): Promise<void> {
-  const [, ...former] = deps.secretBox.keyIds;
-  for (const keyId of former) {
-    let page = await encryptedBy(deps.sql, keyId, null, limit);
-    while (page.length > 0) {
-      if (signal?.aborted === true) return;
-      await encryptAgain(deps, page);
-      page = await encryptedBy(deps.sql, keyId, page.at(-1) ?? null, limit);
-    }
-  }
+  await reencrypt<EncryptedVersion>(
+    secretBox,
+    {
+      pageOf: (keyId, after) => encryptedBy(sql, keyId, after, limit),
+      contextOf: ({ appId, affiliateId, version }) => payeeContext(appId, affiliateId, version),
+      store: async (versions) => {
+        const rows = versions.map(
+          ({ row: { appId, affiliateId, version, encryptionKeyId: former }, sealed }) => ({
+            appId,
+            affiliateId,
+            version,
+            former,
+            ciphertext: Buffer.from(sealed.ciphertext).toString('hex'),
+            keyId: sealed.encryptionKeyId,
+          }),
+        );
+        await sql`
+          update payees p set ciphertext = decode(r.ciphertext, 'hex'), encryption_key_id = r."keyId"
+            from jsonb_to_recordset(${sql.json(rows)})
+                   r ("appId" text, "affiliateId" text, version int, former text, ciphertext text, "keyId" text)
+           where p.app_id = r."appId" and p.affiliate_id = r."affiliateId" and p.version = r.version
+             and p.encryption_key_id = r.former`;
+      },
+    },
+    signal,
+  );
 }
 
 async function encryptedBy(
@@ -305,22 +304,4 @@ async function encryptedBy(
      where (encryption_key_id, app_id, affiliate_id, version) > (${keyId}, ${appId}, ${affiliateId}, ${version}::int)
        and encryption_key_id <= ${keyId}
      order by encryption_key_id, app_id, affiliate_id, version limit ${limit}`;
-}
-
-async function encryptAgain({ sql, secretBox }: PayeeDeps, page: readonly EncryptedVersion[]): Promise<void> {
-  const rows = page.flatMap(({ appId, affiliateId, version, ciphertext, encryptionKeyId: former }) => {
-    const context = payeeContext(appId, affiliateId, version);
-    const text = decryptOrNull(secretBox, { ciphertext, encryptionKeyId: former }, context);
-    if (text === null) return [];
-    const sealed = secretBox.encrypt(text, context);
-    const hex = sealed.ciphertext.toString('hex');
-    return [{ appId, affiliateId, version, former, ciphertext: hex, keyId: sealed.encryptionKeyId }];
-  });
-  if (rows.length === 0) return;
-  await sql`
-    update payees p set ciphertext = decode(r.ciphertext, 'hex'), encryption_key_id = r."keyId"
-      from jsonb_to_recordset(${sql.json(rows)})
-             r ("appId" text, "affiliateId" text, version int, former text, ciphertext text, "keyId" text)
-     where p.app_id = r."appId" and p.affiliate_id = r."affiliateId" and p.version = r.version
-       and p.encryption_key_id = r.former`;
 }

@@ -9,6 +9,8 @@ import { newId } from './new-id.ts';
 import { openRecipient } from './payees.ts';
 import type { SealedRecipient } from './payees.ts';
 import { itemsOfRun } from './payout-runs.ts';
+import { reencrypt } from './reencryption.ts';
+import type { Encrypted } from './reencryption.ts';
 import { neutralizeFormula, quoteWhereNeeded } from './payout-csv.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
@@ -146,29 +148,27 @@ export async function downloadFile(
 /** Files that one statement encrypts again. */
 const REENCRYPTED = 20;
 
-/** Encrypts files with the first key that a former one encrypted, so that the former key can be removed. */
+/** Encrypts files with the first key that a former one encrypted (`reencrypt`). */
 export async function reencryptPayoutFiles(
   { sql, secretBox }: PayoutFileDeps,
   { signal }: { readonly signal?: AbortSignal } = {},
 ): Promise<void> {
-  const [, ...former] = secretBox.keyIds;
-  for (const keyId of former) {
-    let last = '';
-    for (;;) {
-      if (signal?.aborted === true) return;
-      const page = await sql<{ id: PayoutFileId; appId: AppId; ciphertext: Uint8Array }>`
-        select id, app_id, ciphertext from payout_run_files
-         where encryption_key_id = ${keyId} and id > ${last} order by id limit ${REENCRYPTED}`;
-      for (const { id, appId, ciphertext } of page) {
-        const context = fileContext(appId, id);
-        const sealed = secretBox.encrypt(secretBox.decrypt(Buffer.from(ciphertext), keyId, context), context);
+  await reencrypt<Encrypted & { readonly id: PayoutFileId; readonly appId: AppId }>(
+    secretBox,
+    {
+      pageOf: async (keyId, after) =>
         await sql`
-          update payout_run_files set ciphertext = ${sealed.ciphertext}, encryption_key_id = ${sealed.encryptionKeyId}
-           where id = ${id} and encryption_key_id = ${keyId}`;
-      }
-      const end = page.at(-1);
-      if (end === undefined) break;
-      last = end.id;
-    }
-  }
+        select id, app_id, ciphertext, encryption_key_id from payout_run_files
+         where encryption_key_id = ${keyId} and id > ${after?.id ?? ''} order by id limit ${REENCRYPTED}`,
+      contextOf: ({ appId, id }) => fileContext(appId, id),
+      store: async (files) => {
+        for (const { row, sealed } of files) {
+          await sql`
+            update payout_run_files set ciphertext = ${sealed.ciphertext}, encryption_key_id = ${sealed.encryptionKeyId}
+             where id = ${row.id} and encryption_key_id = ${row.encryptionKeyId}`;
+        }
+      },
+    },
+    signal,
+  );
 }

@@ -31,19 +31,21 @@ const CHECK_MS = 100;
 const SUSPECT_AFTER_MS = 1_500;
 /** After this time of probes without an answer the database is silent, and no statement is sent, ms. */
 const SILENT_AFTER_MS = 1_500;
-/** How often a new connection probes, ms: on a network that has lost the others, only a new one gets an answer. */
+/** How often a new connection probes at first, ms: on a network that has lost the others, only a new one gets an answer. */
 const PROBE_PAUSE_MS = 750;
+/** The longest pause between two probes, ms. Each is longer than the one before: a login costs a server without processor time most. */
+const LONGEST_PROBE_PAUSE_MS = 1_500;
 /** How long a probe waits for its answer, ms. */
 const PROBE_MS = 3_000;
 /** One of the probes waits for longer: a login on a machine without processor time takes its time, ms. */
 const PATIENT_PROBE_MS = 30_000;
-/** How long an idle connection may take to answer whether it still works, ms. */
+/** How long an idle connection may take to answer whether it still works, ms, if another connection was heard meanwhile. */
 const PING_MS = 4_000;
 /** When the database responds again, a connection from before has this long to answer, too, ms. */
 const GRACE_MS = 1_000;
 /** Which statements are from before: those that have been in flight for this long, ms. */
 const LOST_AFTER_MS = 1_000;
-/** After this time of silence, all connections are discarded, also those of statements that may take longer, ms. */
+/** After this time of silence, all connections with a statement are discarded, also those of statements that may take longer, ms. */
 const SILENCE_LIMIT_MS = 10_000;
 /** How many connections log in at one time: a login costs the server more than a statement. */
 const MOST_OPENING = 4;
@@ -182,10 +184,17 @@ export class Pool {
   }
 
   #create(): Connection | undefined {
-    if (this.#connections.size >= this.#options.max) return undefined;
     let opening = 0;
     for (const { isOpen } of this.#connections) if (!isOpen) opening += 1;
     if (opening >= MOST_OPENING) return undefined;
+    if (this.#connections.size >= this.#options.max) {
+      // An idle connection that may be lost is given up where its place is needed, and not before.
+      const lost = [...this.#connections].find(
+        ({ statement }) => statement?.isPing === true && this.#now() - statement.sentAt > PING_MS,
+      );
+      if (lost === undefined) return undefined;
+      this.#discard(lost);
+    }
     const connection = new Connection(this.#options.createClient, () => this.#dispatch());
     this.#connections.add(connection);
     return connection;
@@ -291,13 +300,8 @@ export class Pool {
       isBusy = true;
       const age = time - statement.sentAt;
       if (now > statement.giveUpAt) statement.fail(new NoResponse('the database did not respond in time'));
-      if (
-        age > statement.respondWithinMs ||
-        time > statement.answerBy ||
-        (silentMs > SILENCE_LIMIT_MS && age > LOST_AFTER_MS)
-      ) {
+      if (time > statement.answerBy || this.#isLost(statement, age, silentMs))
         this.#lose(connection, statement);
-      }
       if (Math.min(age, time - this.#heardAt) > SUSPECT_AFTER_MS) void this.#probeUntilAnswered();
     }
     for (const waiter of this.#waiting.filter(({ giveUpAt }) => now > giveUpAt)) {
@@ -308,6 +312,15 @@ export class Pool {
       clearInterval(this.#checks);
       this.#checks = undefined;
     }
+  }
+
+  /**
+   * Whether a statement has waited too long for its answer. While nothing is heard on any connection, nobody knows which of the idle ones
+   * are lost: they are kept, since new logins for all of them would cost a starved server more than anything else.
+   */
+  #isLost({ isPing, sentAt, answerBy, respondWithinMs }: Statement, age: number, silentMs: number): boolean {
+    if (isPing !== true) return age > respondWithinMs || (silentMs > SILENCE_LIMIT_MS && age > LOST_AFTER_MS);
+    return this.#heardAt > sentAt && answerBy === Infinity && age > respondWithinMs;
   }
 
   /** Notes an answer to what was sent at that time. It ends the silence of the database. */
@@ -326,11 +339,13 @@ export class Pool {
     this.#ping(() => true);
     const probes = new Set<Connection>();
     let patient: Connection | undefined;
+    let pauseMs = PROBE_PAUSE_MS;
     while (!this.#isClosed && this.#heardAt < since) {
       const isPatient = patient === undefined || !probes.has(patient);
       const probe = this.#probe(probes, isPatient ? PATIENT_PROBE_MS : PROBE_MS);
       if (isPatient) patient = probe;
-      await this.#pause(PROBE_PAUSE_MS);
+      await this.#pause(pauseMs);
+      pauseMs = Math.min(LONGEST_PROBE_PAUSE_MS, pauseMs * 1.2);
       if (this.#heardAt < since && this.#now() - since > SILENT_AFTER_MS) this.#silentSince ??= since;
     }
     for (const probe of probes) probe.discard();

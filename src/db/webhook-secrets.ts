@@ -206,6 +206,8 @@ export interface EncryptedByKey {
   readonly erasures: number;
   /** Whether it encrypts the latest payee of a creator. */
   readonly payees: boolean;
+  /** Whether it encrypts the files of payout runs. */
+  readonly payoutFiles: boolean;
 }
 
 /**
@@ -218,23 +220,29 @@ export async function countSecretsByKey(sql: Sql): Promise<EncryptedByKey[]> {
       select min(encryption_key_id) as id from payees
       union all
       select (select min(encryption_key_id) from payees where encryption_key_id > k.id) from payee_keys k where k.id is not null
+    ), file_keys as (
+      select min(encryption_key_id) as id from payout_run_files
+      union all
+      select (select min(encryption_key_id) from payout_run_files where encryption_key_id > k.id) from file_keys k where k.id is not null
     )
-    select encryption_key_id, count(*) filter (where not is_erasure)::int as secrets,
-           count(*) filter (where is_erasure)::int as erasures, coalesce(bool_or(is_erasure is null), false) as payees
-      from (select encryption_key_id, false as is_erasure from webhook_secrets where expires_at is null or expires_at > now()
-            union all select encryption_key_id, false from identity_secrets
-            union all select previous_encryption_key_id, false from identity_secrets where previous_expires_at > now()
-            union all select encryption_key_id, false from webhook_endpoints where slot is not null
-            union all select previous_encryption_key_id, false from webhook_endpoints
+    select encryption_key_id, count(*) filter (where kind = 'secret')::int as secrets,
+           count(*) filter (where kind = 'erasure')::int as erasures, bool_or(kind = 'payee') as payees,
+           bool_or(kind = 'payout_file') as payout_files
+      from (select encryption_key_id, 'secret' as kind from webhook_secrets where expires_at is null or expires_at > now()
+            union all select encryption_key_id, 'secret' from identity_secrets
+            union all select previous_encryption_key_id, 'secret' from identity_secrets where previous_expires_at > now()
+            union all select encryption_key_id, 'secret' from webhook_endpoints where slot is not null
+            union all select previous_encryption_key_id, 'secret' from webhook_endpoints
               where slot is not null and previous_expires_at > now()
-            union all select encryption_key_id, true from erasure_key
-            union all select encryption_key_id, true from erasure_subjects
-            union all select b.encryption_key_id, true
+            union all select encryption_key_id, 'erasure' from erasure_key
+            union all select encryption_key_id, 'erasure' from erasure_subjects
+            union all select b.encryption_key_id, 'erasure'
               from (select id from deliveries where completed_at is null
                      order by coalesce(relayed_at, received_at) limit 1000) d
              cross join lateral (select * from delivery_bodies x where x.delivery_id = d.id offset 0) b
              where b.encryption_key_id is not null
-            union all select k.id, null from payee_keys k
+            union all select k.id, 'payout_file' from file_keys k where k.id is not null
+            union all select k.id, 'payee' from payee_keys k
              where exists (select from payees p
                             where p.encryption_key_id = k.id and not exists (
                               select from payees n

@@ -149,6 +149,8 @@ async function launch(
       'matching.numTaskqueueReadPartitions': 1,
       'matching.numTaskqueueWritePartitions': 1,
       'system.enableActivityEagerExecution': true,
+      // Tasks of a lower level wait for the others of their queue: newer servers do so without a setting.
+      'matching.useNewMatcher': true,
       ...dynamicConfig,
     }),
   ];

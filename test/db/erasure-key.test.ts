@@ -22,12 +22,12 @@ test('a service that starts with another first key encrypts the erasure key with
   expect(await hashOf(former)).toBe(before);
   const [formerId, currentId] = [former, current].map((key) => createSecretBox([key]).keyIds[0]);
   expect(await countSecretsByKey(database.sql)).toEqual([
-    { encryptionKeyId: formerId, secrets: 0, erasures: 1, payees: false },
+    { encryptionKeyId: formerId, secrets: 0, erasures: 1, payees: false, payoutFiles: false },
   ]);
   await prepareErasureKey(database.sql.share(1), createSecretBox([current, former]));
   expect(await hashOf(current)).toBe(before);
   expect(await countSecretsByKey(database.sql)).toEqual([
-    { encryptionKeyId: currentId, secrets: 0, erasures: 1, payees: false },
+    { encryptionKeyId: currentId, secrets: 0, erasures: 1, payees: false, payoutFiles: false },
   ]);
   await database.drop();
 });

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { DatabaseUnavailable } from '../../src/db/errors.ts';
 import { connect } from '../../src/db/sql.ts';
@@ -54,18 +55,26 @@ describe('a database that does not respond', () => {
     expect(took).toBeLessThan(1_700);
   });
 
-  test('connections of a silent database are closed instead of being kept', async () => {
+  // @promise starvation
+  test('a silent database keeps its idle connections until it answers again, and loses those with a statement', async () => {
     open({ max: 12, patienceMs: 500 });
     // A login of a busy machine may take longer than the limits.
     await eventually('more than five connections are open', async () => {
       await Promise.all(Array.from({ length: 12 }, () => outcomeOf(sql`select pg_sleep(0.05)`)));
-      return proxy.accepted() > 5;
+      return proxy.accepted() === 12;
     });
     proxy.silence();
     const outcomes = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => outcomeOf(sql`select ${n}`)));
     expect(outcomes).toEqual(outcomes.map(() => expect.any(DatabaseUnavailable)));
-    // At most the probes remain.
-    await eventually('the connections are closed', async () => proxy.accepted() <= 5);
+    await eventually('those with a statement are closed', async () => proxy.silenced() === 6);
+    // Longer than an idle connection may take to answer while others are heard.
+    await sleep(4_500);
+    expect(proxy.silenced()).toBe(6);
+    proxy.restore();
+    await eventually('the database answers', async () => (await outcomeOf(sql`select 1`)) === 'done');
+    // The silent ones never answer, and the database is heard on a new one.
+    await eventually('the lost ones are closed', async () => proxy.silenced() === 0);
+    expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
   });
 
   test('statements beyond the bound of the queue fail at once, and the others are run', async () => {

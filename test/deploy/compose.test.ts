@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { STATEMENT_TIMEOUT_MS } from '../../src/compose/database.ts';
 import { CONFIG_VARIABLES, readConfig } from '../../src/config/config.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { environmentOf, interpolate, readCompose, VARIABLE } from '../../tools/compose.ts';
@@ -122,6 +123,21 @@ describe('docker-compose.yml', () => {
     const options = textOf('deploy/haproxy/haproxy.cfg').split('\n');
     expect(options).toContain('    option disable-h2-upgrade');
     expect(options.filter((line) => /^ *bind /.test(line))).toEqual(['    bind "${LISTEN}"']);
+  });
+
+  // @promise starvation
+  test('the balancer and Kubernetes wait three times for a readiness that a slow database delays', () => {
+    const balancer = textOf('deploy/haproxy/haproxy.cfg');
+    const kubernetes = textOf('deploy/kubernetes/deployment.yaml').split('readinessProbe:')[1] ?? '';
+    const seconds = [
+      /timeout check (\d+)s/.exec(balancer)?.[1],
+      /timeoutSeconds: (\d+)/.exec(kubernetes)?.[1],
+    ];
+    for (const one of seconds) expect(Number(one) * 1_000).toBeGreaterThan(STATEMENT_TIMEOUT_MS);
+    expect([/ fall (\d+)/.exec(balancer)?.[1], /failureThreshold: (\d+)/.exec(kubernetes)?.[1]]).toEqual([
+      '3',
+      '3',
+    ]);
   });
 
   // @promise containers-confined

@@ -5,6 +5,7 @@ import { createServer as createHttp2Server } from 'node:http2';
 import { createServer as createTcpServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import path from 'node:path';
+import pg from 'pg';
 import { pino } from 'pino';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
@@ -76,6 +77,20 @@ describe('a failed start', () => {
       /Postgres at 127\.0\.0\.1:1\/nothing can't be used \(.*\): check DATABASE_URL/,
     );
     await expect(start).rejects.not.toThrow(/hidden-word/);
+  });
+
+  test('a start whose first statements the database does not answer in time fails with a sentence, without a stack trace', async () => {
+    const database = await createTestDatabase();
+    const holder = new pg.Client(database.url);
+    await holder.connect();
+    await holder.query('begin; lock table erasure_key in access exclusive mode');
+    const start = startChildService(database.url);
+    await expect(start).rejects.toThrow(
+      /Postgres at 127\.0\.0\.1:\d+\/\w+ can't be used \(.*\): it responds too slowly/,
+    );
+    await expect(start).rejects.not.toThrow(/\n\s+at /);
+    await holder.end();
+    await database.drop();
   });
 
   // @promise bounded-migrations

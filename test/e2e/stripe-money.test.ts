@@ -711,6 +711,84 @@ describe('users', () => {
     }
   });
 
+  // Before API version 2025-03-31 a payment intent and a charge state their invoice.
+  const intentOf = (sale: Sale, userId: string) =>
+    stripePaymentIntent({
+      userId,
+      paymentIntentId: sale.intentId,
+      chargeId: sale.chargeId,
+      amount: 10_000,
+      occurredAt: at(1),
+      extra: { invoice: sale.invoiceId },
+    });
+  const chargeOf = ({ invoiceId, intentId, chargeId }: Sale, userId: string) =>
+    stripeCharge({
+      chargeId,
+      paymentIntentId: intentId,
+      amount: 10_000,
+      occurredAt: at(1),
+      extra: { invoice: invoiceId, metadata: { app_user_id: userId } },
+    });
+  const NAMING = [
+    ['payment intent', intentOf],
+    ['charge', chargeOf],
+  ] as const;
+
+  // @promise keys-beside-users
+  test.each(NAMING)(
+    'a user whom the %s of an invoice names counts before the key of a customer, in any order',
+    async (_, event) => {
+      const names: Event = (sale) => event(sale, ofMember(sale).userId);
+      for (const order of orders([company, names, anonymousInvoice])) {
+        // As above: an invoice that has earned through its key keeps what it earned.
+        const isLate = order.indexOf(names) === 2;
+        expect(await booksAfter(order)).toEqual(isLate ? kept : nothing);
+      }
+    },
+  );
+
+  // @promise keys-beside-users
+  test.each(NAMING)('a user whom only the %s of an invoice names earns, in any order', async (_, event) => {
+    await expectInAnyOrder([(sale) => event(sale, sale.userId), anonymousInvoice], kept);
+  });
+
+  // @promise keys-beside-users
+  test.each(NAMING)(
+    'a user whom only the %s of an invoice names earns once an install reports the user',
+    async (_, event) => {
+      for (const isFirst of [true, false]) {
+        const shop = await newShop();
+        const events: Event[] = [(sale) => event(sale, ofMember(sale).userId), anonymousInvoice];
+        for (const one of isFirst ? events : events.toReversed()) await shop.deliver(one);
+        expect(await shop.books()).toEqual(nothing);
+        const affiliateCode = await bindLater(shop, ofMember(shop.sale).userId);
+        const rows =
+          await api.sql`select affiliate_id, amount_cents from commissions where app_id = ${shop.app.appId}`;
+        expect(rows).toEqual([{ affiliateId: affiliateCode, amountCents: 2_000 }]);
+      }
+    },
+  );
+
+  test('a user whom only the payment intent of an invoice names can be erased', async () => {
+    const shop = await newShop();
+    await shop.deliver((sale) => intentOf(sale, sale.userId));
+    await shop.deliver(anonymousInvoice);
+    expect(await shop.books()).toEqual(kept);
+    const { appId, key } = shop.app;
+    const path = `/apps/${appId}/users/${shop.sale.userId}`;
+    expect((await api.call('DELETE', path, { key })).status).toBe(200);
+    const rows = await api.sql`
+      select customer_user_id from commissions where app_id = ${appId}
+      union all select customer_user_id from events where app_id = ${appId} and payment_ref is not null
+      union all select customer_user_id from payment_users where app_id = ${appId}
+      union all select customer_user_id from user_links where app_id = ${appId}`;
+    expect(JSON.stringify(rows)).not.toContain(shop.sale.userId);
+    await shop.deliver((sale) =>
+      stripeRefund({ paymentIntentId: sale.intentId, chargeId: null, amount: 5_000, occurredAt: at(2) }),
+    );
+    expect(await shop.books()).toEqual({ earned: 2_000, reversed: 1_000, revenue: 5_000 });
+  });
+
   // @promise keys-beside-users
   test('a subscription leads to its own user, whomever its customer leads to', async () => {
     for (const order of orders([company, memberSubscription, anonymousInvoice])) {

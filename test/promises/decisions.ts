@@ -750,6 +750,8 @@ const OPERATION: readonly PromiseSection[] = [
       'secrets-key-required': 'an external database requires `SECRETS_KEY`',
       'secrets-key-embedded': 'the embedded mode generates a secrets key and stores it',
       'separate-task-queues': 'awaited work and background work have separate task queues',
+      'holds-go-last':
+        'hold timers that are due go behind all other work of the background, however many there are',
       'fair-between-apps':
         'the tasks of a full queue are taken from all apps in turn, on a server with `matching.enableFairness`',
       'background-work-yields':

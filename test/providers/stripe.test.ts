@@ -659,6 +659,7 @@ describe('payments', () => {
       reason: expect.stringContaining('belongs to an invoice'),
       event: {
         userIds: ['user-hazel'],
+        userLinks: [{ key: 'in_1', customerUserId: 'user-hazel' }],
         payment: null,
         paymentAliases: [alias('pi_1', 'in_1'), alias('ch_1', 'in_1')],
       },

@@ -32,6 +32,8 @@ export interface CuttableProxy {
   readonly delay: (ms: number) => void;
   /** How many connections of the service are open. */
   readonly accepted: () => number;
+  /** How many of these were open when the proxy fell silent. */
+  readonly silenced: () => number;
   readonly close: () => Promise<void>;
 }
 
@@ -43,6 +45,7 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
   let isSilent = false;
   let delayMs = 0;
   const accepted = new Set<Socket>();
+  let openBefore = new Set<Socket>();
   const mute = (socket: Socket) => {
     socket.unpipe();
     socket.resume();
@@ -93,9 +96,11 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
     },
     silence: () => {
       isSilent = true;
+      openBefore = new Set(accepted);
       for (const socket of sockets) mute(socket);
     },
     accepted: () => accepted.size,
+    silenced: () => [...openBefore].filter((socket) => accepted.has(socket)).length,
     delay: (ms) => {
       delayMs = ms;
     },

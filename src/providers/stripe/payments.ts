@@ -1,5 +1,11 @@
 import * as z from 'zod';
-import type { AdjustmentFact, EventKind, OriginalAmount, PaymentFact } from '../../domain/events.ts';
+import type {
+  AdjustmentFact,
+  EventKind,
+  OriginalAmount,
+  PaymentFact,
+  UserLinkFact,
+} from '../../domain/events.ts';
 import { codesOf, codesOfSubscription } from '../../domain/purchase-codes.ts';
 import type { PurchaseCodeFact, StatedCode } from '../../domain/purchase-codes.ts';
 import type { ParseResult } from '../provider.ts';
@@ -322,13 +328,23 @@ function readOutOfBand(envelope: Envelope, invoice: string): ParseResult {
   return done(envelope, 'other', { adjustment });
 }
 
+/**
+ * Returns the users whom the payment intent or the charge of an invoice names. They are users of the invoice, which an event of its own
+ * reports, before or after this one: so they are stored with its id.
+ */
+function usersOfInvoice(invoice: string | null, userIds: readonly string[]): readonly UserLinkFact[] {
+  return invoice === null ? [] : userIds.map((customerUserId) => ({ key: invoice, customerUserId }));
+}
+
 /** Returns the users and aliases that the charge of an event names. Empty when it cannot be read. */
-export function chargeNames(envelope: Envelope): Pick<Details, 'userIds' | 'paymentAliases'> {
+export function chargeNames(envelope: Envelope): Pick<Details, 'userIds' | 'userLinks' | 'paymentAliases'> {
   const charge = readObject(envelope, chargeSchema);
   if (!charge.ok) return {};
   const { id, invoice, payment_intent: intent, metadata: custom } = charge.value;
+  const userIds = read.distinct([custom.app_user_id]);
   return {
-    userIds: read.distinct([custom.app_user_id]),
+    userIds,
+    userLinks: usersOfInvoice(invoice, userIds),
     paymentAliases: invoice === null ? aliasesOf(intent, id) : aliasesOf(invoice, intent, id),
   };
 }
@@ -362,6 +378,7 @@ export function readPaymentIntent(envelope: Envelope): ParseResult {
   if (invoice !== null) {
     return ignored(envelope, 'the payment intent belongs to an invoice, which is counted instead', {
       userIds,
+      userLinks: usersOfInvoice(invoice, userIds),
       paymentAliases: aliasesOf(invoice, id, charge),
     });
   }
