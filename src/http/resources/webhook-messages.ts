@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { findSlackEndpoint } from '../../db/slack-endpoint.ts';
 import { findWebhookEndpoint } from '../../db/webhook-endpoints.ts';
 import {
   findWebhookMessage,
@@ -104,8 +105,9 @@ export async function notSent(
   appId: AppId,
   endpointId: WebhookEndpointId,
 ): Promise<ApiError> {
-  const endpoint = await findWebhookEndpoint(sql, appId, endpointId);
-  return endpoint === undefined ? notFound() : withAdvice('endpoint_not_active');
+  const endpoint =
+    (await findWebhookEndpoint(sql, appId, endpointId)) ?? (await findSlackEndpoint(sql, appId));
+  return endpoint?.id !== endpointId ? notFound() : withAdvice('endpoint_not_active');
 }
 
 export const webhookMessageRoutes = [
