@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { appsAfter } from '../src/db/alert-facts.ts';
 import { evaluateApps } from '../src/db/alert-evaluation.ts';
 import { databaseClock } from '../src/db/clock.ts';
+import { DatabaseUnavailable } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { PROVIDER_NAMES } from '../src/providers/index.ts';
 import { throwIfCancelled } from './cancellation.ts';
@@ -42,6 +43,7 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
       try {
         return { ...(await evaluateApps(sql, appIds, await conditions())), next };
       } catch (failure) {
+        if (failure instanceof DatabaseUnavailable) throw failure;
         let opened = 0;
         let closed = 0;
         let evaluated = 0;

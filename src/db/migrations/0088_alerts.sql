@@ -48,9 +48,3 @@ begin
 end $$;
 create trigger alerts_announce_opened after insert on alerts for each row execute function announce_alert();
 create trigger alerts_announce_closed after update on alerts for each row execute function announce_alert();
-
-alter table webhook_messages
-  drop constraint webhook_messages_type_check,
-  add constraint webhook_messages_type_check check
-    (type in ('commission.created', 'commission.matured', 'commission.reversed', 'commission.adjusted', 'payout.created',
-              'delivery.stuck', 'alert.opened', 'alert.closed', 'webhook.test')) not valid;
