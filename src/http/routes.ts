@@ -110,7 +110,7 @@ export const routeGroups: readonly RouteGroup[] = [
   },
   {
     name: 'Outgoing webhooks',
-    description: 'Endpoints that receive messages about commissions, payouts and deliveries.',
+    description: 'Endpoints that receive messages about commissions, payouts, deliveries and alerts.',
     routes: [...webhookEndpointRoutes, ...webhookMessageRoutes],
   },
   {

@@ -7319,7 +7319,7 @@ export interface components {
              * @enum {string}
              */
             type: "commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "alert.opened" | "alert.closed" | "webhook.test";
-            /** @description The id of the commission, payout or delivery. Null for a test. */
+            /** @description The id of the commission, payout, delivery or alert. Null for a test. */
             subjectId: string | null;
             /** @description The `data` of the message. */
             data: {

@@ -40,7 +40,7 @@ export const webhookMessage = z
     endpointId: idOf('webhookEndpoint', 'The id of the endpoint.'),
     type,
     subjectId: orNull(
-      textField('com_01kbf2z4x8e0rvq1n3m5t7w9yc', 'The id of the commission, payout or delivery.'),
+      textField('com_01kbf2z4x8e0rvq1n3m5t7w9yc', 'The id of the commission, payout, delivery or alert.'),
       'Null for a test.',
     ),
     data: z.record(z.string(), z.unknown()).describe('The `data` of the message.'),
