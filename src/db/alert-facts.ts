@@ -91,7 +91,10 @@ async function loadProviders(
                   and d.proof->>'kind' is distinct from 'reconciliation'
                 order by d.received_at desc nulls last limit 1) as received_at) last
      cross join lateral (
-       select coalesce(sum(d.refused_count), 0)::bigint as count, max(d.received_at) as last_at
+       select coalesce(sum(d.refused_count), 0)::bigint as count,
+              (select l.received_at from deliveries l
+                where l.app_id = a.app_id and l.provider = p.provider and l.refused_hour is not null
+                order by l.refused_hour desc limit 1) as last_at
          from deliveries d
         where d.app_id = a.app_id and d.provider = p.provider and d.refused_hour is not null
           and d.refused_hour >= date_trunc('hour', ${instant(now)}::timestamptz, 'UTC') - interval '1 hour') refused`;

@@ -44,6 +44,7 @@ export interface ProviderFacts {
   readonly failing: number;
   /** Requests that were refused since the beginning of the hour before this one. */
   readonly refused: number;
+  /** When the latest request was refused, also before that. */
   readonly lastRefusedAt: number | null;
 }
 
@@ -105,6 +106,8 @@ export const MOST_ACCEPTED = 4_000;
 const FAILING = 5;
 /** So many refused requests of a provider, within this hour and the one before, open an alert. */
 const REFUSED = 3;
+/** How long a refused request keeps an alert open while nothing was accepted since, ms. */
+const REFUSAL_COUNTS_MS = 7 * DAY_MS;
 /** A draft of a payout run waits for longer than that, ms. */
 const DRAFT_WAITS_MS = DAY_MS;
 /** A payout run that is paid advances within that, ms. */
@@ -133,6 +136,18 @@ export function mayBeSilent(
   return silentMs > LEAST_SILENCE_MS && silentMs <= RHYTHM_MS;
 }
 
+/**
+ * Whether what a provider sends may still be refused: it was the last thing that it sent. A provider with few purchases sends nothing for
+ * hours, and its secret is as wrong as before.
+ */
+function isStillRefused(
+  { isConfigured, lastAcceptedAt, lastRefusedAt }: ProviderFacts,
+  now: number,
+): boolean {
+  if (!isConfigured || lastRefusedAt === null) return false;
+  return now - lastRefusedAt <= REFUSAL_COUNTS_MS && (lastAcceptedAt ?? 0) < lastRefusedAt;
+}
+
 function* signsOfProvider(facts: ProviderFacts, now: number): Generator<Sign> {
   const { provider, isConfigured, lastAcceptedAt, rhythm, failing, refused, lastRefusedAt } = facts;
   if (isConfigured && lastAcceptedAt !== null) {
@@ -151,7 +166,7 @@ function* signsOfProvider(facts: ProviderFacts, now: number): Generator<Sign> {
       facts: { failing },
       opens: failing >= FAILING,
     };
-  if (refused > 0)
+  if (refused > 0 || isStillRefused(facts, now))
     yield {
       rule: 'webhooks_refused',
       subject: provider,

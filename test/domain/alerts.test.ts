@@ -208,6 +208,24 @@ describe('other rules', () => {
     expect(alerts.log).toEqual(['opened deliveries_failing', 'closed deliveries_failing']);
   });
 
+  // @promise alert-refused
+  test('an alert about refused requests stays open until a webhook is accepted, or for seven days', () => {
+    const refused = { refused: 0, lastRefusedAt: START };
+    const open = { ...provider(refused), lastAcceptedAt: START - 1 };
+    const evaluateAt = (now: number, one: ProviderFacts) => {
+      const alerts = new Alerts();
+      alerts.evaluate(START, { providers: [{ ...open, refused: 3 }] });
+      alerts.evaluate(now, { providers: [one] });
+      return alerts.log.filter((line) => line.endsWith('webhooks_refused'));
+    };
+    const [opened, closed] = ['opened webhooks_refused', 'closed webhooks_refused'];
+    expect(evaluateAt(START + 7 * DAY_MS, open)).toEqual([opened]);
+    expect(evaluateAt(START + 7 * DAY_MS + 1, open)).toEqual([opened, closed]);
+    expect(evaluateAt(START + HOUR_MS, { ...open, lastAcceptedAt: START + 1 })).toEqual([opened, closed]);
+    expect(evaluateAt(START + HOUR_MS, { ...open, lastAcceptedAt: null })).toEqual([opened]);
+    expect(evaluateAt(START + HOUR_MS, { ...open, isConfigured: false })).toEqual([opened, closed]);
+  });
+
   test('each subject has an alert of its own', () => {
     const facts = {
       providers: [provider({ failing: 9 }), provider({ provider: 'paddle', failing: 9, refused: 9 })],

@@ -1030,6 +1030,8 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
         'a provider that is silent for six hours and four times its usual gap opens an alert, and its next webhook closes it',
       'alert-rules':
         'failing deliveries, refused requests, a draft that waits, a payout run that does not advance and an endpoint that fails open an alert each',
+      'alert-refused':
+        'an alert about refused requests closes when none was refused for an hour and a webhook was accepted since',
       'alert-once':
         'an alert opens once and closes once, whatever evaluates it at the same time, is killed or is late',
       'alert-never-edited': 'the database refuses every change of an alert except that it is closed',
