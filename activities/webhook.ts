@@ -2,6 +2,7 @@ import { asyncLocalStorage } from '@temporalio/activity';
 import type { Logger } from 'pino';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { signingSecretContext } from '../src/db/webhook-endpoints.ts';
+import { slackUrlContext } from '../src/db/slack-endpoint.ts';
 import {
   claimProbe,
   failUnsentMessage,
@@ -11,11 +12,14 @@ import {
 } from '../src/db/webhook-attempts.ts';
 import type { MessageToSend, Postponement } from '../src/db/webhook-attempts.ts';
 import type { Sql } from '../src/db/sql.ts';
+import { alertText } from '../src/domain/alert-text.ts';
 import type { AccountId, WebhookEndpointId } from '../src/domain/ids.ts';
 import { RETRY_DELAYS_MS, retryDelayMs } from '../src/domain/outgoing-webhooks.ts';
 import type { AttemptResult, WebhookTargets } from '../src/domain/outgoing-webhooks.ts';
 import { HOUR_MS } from '../src/domain/time.ts';
+import { isProviderName, providers } from '../src/providers/index.ts';
 import { postWebhook } from '../src/webhooks-out/post.ts';
+import type { PostOptions } from '../src/webhooks-out/post.ts';
 import { messageBody, signedHeaders } from '../src/webhooks-out/signature.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { parseId } from './parse-id.ts';
@@ -28,6 +32,8 @@ export interface WebhookActivityDeps {
   readonly webhookTargets?: WebhookTargets | undefined;
   /** The waits between attempts, ms; those of the domain by default. */
   readonly webhookRetryMs?: readonly number[] | undefined;
+  /** The address of the service without a trailing slash, for links to the console. Null or absent if it is not known. */
+  readonly publicUrl?: string | null;
   readonly observeWebhook?: ((result: AttemptResult) => void) | undefined;
 }
 
@@ -72,6 +78,11 @@ const SPREAD_MS = { least: 10_000, most: 2 * HOUR_MS };
 /** The status with which an endpoint says that it wants no messages any more. */
 const GONE = 410;
 
+/** Returns a response to text for Slack as far as it is a word such as `no_service`: others may repeat the URL, which is a secret. */
+function shownOfSlack(response: string | null): string | null {
+  return response !== null && /^[a-z]{1,20}(_[a-z]{1,20}){0,3}$/.test(response) ? response : null;
+}
+
 /** The activity of the webhook workflow. */
 export function createWebhookActivities({
   sql: allSql,
@@ -79,6 +90,7 @@ export function createWebhookActivities({
   logger,
   webhookTargets = 'public',
   webhookRetryMs = RETRY_DELAYS_MS,
+  publicUrl = null,
   observeWebhook,
 }: WebhookActivityDeps): WebhookActivities {
   const sql = allSql.share(CONNECTIONS);
@@ -132,16 +144,33 @@ export function createWebhookActivities({
     return [current, secretBox.decrypt(Buffer.from(previousCiphertext), previousEncryptionKeyId, context)];
   }
 
+  /** Returns the request of an attempt: signed, or of text for Slack, where the URL is the secret. */
+  function requestOf(message: MessageToSend, at: number): Pick<PostOptions, 'url' | 'headers' | 'body'> {
+    const { messageId, url, isSlack, secretId, encryptionKeyId, appId, appName } = message;
+    if (!isSlack) {
+      const body = messageBody(message);
+      return { url, headers: signedHeaders(secretsOf(message), { id: messageId, at, body }), body };
+    }
+    const text = alertText(message, {
+      appName,
+      pageUrl: publicUrl === null ? null : `${publicUrl}/console/apps/${appId}/alerts`,
+      titleOf: (provider) => (isProviderName(provider) ? providers[provider].title : provider),
+    });
+    const secretUrl = secretBox.decrypt(
+      Buffer.from(message.ciphertext),
+      encryptionKeyId,
+      slackUrlContext(secretId),
+    );
+    return { url: secretUrl, headers: {}, body: JSON.stringify({ text }) };
+  }
+
   /** Sends a message once, and records the attempt. */
   async function attemptOnce(message: MessageToSend): Promise<WebhookProgress> {
     const { messageId, endpointId } = message;
     const startedAt = Date.now();
-    const body = messageBody(message);
     const signal = asyncLocalStorage.getStore()?.cancellationSignal;
     const result = await postWebhook({
-      url: message.url,
-      headers: signedHeaders(secretsOf(message), { id: messageId, at: startedAt, body }),
-      body,
+      ...requestOf(message, startedAt),
       targets: webhookTargets,
       ...(signal === undefined ? {} : { signal }),
     });
@@ -159,8 +188,10 @@ export function createWebhookActivities({
     const state = problem === null ? 'delivered' : nextInMs === null ? 'failed' : 'retry';
     const deactivated = await recordWebhookAttempt(sql, messageId, {
       ...result,
+      response: message.isSlack ? shownOfSlack(result.response) : result.response,
       number: attempts,
       url: message.url,
+      secretId: message.secretId,
       earlierAttempts: message.earlierAttempts,
       startedAt,
       nextInMs,

@@ -6,7 +6,7 @@ import { workflowIdOf } from '../src/domain/workflow-id.ts';
 import { backgroundQueue } from './names.ts';
 
 /** The workflows that Schedules start. */
-export type ScheduledWorkflow = 'sweep' | 'rates' | 'retention';
+export type ScheduledWorkflow = 'alerts' | 'sweep' | 'rates' | 'retention';
 
 interface ScheduleDefinition {
   readonly spec: ScheduleOptions['spec'];
@@ -22,6 +22,13 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 /** The Schedules of an installation by their workflows. The id of each is that of its workflow, with the task queue as its key. */
 export const SCHEDULES: Readonly<Record<ScheduledWorkflow, ScheduleDefinition>> = {
+  /** Installations that share a server do not all begin at once. */
+  alerts: {
+    spec: { intervals: [{ every: 5 * MINUTE_MS }], jitter: MINUTE_MS },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 5 * MINUTE_MS },
+    executionTimeout: 15 * MINUTE_MS,
+    runsAtOnce: false,
+  },
   sweep: {
     spec: { intervals: [{ every: MINUTE_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: MINUTE_MS },

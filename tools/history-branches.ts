@@ -44,6 +44,7 @@ function script(failures: number, ...results: readonly unknown[]) {
 }
 
 const convertPage = (next: string | null) => ({ next, evaluated: 1, failed: 0 });
+const alertPage = (next: string | null) => ({ opened: 1, closed: 0, next });
 const erasePage = (waitMs: number) => ({ done: false, waitMs });
 const runPage = (settled: number, done = false) => ({ settled, items: 3, done });
 const progress = (state: string, waitMs = 0) => ({ state, attempts: 1, problem: null, waitMs });
@@ -218,6 +219,18 @@ const BRANCHES: readonly Branch[] = [
     workflow: 'webhook',
     args: WEBHOOK,
     activities: () => ({ sendMessage: script(0, ...pages(3, progress('retry', 50)), progress('delivered')) }),
+  },
+  {
+    name: 'alerts',
+    workflow: 'alerts',
+    args: [],
+    activities: () => ({ evaluateAlerts: script(0, alertPage('app_1'), alertPage(null)) }),
+  },
+  {
+    name: 'alerts-continued',
+    workflow: 'alerts',
+    args: [],
+    activities: () => ({ evaluateAlerts: script(0, ...pages(3, alertPage('app_1')), alertPage(null)) }),
   },
   {
     name: 'sweep-continued',

@@ -1,3 +1,4 @@
+export { alerts } from './alerts.ts';
 export { convert } from './convert.ts';
 export { delivery } from './delivery.ts';
 export { erase } from './erase.ts';

@@ -23,6 +23,7 @@ import {
   useNavigate,
   useParams,
 } from 'react-router';
+import { OpenCount } from './alerts/open-count.tsx';
 import { api } from './api/client.ts';
 import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useOverview, useSession } from './api/queries.ts';
@@ -160,6 +161,7 @@ function Shell({ session }: { readonly session: Session }) {
               APP_PAGES.filter((page) => page.title !== null).map(({ path, title }) => (
                 <NavLink key={path} className="nav" to={`/apps/${chosen}/${path}`} onClick={close}>
                   {title}
+                  {path === 'alerts' && <OpenCount appId={chosen} />}
                 </NavLink>
               ))}
             <NavLink className="nav" to="/access" onClick={close}>

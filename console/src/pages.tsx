@@ -22,6 +22,11 @@ export const APP_PAGES: readonly AppPage[] = [
   },
   { path: 'overview', title: 'Overview', Page: OverviewPage },
   {
+    path: 'alerts',
+    title: 'Alerts',
+    Page: lazy(async () => await import('./alerts/alerts-page.tsx')),
+  },
+  {
     path: 'creators',
     title: 'Creators',
     Page: lazy(async () => await import('./creators/creators-page.tsx')),

@@ -91,6 +91,7 @@ export function startTemporalWork(
       observe: metrics?.observeDelivery,
       webhookTargets: settings.webhookTargets,
       webhookRetryMs: settings.webhookRetryMs,
+      publicUrl: settings.publicUrl?.replace(/\/$/, '') ?? null,
       observeWebhook: metrics?.observeWebhook,
     });
   connection.start({
@@ -117,5 +118,6 @@ function schedulesOf({
   ratesUrl = null,
 }: ServiceSettings): readonly ScheduledWorkflow[] {
   if (!withSchedule) return [];
-  return ratesUrl === null ? ['sweep', 'retention'] : ['sweep', 'retention', 'rates'];
+  const always = ['alerts', 'sweep', 'retention'] as const;
+  return ratesUrl === null ? always : [...always, 'rates'];
 }

@@ -6,6 +6,7 @@
 create domain account_id as text collate "C" CHECK ((VALUE ~ '^acct_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain adjustment_id as text collate "C" CHECK ((VALUE ~ '^adj_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain affiliate_id as text collate "C" CHECK ((VALUE ~ '^aff_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain alert_id as text collate "C" CHECK ((VALUE ~ '^alr_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain app_id as text collate "C" CHECK ((VALUE ~ '^app_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain attribution_id as text collate "C" CHECK ((VALUE ~ '^att_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain audit_id as text collate "C" CHECK ((VALUE ~ '^aud_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -167,6 +168,29 @@ CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, ex
 CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id');
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
+
+create table alerts (
+  id alert_id not null,
+  app_id app_id not null,
+  rule text collate "C" not null,
+  subject text collate "C" not null,
+  facts jsonb not null,
+  opened_at timestamp with time zone not null,
+  closed_at timestamp with time zone,
+  constraint alerts_pkey PRIMARY KEY (id),
+  constraint alerts_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint alerts_check CHECK ((closed_at >= opened_at)),
+  constraint alerts_facts_check CHECK ((jsonb_typeof(facts) = 'object'::text)),
+  constraint alerts_rule_check CHECK ((rule = ANY (ARRAY['provider_silent'::text, 'deliveries_failing'::text, 'webhooks_refused'::text, 'draft_waiting'::text, 'run_stalled'::text, 'endpoint_failing'::text]))),
+  constraint alerts_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 100)))
+);
+CREATE INDEX alerts_by_app ON alerts USING btree (app_id, ((closed_at IS NULL)) DESC, opened_at DESC, id DESC);
+CREATE INDEX alerts_last_closed ON alerts USING btree (app_id, rule, subject, closed_at DESC) WHERE (closed_at IS NOT NULL);
+CREATE UNIQUE INDEX alerts_one_open ON alerts USING btree (app_id, rule, subject) WHERE (closed_at IS NULL);
+CREATE TRIGGER alerts_announce_closed AFTER UPDATE ON alerts FOR EACH ROW EXECUTE FUNCTION announce_alert();
+CREATE TRIGGER alerts_announce_opened AFTER INSERT ON alerts FOR EACH ROW EXECUTE FUNCTION announce_alert();
+CREATE TRIGGER alerts_guard BEFORE UPDATE ON alerts FOR EACH ROW EXECUTE FUNCTION guard_alert();
+CREATE TRIGGER alerts_kept BEFORE DELETE OR TRUNCATE ON alerts FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table apps (
   id app_id not null,
@@ -1798,6 +1822,7 @@ create table webhook_endpoints (
   next_probe_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   slot smallint,
+  is_slack boolean not null default false,
   constraint webhook_endpoints_pkey PRIMARY KEY (id),
   constraint webhook_endpoints_app_id_id_key UNIQUE (app_id, id),
   constraint webhook_endpoints_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
@@ -1808,7 +1833,12 @@ create table webhook_endpoints (
   constraint webhook_endpoints_description_check CHECK (((length(description) >= 1) AND (length(description) <= 200))),
   constraint webhook_endpoints_event_types_check CHECK ((cardinality(event_types) > 0)),
   constraint webhook_endpoints_failures_check CHECK ((failures >= 0)),
-  constraint webhook_endpoints_slot_check CHECK (((slot >= 1) AND (slot <= 20))),
+  constraint webhook_endpoints_slack_check CHECK ((
+CASE
+    WHEN (slot IS NULL) THEN true
+    ELSE (is_slack = (slot = 0))
+END AND ((NOT is_slack) OR (previous_ciphertext IS NULL)))),
+  constraint webhook_endpoints_slot_check CHECK (((slot >= 0) AND (slot <= 20))),
   constraint webhook_endpoints_url_check CHECK (((length(url) >= 1) AND (length(url) <= 2000)))
 );
 CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (app_id) WHERE (deactivated_at IS NULL);
@@ -1840,7 +1870,7 @@ create table webhook_messages (
   constraint webhook_messages_check1 CHECK (((status = 'pending'::text) = (completed_at IS NULL))),
   constraint webhook_messages_check2 CHECK ((((status = 'pending'::text) = (next_attempt_at IS NOT NULL)) AND ((status = 'pending'::text) = (relay_at IS NOT NULL)))),
   constraint webhook_messages_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text]))),
-  constraint webhook_messages_type_check CHECK ((type = ANY (ARRAY['commission.created'::text, 'commission.matured'::text, 'commission.reversed'::text, 'commission.adjusted'::text, 'payout.created'::text, 'delivery.stuck'::text, 'webhook.test'::text])))
+  constraint webhook_messages_type_check CHECK ((type = ANY (ARRAY['commission.created'::text, 'commission.matured'::text, 'commission.reversed'::text, 'commission.adjusted'::text, 'payout.created'::text, 'delivery.stuck'::text, 'alert.opened'::text, 'alert.closed'::text, 'webhook.test'::text])))
 );
 CREATE INDEX webhook_messages_by_created ON webhook_messages USING btree (app_id, created_at DESC, id DESC);
 CREATE INDEX webhook_messages_by_endpoint ON webhook_messages USING btree (app_id, endpoint_id, created_at DESC, id DESC);
@@ -2099,6 +2129,24 @@ begin
     execute format('analyze (skip_locked) %I', name);
   end loop;
   return grown;
+end $function$;
+
+CREATE OR REPLACE FUNCTION announce_alert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  message_type constant text := case tg_op when 'INSERT' then 'alert.opened' else 'alert.closed' end;
+begin
+  insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data)
+  select new_webhook_message_id(), new.app_id, e.id, message_type, new.id,
+         jsonb_build_object(
+           'alertId', new.id, 'rule', new.rule, 'subject', new.subject, 'facts', new.facts,
+           'openedAt', epoch_ms(new.opened_at), 'closedAt', epoch_ms(new.closed_at))
+    from webhook_endpoints e
+   where e.app_id = new.app_id and e.deactivated_at is null and message_type = any(e.event_types)
+  on conflict (endpoint_id, type, subject_id) do nothing;
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION announce_commissions()
@@ -2803,6 +2851,17 @@ CREATE OR REPLACE FUNCTION forbid_slug_change()
 AS $function$
 begin
   raise exception 'the slug of a link cannot be changed' using errcode = 'integrity_constraint_violation';
+end $function$;
+
+CREATE OR REPLACE FUNCTION guard_alert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.closed_at is not null or new.closed_at is null or to_jsonb(new) - 'closed_at' <> to_jsonb(old) - 'closed_at' then
+    raise exception 'alert % can only be closed, once', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION guard_archived_policy()

@@ -1,4 +1,4 @@
-import type { AccountId, WebhookEndpointId, WebhookMessageId } from '../domain/ids.ts';
+import type { AccountId, AppId, SecretId, WebhookEndpointId, WebhookMessageId } from '../domain/ids.ts';
 import { MAX_PROBE_MS, MAX_RETRY_AFTER_MS } from '../domain/outgoing-webhooks.ts';
 import type {
   DeactivationReason,
@@ -130,6 +130,11 @@ export interface MessageToSend {
   /** How long until the next attempt is due, ms; 0 or less if it is due. Null for a message that has ended. */
   readonly dueInMs: number | null;
   readonly url: string;
+  /** Whether it gets text about alerts: then its secret is the whole URL, and `url` only its origin. */
+  readonly isSlack: boolean;
+  readonly secretId: SecretId;
+  readonly appId: AppId;
+  readonly appName: string;
   readonly isActive: boolean;
   /** Whether every attempt at the endpoint has failed for some time. */
   readonly isFailing: boolean;
@@ -143,15 +148,16 @@ export interface MessageToSend {
 /** Returns a message with its endpoint. Undefined for an unknown one. */
 export async function loadMessageToSend(sql: Sql, id: WebhookMessageId): Promise<MessageToSend | undefined> {
   return await sql.maybe<MessageToSend>`
-    select m.id as message_id, m.endpoint_id, (select account_id from apps where id = m.app_id) as account_id, m.type, m.data,
+    select m.id as message_id, m.endpoint_id, m.app_id, a.account_id, a.name as app_name, m.type, m.data,
            m.status, m.attempts, m.earlier_attempts, m.last_problem, m.created_at,
            ceil(extract(epoch from m.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
-           e.url, e.deactivated_at is null as is_active, e.failing_since is not null as is_failing,
+           e.url, e.is_slack, e.secret_id, e.deactivated_at is null as is_active, e.failing_since is not null as is_failing,
            e.ciphertext, e.encryption_key_id,
            case when e.previous_expires_at > now() then e.previous_ciphertext end as previous_ciphertext,
            case when e.previous_expires_at > now() then e.previous_encryption_key_id end as previous_encryption_key_id
       from webhook_messages m
      cross join lateral (select * from webhook_endpoints x where x.id = m.endpoint_id offset 0) e
+     cross join lateral (select x.account_id, x.name from apps x where x.id = m.app_id offset 0) a
      where m.id = ${id}`;
 }
 
@@ -226,6 +232,8 @@ export interface MadeAttempt extends Omit<WebhookAttempt, 'number'> {
   readonly number: number;
   /** The URL that got it. */
   readonly url: string;
+  /** The secret of the endpoint, which is the URL of Slack. */
+  readonly secretId: SecretId;
   /** The attempts before a person sent the message again, as the attempt began with them. */
   readonly earlierAttempts: number;
   /** How long until the next attempt, ms. Null if none follows. */
@@ -313,7 +321,7 @@ export async function recordWebhookAttempt(
                 and (message.status = 'failed' and before.failing_since <= first.started_at
                      or before.failures >= ${attempt.retryMs.length}::int
                         and before.failing_since <= now() - ${allMs} * interval '1 millisecond') as is_given_up) says
-       where before.id = e.id and e.id = message.endpoint_id and e.url = ${attempt.url} and ${acting(sql.actingAs({ kind: 'service' }))}
+       where before.id = e.id and e.id = message.endpoint_id and e.url = ${attempt.url} and (not e.is_slack or e.secret_id = ${attempt.secretId}) and ${acting(sql.actingAs({ kind: 'service' }))}
          -- The row changes rarely, so that messages that are delivered at the same time do not wait for each other.
          and (case when ${isDelivered}::boolean then e.failing_since is not null
                    else counts or ${isGone}::boolean or message.status = 'failed' end)

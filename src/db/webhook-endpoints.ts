@@ -87,20 +87,20 @@ export async function createWebhookEndpoint(
   return created ?? (await findWebhookEndpoint(sql, appId, id));
 }
 
-/** Returns the endpoints of an app, oldest first. */
+/** Returns the endpoints of an app without that of Slack, oldest first. */
 export async function listWebhookEndpoints(sql: Sql, appId: AppId): Promise<WebhookEndpoint[]> {
   return await sql<WebhookEndpoint>`
-    select ${columns(sql)} from webhook_endpoints where app_id = ${appId} and slot is not null order by created_at, id`;
+    select ${columns(sql)} from webhook_endpoints where app_id = ${appId} and slot >= 1 order by created_at, id`;
 }
 
-/** Returns an endpoint of an app. Undefined for an unknown one, one of another app, and one that was deleted. */
+/** Returns an endpoint of an app. Undefined for an unknown one, one of another app, one that was deleted, and that of Slack. */
 export async function findWebhookEndpoint(
   sql: Sql,
   appId: AppId,
   id: WebhookEndpointId,
 ): Promise<WebhookEndpoint | undefined> {
   return await sql.maybe<WebhookEndpoint>`
-    select ${columns(sql)} from webhook_endpoints where app_id = ${appId} and id = ${id} and slot is not null`;
+    select ${columns(sql)} from webhook_endpoints where app_id = ${appId} and id = ${id} and slot >= 1`;
 }
 
 /** The fields that a change can have. A missing one stays. */
@@ -137,7 +137,7 @@ export async function changeWebhookEndpoint(
   return await patient.maybe<WebhookEndpoint>`
     with former as materialized (
       select id as endpoint_id, url as former_url
-        from webhook_endpoints where app_id = ${appId} and id = ${id} and slot is not null
+        from webhook_endpoints where app_id = ${appId} and id = ${id} and slot >= 1
          for no key update
     ), changed as (
       update webhook_endpoints e
@@ -182,7 +182,7 @@ export async function deleteWebhookEndpoint(
     update webhook_endpoints
        set deactivated_at = case when slot is null then deactivated_at else now() end, deactivated_reason = 'deleted', slot = null,
            ciphertext = '', previous_ciphertext = case when previous_ciphertext is not null then ''::bytea end
-     where app_id = ${appId} and id = ${id} and ${acting(sql)}
+     where app_id = ${appId} and id = ${id} and not is_slack and ${acting(sql)}
     returning ${columns(sql)}`;
 }
 
@@ -201,6 +201,6 @@ export async function rotateSigningSecret(
        set secret_id = ${secret.secretId}, ciphertext = ${secret.ciphertext}, encryption_key_id = ${secret.encryptionKeyId},
            secret_created_at = now(), previous_ciphertext = ciphertext, previous_encryption_key_id = encryption_key_id,
            previous_expires_at = ${instant(secret.previousEndsAt)}::timestamptz
-     where app_id = ${appId} and id = ${id} and slot is not null and secret_id <> ${secret.secretId} and ${acting(sql)}`;
+     where app_id = ${appId} and id = ${id} and slot >= 1 and secret_id <> ${secret.secretId} and ${acting(sql)}`;
   return await findWebhookEndpoint(sql, appId, id);
 }

@@ -10,7 +10,7 @@ export interface WebhookMessage {
   readonly id: WebhookMessageId;
   readonly endpointId: WebhookEndpointId;
   readonly type: MessageType;
-  /** The id of the commission, payout or delivery. Null for a test. */
+  /** The id of the commission, payout, delivery or alert. Null for a test. */
   readonly subjectId: string | null;
   readonly data: Readonly<Record<string, unknown>>;
   readonly status: MessageStatus;

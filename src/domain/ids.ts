@@ -29,6 +29,7 @@ export const ID_PREFIXES = {
   session: 'ses',
   webhookEndpoint: 'whe',
   webhookMessage: 'msg',
+  alert: 'alr',
   /** Internal: these ids never leave the service, except those of reprocess runs and erasures. */
   secret: 'sec',
   payoutRequest: 'req',
@@ -72,6 +73,7 @@ export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
 export type WebhookEndpointId = Id<'webhookEndpoint'>;
 export type WebhookMessageId = Id<'webhookMessage'>;
+export type AlertId = Id<'alert'>;
 export type SecretId = Id<'secret'>;
 export type PayoutRequestId = Id<'payoutRequest'>;
 export type PaymentId = Id<'payment'>;

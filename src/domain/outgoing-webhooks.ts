@@ -11,6 +11,8 @@ export const WEBHOOK_TYPES = [
   'commission.adjusted',
   'payout.created',
   'delivery.stuck',
+  'alert.opened',
+  'alert.closed',
 ] as const;
 export type WebhookType = (typeof WEBHOOK_TYPES)[number];
 

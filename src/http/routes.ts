@@ -1,5 +1,6 @@
 import { accountKeyRoutes } from './resources/account-keys.ts';
 import { affiliateRoutes } from './resources/affiliates.ts';
+import { alertRoutes } from './resources/alerts.ts';
 import { apiDocsRoutes } from './resources/api-docs.ts';
 import { appRoutes } from './resources/apps.ts';
 import { auditRoutes } from './resources/audit.ts';
@@ -109,8 +110,13 @@ export const routeGroups: readonly RouteGroup[] = [
   },
   {
     name: 'Outgoing webhooks',
-    description: 'Endpoints that receive messages about commissions, payouts and deliveries.',
+    description: 'Endpoints that receive messages about commissions, payouts, deliveries and alerts.',
     routes: [...webhookEndpointRoutes, ...webhookMessageRoutes],
+  },
+  {
+    name: 'Alerts',
+    description: 'What needs a look by the founder, and the Slack URL that is told about it.',
+    routes: alertRoutes,
   },
   {
     name: 'Erasure',

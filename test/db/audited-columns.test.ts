@@ -40,7 +40,7 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
   sessions: 'account_id created_at expires_at id last_used_at token_sha256 user_agent',
   sign_in_links: 'account_id created_at key_id session_id token_sha256',
   webhook_endpoints:
-    'app_id ciphertext created_at encryption_key_id failing_since failures id next_probe_at previous_ciphertext previous_encryption_key_id secret_created_at slot',
+    'app_id ciphertext created_at encryption_key_id failing_since failures id is_slack next_probe_at previous_ciphertext previous_encryption_key_id secret_created_at slot',
   webhook_secrets: 'app_id ciphertext created_at encryption_key_id id live_slot',
 };
 

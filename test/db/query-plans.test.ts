@@ -30,6 +30,8 @@ import type { SentStatement } from '../../src/db/driver.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AccountId, AffiliateId, AppId, BindingId, IdKind } from '../../src/domain/ids.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import { loadAlertInputs } from '../../src/db/alert-facts.ts';
+import { findOpenAlerts } from '../../src/db/alerts.ts';
 import { claimWebhookMessages } from '../../src/db/webhook-attempts.ts';
 import { listWebhookStates } from '../../src/db/webhook-secrets.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
@@ -397,6 +399,33 @@ test('the payees of a page of creators are read without their other versions, an
   expect(found.size).toBe(100);
   expect(sent).toHaveLength(1);
   expect(await faultsOf({ request: '', status: 200, returned: 100, statements: sent })).toEqual([]);
+});
+
+// @promise alert-bounded
+test('an evaluation of alerts reads a few rows per app and provider, and a bounded number of a silent provider', async () => {
+  const { rows: apps } = await client.query<{ id: AppId }>('select id from apps order by id');
+  const { rows: last } = await client.query<{ at: string }>(
+    `select epoch_ms(max(received_at))::text as at from deliveries
+      where app_id = $1 and provider = 'stripe' and signature_valid and not is_self_test`,
+    [appId],
+  );
+  sent = [];
+  const ids = apps.map(({ id }) => id);
+  await findOpenAlerts(sql, ids);
+  const inputs = await loadAlertInputs(sql, ids, {
+    providers: ['stripe', 'paddle'],
+    now: Number(last[0]?.at) + DAY_MS,
+    hasAlert: () => false,
+  });
+  const accepted = inputs.get(appId as AppId)?.providers.map(({ rhythm }) => rhythm?.accepted ?? 0);
+  expect(accepted).toEqual([expect.any(Number), 0]);
+  expect(accepted?.[0]).toBeGreaterThan(1_000);
+  // Four, and one for each silent provider.
+  const silent = [...inputs.values()].flatMap(({ providers }) =>
+    providers.filter(({ rhythm }) => rhythm !== null),
+  );
+  expect(sent).toHaveLength(4 + silent.length);
+  expect(await faultsOf({ request: '', status: 200, returned: 10, statements: sent })).toEqual([]);
 });
 
 test('payees are encrypted again a page at a time', async () => {

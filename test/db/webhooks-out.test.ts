@@ -110,6 +110,7 @@ const attempt = (number: number, over: object = {}) => ({
   problem: 'The endpoint responded with 500.',
   response: 'no',
   url: 'https://example.com/hook',
+  secretId: newId('secret'),
   earlierAttempts: 0,
   nextInMs: 60_000 as number | null,
   isGone: false,

@@ -51,6 +51,7 @@ const EXEMPT: Readonly<Record<string, string>> = {
   previewManualAttribution: 'It computes, and stores nothing.',
   previewPolicy: 'It computes, and stores nothing.',
   previewPayoutRunResults: 'It computes, and stores nothing.',
+  testSlackUrl: 'it sends a test message, which is listed with its attempts',
   testWebhookEndpoint: 'it sends a test message, which is listed with its attempts',
   sendWebhookMessageAgain: 'it sends a message again, which is listed with its attempts',
   signOutOperator: 'sessions of the operator belong to no account',
@@ -123,6 +124,10 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     const body = { url: 'https://example.com/hook', eventTypes: ['payout.created'] };
     const created = await api.call<{ id: string }>('POST', path, { key: mine.key, body });
     return { path: `${path}/${created.body.id}` };
+  },
+  removeSlackUrl: async () => {
+    const body = { url: 'https://hooks.slack.com/services/audit' };
+    return await after(api.call('PUT', `/apps/${mine.appId}/slack-url`, { key: mine.key, body }));
   },
   createAffiliate: async () => ({ body: { name: 'A creator' } }),
   updateAffiliate: async () => ({ body: { name: `Creator ${(number += 1)}` } }),

@@ -1029,6 +1029,32 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
       'webhooks-out-lists': 'messages are listed by endpoint, status and type, page by page',
     },
   },
+  {
+    title: 'Beyond the specification: alerts',
+    promises: {
+      'alert-silence':
+        'a provider that is silent for six hours and four times its usual gap opens an alert, and its next webhook closes it',
+      'alert-rules':
+        'failing deliveries, refused requests, a draft that waits, a payout run that does not advance and an endpoint that fails open an alert each',
+      'alert-refused':
+        'an alert about refused requests closes when none was refused for an hour and a webhook was accepted since',
+      'alert-once':
+        'an alert opens once and closes once, whatever evaluates it at the same time, is killed or is late',
+      'alert-never-edited': 'the database refuses every change of an alert except that it is closed',
+      'alert-messages':
+        'endpoints that ask for it get one message when an alert opens and one when it closes',
+      'alert-all-apps': 'an app whose alerts cannot be evaluated does not stop those of others',
+      'alert-bounded': 'an evaluation reads a bounded number of rows per app and provider',
+      'alert-isolated': 'another account sees neither alerts nor the Slack URL',
+      'alert-slack':
+        'Slack gets one line of text about each alert, in which nothing is a mention or a link of others',
+      'slack-url-secret':
+        'the Slack URL is stored encrypted and is in no response, attempt, audit row or history, whatever its host responds',
+      'slack-url-address': 'a Slack URL has an address as endpoints of outgoing webhooks have',
+      'slack-url-permission': 'nobody without the permission setup sets, sees or tests the Slack URL',
+      'slack-url-own-slot': 'the Slack URL is none of the 20 endpoints, and is not changed as they are',
+    },
+  },
 ];
 
 /** The decisions that settle what the interface specification leaves open. */

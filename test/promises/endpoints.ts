@@ -913,6 +913,31 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'send-webhook-message-again': 'makes the next attempt due at once' },
   },
   {
+    route: 'GET /apps/:appId/alerts',
+    caller: 'account read',
+    promises: { 'list-alerts': 'lists alerts, open ones first, also as CSV' },
+  },
+  {
+    route: 'GET /apps/:appId/slack-url',
+    caller: 'account setup',
+    promises: { 'get-slack-url': 'says whether a Slack URL is set and how it works, never the URL' },
+  },
+  {
+    route: 'PUT /apps/:appId/slack-url',
+    caller: 'account setup',
+    promises: { 'put-slack-url': 'sets or replaces the Slack URL; messages that wait are sent' },
+  },
+  {
+    route: 'DELETE /apps/:appId/slack-url',
+    caller: 'account setup',
+    promises: { 'delete-slack-url': 'removes the Slack URL; repeated, it changes nothing' },
+  },
+  {
+    route: 'POST /apps/:appId/slack-url/test',
+    caller: 'account setup',
+    promises: { 'test-slack-url': 'sends a test message to the Slack URL, 201' },
+  },
+  {
     route: 'GET /healthz',
     caller: 'none',
     promises: { 'get-healthz': 'reports that the process is alive' },

@@ -63,6 +63,7 @@ export const LARGE_TABLES = [
   'payees',
   'payouts',
   'payout_items',
+  'alerts',
   'webhook_endpoints',
   'webhook_messages',
   'webhook_attempts',
@@ -301,6 +302,11 @@ const ROWS_OF_PURCHASES = [
        from (select n, app_id, at, ${id('commission', 'n')} as commission_id from story_events where story = 'earned') m`,
   `insert into webhook_attempts (message_id, number, started_at, duration_ms, status_code)
      select m.id, k, m.created_at, 5, 200 from webhook_messages m cross join generate_series(1, 2) k`,
+  // Ten open ones, in between.
+  `insert into alerts (id, app_id, rule, subject, facts, opened_at, closed_at)
+     select ${id('alert', 'n')}, ${id('app', '1')}, 'deliveries_failing', 'provider-' || n % 10 || case when n % 1000 = 0 then n::text else '' end,
+            '{}', at, case when n % 1000 <> 0 then at + interval '1 hour' end
+       from (select n, ${moment(`n / ${TERMS}.0`)} as at from generate_series(1, ${TERMS}) n) v`,
   `insert into audit_rows (id, account_id, app_id, changed_at, actor_kind, key_id, action, object_kind, object_id, after)
      select ${id('audit', 'n')}, ${id('account', '1')}, ${id('app', '1 + n % 10 / 9')}, ${moment(`n / ${AUDIT_ROWS}.0`)}, 'key',
             ${id('key', 'case n % 2 when 0 then 1 else 2 + n % 100 end')}, 'changed', case n % 3 when 0 then 'app' else 'affiliate' end,

@@ -19,6 +19,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   address_keys: { none: 'ciphertext encryption_key_id' },
   adjustments: { none: 'store kind state currency', reference: 'ref payment_ref' },
   affiliate_groups: { none: 'name' },
+  // What was found about providers, payout runs and endpoints. It names no user.
+  alerts: { none: 'rule subject facts' },
   affiliates: { none: 'name email status external_id' },
   apps: {
     none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payout_approval',

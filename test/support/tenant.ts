@@ -133,6 +133,16 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
              ${sql.json([{ what: 'status', stored: 'failed', today: mark, action: 'append' }])}, true
         from run r join deliveries d on d.app_id = r.app_id order by d.received_at, d.id limit 2`;
   }
+  await api.call('PUT', `/apps/${app.appId}/slack-url`, {
+    key: app.key,
+    body: { url: `https://hooks.slack.com/services/${mark}` },
+  });
+  for (let round = 0; round < 2; round += 1) {
+    ids.alert = newId('alert');
+    await sql`
+      insert into alerts (id, app_id, rule, subject, facts, opened_at)
+      values (${ids.alert}, ${app.appId}, 'webhooks_refused', ${`${mark}-${round}`}, '{"refused":3}', now())`;
+  }
   const post = async (path: string, body: object) =>
     await api.call<{ id: string }>('POST', `/apps/${app.appId}/${path}`, { key: app.key, body });
   // Two creators are paid by each run, and two are left out.

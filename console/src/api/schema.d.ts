@@ -1910,6 +1910,84 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists alerts: open ones first, then those that were opened last.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listAlerts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/slack-url": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Says whether a Slack URL is set, and how it works.
+         * @description Never returns the URL.
+         *
+         *     Requires an account key with the permission `setup`.
+         */
+        get: operations["getSlackUrl"];
+        /**
+         * Sets the URL that gets a text about each alert, or replaces it.
+         * @description It gets `{"text": "…"}` when an alert opens and when it closes, as often as an endpoint of outgoing webhooks, without a signature. The URL is a secret: it is stored encrypted and never returned.
+         *
+         *     Requires an account key with the permission `setup`.
+         */
+        put: operations["setSlackUrl"];
+        post?: never;
+        /**
+         * Removes the Slack URL.
+         * @description Messages that wait for an attempt fail. The same call again changes nothing.
+         *
+         *     Requires an account key with the permission `setup`.
+         */
+        delete: operations["removeSlackUrl"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/slack-url/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends a test message to the Slack URL.
+         * @description It is repeated as any other message. 404 without a URL.
+         *
+         *     Requires an account key with the permission `setup`.
+         */
+        post: operations["testSlackUrl"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/users/{customerUserId}": {
         parameters: {
             query?: never;
@@ -4230,7 +4308,7 @@ export interface components {
              *       "payout.created"
              *     ]
              */
-            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck")[];
+            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "alert.opened" | "alert.closed")[];
             /**
              * @description What the endpoint is for.
              * @example Notifies the CRM
@@ -4251,7 +4329,7 @@ export interface components {
              *       "payout.created"
              *     ]
              */
-            eventTypes?: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck")[];
+            eventTypes?: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "alert.opened" | "alert.closed")[];
             /** @description What the endpoint is for. Null removes it. */
             description?: string | null;
             /** @description False deactivates the endpoint, true activates it. */
@@ -4264,6 +4342,14 @@ export interface components {
              * @example 3600
              */
             graceSeconds?: number;
+        };
+        /** @description The URL that gets text about alerts. */
+        NewSlackUrl: {
+            /**
+             * @description An address of an incoming webhook of Slack, or of a service that accepts `{"text": "…"}`: https, with a name or a public address as host. Never returned.
+             * @example https://hooks.slack.com/services/T000/B000/example
+             */
+            url: string;
         };
         /**
          * @description What to process again: a delivery, a range of deliveries, or the result of a dry run.
@@ -7177,7 +7263,7 @@ export interface components {
             /** @description What the endpoint is for. Null if it was not said. */
             description: string | null;
             /** @description The types that are sent to it. */
-            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck")[];
+            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "alert.opened" | "alert.closed")[];
             /** @description Whether messages are sent to it. */
             active: boolean;
             /** @description When it was deactivated. Epoch milliseconds. Null while it is active. */
@@ -7214,7 +7300,7 @@ export interface components {
             /** @description What the endpoint is for. Null if it was not said. */
             description: string | null;
             /** @description The types that are sent to it. */
-            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck")[];
+            eventTypes: ("commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "alert.opened" | "alert.closed")[];
             /** @description Whether messages are sent to it. */
             active: boolean;
             /** @description When it was deactivated. Epoch milliseconds. Null while it is active. */
@@ -7257,8 +7343,8 @@ export interface components {
              * @description What the message reports. docs/webhooks-out.md describes each type.
              * @enum {string}
              */
-            type: "commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "webhook.test";
-            /** @description The id of the commission, payout or delivery. Null for a test. */
+            type: "commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "alert.opened" | "alert.closed" | "webhook.test";
+            /** @description The id of the commission, payout, delivery or alert. Null for a test. */
             subjectId: string | null;
             /** @description The `data` of the message. */
             data: {
@@ -7329,6 +7415,62 @@ export interface components {
             problem: string | null;
             /** @description The first 2048 bytes of the response, as text. Null if there was no response. */
             response: string | null;
+        };
+        /** @description One page of the list. */
+        AlertPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["Alert"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description Something that needs a look, or needed one. Only closed, never changed. */
+        Alert: {
+            /**
+             * @description The id of the alert.
+             * @example alr_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description What it is about. docs/founders.md describes each rule.
+             * @enum {string}
+             */
+            rule: "provider_silent" | "deliveries_failing" | "webhooks_refused" | "draft_waiting" | "run_stalled" | "endpoint_failing";
+            /**
+             * @description The name of the provider, or the id of the payout run or the endpoint that it is about.
+             * @example stripe
+             */
+            subject: string;
+            /** @description What was found when it was opened. Instants end in `At`, spans in `Ms`, money in `Cents`. */
+            facts: {
+                [key: string]: string | number | null;
+            };
+            /**
+             * @description When it was opened. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            openedAt: number;
+            /** @description When it was closed. Epoch milliseconds. Null while it is open. */
+            closedAt: number | null;
+        };
+        /** @description What is known of the Slack URL of an app. The URL itself is a secret. */
+        SlackUrl: {
+            /** @description Whether there is a URL. */
+            isSet: boolean;
+            /** @description The endpoint in the list of messages. Null without a URL. */
+            endpointId: string | null;
+            /** @description The host of the URL. Null without a URL. */
+            host: string | null;
+            /** @description When the URL was set. Epoch milliseconds. Null without a URL. */
+            setAt: number | null;
+            /** @description When the service deactivated it. Epoch milliseconds. Null while it is active. */
+            deactivatedAt: number | null;
+            /** @description Why: `failing` if no attempt succeeded for three days, `gone` if it responded with 410. Null while it is active. */
+            deactivatedReason: ("by_request" | "failing" | "gone" | "deleted") | null;
+            /** @description Since when every attempt has failed. Epoch milliseconds. Null after a success, and before the first attempt. */
+            failingSince: number | null;
         };
         /** @description The erasure of a user: what was done, and what is kept. */
         Erasure: {
@@ -24644,7 +24786,7 @@ export interface operations {
                 cursor?: string;
                 endpointId?: string;
                 status?: "pending" | "delivered" | "failed";
-                type?: "commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "webhook.test";
+                type?: "commission.created" | "commission.matured" | "commission.reversed" | "commission.adjusted" | "payout.created" | "delivery.stuck" | "alert.opened" | "alert.closed" | "webhook.test";
             };
             header?: never;
             path: {
@@ -25043,6 +25185,693 @@ export interface operations {
         responses: {
             /** @description A message to an endpoint. */
             200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookMessage"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `endpoint_not_active`: The endpoint is not active. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "endpoint_not_active" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listAlerts: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+                status?: "open" | "closed";
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    getSlackUrl: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is known of the Slack URL of an app. The URL itself is a secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SlackUrl"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    setSlackUrl: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSlackUrl"];
+            };
+        };
+        responses: {
+            /** @description What is known of the Slack URL of an app. The URL itself is a secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SlackUrl"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    removeSlackUrl: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is known of the Slack URL of an app. The URL itself is a secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SlackUrl"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    testSlackUrl: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A message to an endpoint. */
+            201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];

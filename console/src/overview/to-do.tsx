@@ -1,6 +1,9 @@
 import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
+import { useOpenAlerts } from '../alerts/queries.ts';
+import { textOf } from '../alerts/words.ts';
+import type { Alert } from '../alerts/words.ts';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { atLeast, formatAgo, formatCount, formatCountOf, formatMoney } from '../format.ts';
@@ -106,6 +109,24 @@ function endpointTask(endpoints: readonly Endpoint[]): Task | null {
   };
 }
 
+/** The rules whose cause no other card names. */
+const OF_ALERTS: readonly Alert['rule'][] = ['provider_silent', 'draft_waiting', 'run_stalled'];
+
+/** Names the open alerts that no other card names. */
+function alertTask(alerts: readonly Alert[]): Task | null {
+  const open = alerts.filter(({ rule }) => OF_ALERTS.includes(rule));
+  const [first] = open;
+  if (first === undefined) return null;
+  const { title, found } = textOf(first);
+  const others = open.length - 1;
+  return {
+    title,
+    text: others > 0 ? `${found} And ${formatCountOf(others, 'other alert')}.` : found,
+    action: 'See the alerts',
+    to: 'alerts',
+  };
+}
+
 /** Reads what there may be to do, besides payouts. `isPending` until the first answers: cards that come later move the page. */
 export function useToDo(appId: string, enabled: boolean) {
   const path = { path: { appId } };
@@ -122,15 +143,17 @@ export function useToDo(appId: string, enabled: boolean) {
     enabled,
     refetchInterval: TO_DO_MS,
   });
+  const alerts = useOpenAlerts(appId, enabled);
   const canSetUp = usePermission('setup');
   const endpoints = useEndpoints(appId, enabled && canSetUp, TO_DO_MS);
   return {
     // Without the permission the endpoints are not read.
-    isPending: causes.isPending || health.isPending || (canSetUp && endpoints.isPending),
+    isPending: causes.isPending || health.isPending || alerts.isPending || (canSetUp && endpoints.isPending),
     causes: causes.data?.causes ?? [],
     providers: health.data?.providers ?? [],
     endpoints: endpoints.data?.items ?? [],
-    error: causes.error ?? health.error ?? endpoints.error,
+    alerts: alerts.data?.items ?? [],
+    error: causes.error ?? health.error ?? alerts.error ?? endpoints.error,
   };
 }
 
@@ -138,15 +161,19 @@ export function useToDo(appId: string, enabled: boolean) {
 export function ToDo({
   appId,
   due,
-  found: { causes, providers, endpoints, error },
+  found: { causes, providers, endpoints, alerts, error },
 }: {
   readonly appId: string;
   readonly due: Schemas['AppOverview']['due'];
   readonly found: ReturnType<typeof useToDo>;
 }) {
-  const tasks = [payTask(due), causeTask(causes), deliveryTask(providers), endpointTask(endpoints)].filter(
-    (task) => task !== null,
-  );
+  const tasks = [
+    alertTask(alerts),
+    payTask(due),
+    causeTask(causes),
+    deliveryTask(providers),
+    endpointTask(endpoints),
+  ].filter((task) => task !== null);
   if (tasks.length === 0 && error === null) return null;
   return (
     <Section id="to-do" title="To do">

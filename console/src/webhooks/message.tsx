@@ -1,5 +1,6 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { useSlack } from '../alerts/queries.ts';
 import { api, read } from '../api/client.ts';
 import { LIVE_MS, useChange } from '../api/queries.ts';
 import { formatAgo, formatInstant } from '../format.ts';
@@ -48,6 +49,7 @@ export function MessageDetails({
     WEBHOOK_KEYS.messages(appId),
   );
   const endpoints = useEndpoints(appId, canSend).data?.items;
+  const slack = useSlack(appId, canSend).data;
   const error = message.error ?? attempts.error;
   if (error !== null) return <ErrorBox error={error} retry={() => void message.refetch()} />;
   if (message.data === undefined || attempts.data === undefined) return <Waiting what="the message" />;
@@ -55,7 +57,12 @@ export function MessageDetails({
   const endpoint = endpoints?.find(({ id }) => id === endpointId);
   let obstacle: string | null = null;
   if (!canSend) obstacle = 'Sending again needs the permission “setup”, which your key lacks.';
-  else if (endpoints !== undefined && endpoint === undefined)
+  else if (slack !== undefined && slack.endpointId === endpointId)
+    obstacle =
+      slack.deactivatedAt === null
+        ? null
+        : 'The service deactivated the Slack URL. Set it again on the page Alerts, then send the message again.';
+  else if (endpoints !== undefined && slack !== undefined && endpoint === undefined)
     obstacle = 'Its endpoint was deleted, so it cannot be sent again.';
   else if (endpoint?.active === false)
     obstacle = 'Its endpoint is not active. Activate it, then send the message again.';

@@ -1,5 +1,6 @@
 import { Button, Stack, Text } from '@mantine/core';
 import { useParams } from 'react-router';
+import { useSlack } from '../alerts/queries.ts';
 import { api, given, read } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatAgo, formatInstant } from '../format.ts';
@@ -75,7 +76,11 @@ function Messages({ appId, canChange }: { readonly appId: string; readonly canCh
       ),
     { idOf: ({ id }) => id, isLive: true },
   );
-  const urls = new Map(endpoints.map(({ id, url }) => [id, url]));
+  const slack = useSlack(appId, canChange).data;
+  const urls = new Map([
+    [slack?.endpointId ?? '', 'Slack'],
+    ...endpoints.map(({ id, url }) => [id, url] as const),
+  ]);
   return (
     <Section
       id="messages"
@@ -88,12 +93,13 @@ function Messages({ appId, canChange }: { readonly appId: string; readonly canCh
             filters={filters}
             name="endpoint"
             label="Endpoint"
-            options={Object.fromEntries(
-              endpoints.map(({ id, url, description }) => [
-                id,
-                description === null ? url : `${description}: ${url}`,
-              ]),
-            )}
+            options={Object.fromEntries([
+              ...endpoints.map(
+                ({ id, url, description }) =>
+                  [id, description === null ? url : `${description}: ${url}`] as const,
+              ),
+              ...(slack?.endpointId == null ? [] : [[slack.endpointId, 'Slack'] as const]),
+            ])}
           />
         )}
         <SelectFilter filters={filters} name="status" label="State" options={MESSAGE_STATUSES} />

@@ -13,6 +13,8 @@ export const EVENT_TYPES: Readonly<Record<EventType, string>> = {
   'commission.adjusted': 'Somebody added a bonus or a deduction',
   'payout.created': 'A payout was made',
   'delivery.stuck': 'A webhook of a provider cannot be processed',
+  'alert.opened': 'An alert was opened',
+  'alert.closed': 'An alert was closed',
 };
 
 /** The types of messages as filters. */
@@ -23,6 +25,8 @@ export const MESSAGE_TYPES: Readonly<Record<Message['type'], string>> = {
   'commission.adjusted': 'commission.adjusted',
   'payout.created': 'payout.created',
   'delivery.stuck': 'delivery.stuck',
+  'alert.opened': 'alert.opened',
+  'alert.closed': 'alert.closed',
   'webhook.test': 'webhook.test',
 };
 

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { findSlackEndpoint } from '../../db/slack-endpoint.ts';
 import { findWebhookEndpoint } from '../../db/webhook-endpoints.ts';
 import {
   findWebhookMessage,
@@ -39,7 +40,7 @@ export const webhookMessage = z
     endpointId: idOf('webhookEndpoint', 'The id of the endpoint.'),
     type,
     subjectId: orNull(
-      textField('com_01kbf2z4x8e0rvq1n3m5t7w9yc', 'The id of the commission, payout or delivery.'),
+      textField('com_01kbf2z4x8e0rvq1n3m5t7w9yc', 'The id of the commission, payout, delivery or alert.'),
       'Null for a test.',
     ),
     data: z.record(z.string(), z.unknown()).describe('The `data` of the message.'),
@@ -104,8 +105,9 @@ export async function notSent(
   appId: AppId,
   endpointId: WebhookEndpointId,
 ): Promise<ApiError> {
-  const endpoint = await findWebhookEndpoint(sql, appId, endpointId);
-  return endpoint === undefined ? notFound() : withAdvice('endpoint_not_active');
+  const endpoint =
+    (await findWebhookEndpoint(sql, appId, endpointId)) ?? (await findSlackEndpoint(sql, appId));
+  return endpoint?.id !== endpointId ? notFound() : withAdvice('endpoint_not_active');
 }
 
 export const webhookMessageRoutes = [

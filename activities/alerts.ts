@@ -1,0 +1,66 @@
+import type { Logger } from 'pino';
+import { appsAfter } from '../src/db/alert-facts.ts';
+import { evaluateApps } from '../src/db/alert-evaluation.ts';
+import { databaseClock } from '../src/db/clock.ts';
+import { DatabaseUnavailable } from '../src/db/errors.ts';
+import type { Sql } from '../src/db/sql.ts';
+import { PROVIDER_NAMES } from '../src/providers/index.ts';
+import { throwIfCancelled } from './cancellation.ts';
+
+export interface AlertActivityDeps {
+  readonly sql: Sql;
+  readonly logger: Logger;
+  /** Apps of a page; 50 by default. */
+  readonly alertPage?: number;
+}
+
+/** What one page of an evaluation of alerts did. */
+export interface AlertPage {
+  readonly opened: number;
+  readonly closed: number;
+  /** The last app of the page. Null after the last page. */
+  readonly next: string | null;
+}
+
+export interface AlertActivities {
+  evaluateAlerts(after: string): Promise<AlertPage>;
+}
+
+const PAGE = 50;
+
+/** The activity of the workflow that evaluates alerts. */
+export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertActivityDeps): AlertActivities {
+  const conditions = async () => ({ providers: PROVIDER_NAMES, now: await databaseClock(sql) });
+
+  return {
+    /**
+     * Evaluates the alerts of the next apps after one. When that fails, it evaluates each of them alone, so that one app does not stop the
+     * alerts of the others. Throws if none succeeds.
+     */
+    evaluateAlerts: async (after) => {
+      const appIds = await appsAfter(sql, after, alertPage);
+      const next = appIds.length === alertPage ? (appIds.at(-1) ?? null) : null;
+      try {
+        return { ...(await evaluateApps(sql, appIds, await conditions())), next };
+      } catch (failure) {
+        if (failure instanceof DatabaseUnavailable) throw failure;
+        let opened = 0;
+        let closed = 0;
+        let evaluated = 0;
+        for (const appId of appIds) {
+          throwIfCancelled();
+          try {
+            const done = await evaluateApps(sql, [appId], await conditions());
+            opened += done.opened;
+            closed += done.closed;
+            evaluated += 1;
+          } catch (error) {
+            logger.warn({ err: error, appId, msg: 'the alerts of an app could not be evaluated' });
+          }
+        }
+        if (evaluated === 0) throw failure;
+        return { opened, closed, next };
+      }
+    },
+  };
+}
