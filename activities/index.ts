@@ -2,6 +2,7 @@ import type { Sql } from '../src/db/sql.ts';
 import { createConvertActivities } from './convert.ts';
 import { createDeliveryActivities } from './delivery.ts';
 import type { DeliveryActivityDeps } from './delivery.ts';
+import { createEmailActivities } from './email.ts';
 import { createEraseActivities } from './erase.ts';
 import { withSafeFailures } from './failures.ts';
 import { createHealActivities } from './heal.ts';
@@ -18,6 +19,7 @@ import { createWebhookActivities } from './webhook.ts';
 const FACTORIES = [
   createConvertActivities,
   createDeliveryActivities,
+  createEmailActivities,
   createEraseActivities,
   createHealActivities,
   createMarkingActivities,

@@ -1,5 +1,6 @@
 export { convert } from './convert.ts';
 export { delivery } from './delivery.ts';
+export { email } from './email.ts';
 export { erase } from './erase.ts';
 export { heal } from './heal.ts';
 export { hold } from './hold.ts';

@@ -92,6 +92,9 @@ export function startTemporalWork(
       webhookTargets: settings.webhookTargets,
       webhookRetryMs: settings.webhookRetryMs,
       observeWebhook: metrics?.observeWebhook,
+      mail: settings.mail,
+      emailRetryMs: settings.emailRetryMs,
+      observeEmail: metrics?.observeEmail,
     });
   connection.start({
     worker: hasWorker

@@ -15,6 +15,7 @@ create domain click_id as text collate "C" CHECK ((VALUE ~ '^clk_[0-7][0-9a-hjkm
 create domain code_id as text collate "C" CHECK ((VALUE ~ '^cod_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain commission_id as text collate "C" CHECK ((VALUE ~ '^com_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain delivery_id as text collate "C" CHECK ((VALUE ~ '^del_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain email_id as text collate "C" CHECK ((VALUE ~ '^eml_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain entry_id as text collate "C" CHECK ((VALUE ~ '^ent_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain environment as text collate "C" CHECK ((VALUE = ANY (ARRAY['production'::text, 'sandbox'::text])));
 create domain erasure_id as text collate "C" CHECK ((VALUE ~ '^ers_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -526,6 +527,41 @@ create table delivery_bodies (
   constraint delivery_bodies_pkey PRIMARY KEY (delivery_id),
   constraint delivery_bodies_delivery_id_fkey FOREIGN KEY (delivery_id) REFERENCES deliveries(id)
 );
+
+create table emails (
+  id email_id not null,
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  kind text collate "C" not null,
+  subject_id text collate "C" not null,
+  ciphertext bytea,
+  encryption_key_id text collate "C",
+  status text collate "C" not null default 'queued'::text,
+  attempts integer not null default 0,
+  last_problem text,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  next_attempt_at timestamp with time zone default now(),
+  relay_at timestamp with time zone default now(),
+  ended_at timestamp with time zone,
+  constraint emails_pkey PRIMARY KEY (id),
+  constraint emails_app_id_kind_subject_id_key UNIQUE (app_id, kind, subject_id),
+  constraint emails_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint email_end CHECK ((((status = 'queued'::text) = (ended_at IS NULL)) AND ((ended_at IS NULL) = (next_attempt_at IS NOT NULL)) AND ((ended_at IS NULL) = (relay_at IS NOT NULL)))),
+  constraint email_ends_without_secret CHECK (((ended_at IS NULL) OR (ciphertext IS NULL))),
+  constraint email_secret_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL))),
+  constraint email_sent_by_an_attempt CHECK (((status <> 'sent'::text) OR (attempts >= 1))),
+  constraint emails_attempts_check CHECK (((attempts >= 0) AND (attempts <= 10))),
+  constraint emails_kind_check CHECK ((kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payee_changed'::text, 'payout_sent'::text]))),
+  constraint emails_last_problem_check CHECK (((length(last_problem) >= 1) AND (length(last_problem) <= 300))),
+  constraint emails_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'failed'::text, 'skipped'::text]))),
+  constraint emails_subject_id_check CHECK (((length(subject_id) >= 1) AND (length(subject_id) <= 100)))
+);
+CREATE INDEX emails_by_created ON emails USING btree (app_id, created_at DESC, id DESC);
+CREATE INDEX emails_due ON emails USING btree (next_attempt_at) WHERE (ended_at IS NULL);
+CREATE INDEX emails_of_creator ON emails USING btree (affiliate_id, kind, created_at DESC);
+CREATE INDEX emails_to_relay ON emails USING btree (relay_at) WHERE (ended_at IS NULL);
+CREATE TRIGGER emails_guard BEFORE UPDATE ON emails FOR EACH ROW EXECUTE FUNCTION guard_email();
 
 create table entries (
   id entry_id not null,
@@ -2851,6 +2887,21 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION guard_email()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.ended_at is not null
+     or (old.id, old.app_id, old.affiliate_id, old.kind, old.subject_id, old.created_at, old.expires_at)
+          is distinct from (new.id, new.app_id, new.affiliate_id, new.kind, new.subject_id, new.created_at, new.expires_at)
+     or new.attempts not in (old.attempts, old.attempts + 1)
+     or new.ciphertext is not null and new.ciphertext is distinct from old.ciphertext then
+    raise exception 'mail % is %, and does not change this way', old.id, old.status using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION guard_manual_attribution()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3121,6 +3172,13 @@ AS $function$
            substr('0123456789abcdefghjkmnpqrstvwxyz',
                   1 + case when n < 10 then ((ms >> (45 - 5 * n)) & 31)::int else get_byte(random, n - 10) & 31 end, 1), '' order by n)
     from made, generate_series(0, 25) n
+$function$;
+
+CREATE OR REPLACE FUNCTION new_email_id()
+ RETURNS email_id
+ LANGUAGE sql
+AS $function$
+  select 'eml_' || substr(new_audit_id(), 5)
 $function$;
 
 CREATE OR REPLACE FUNCTION new_webhook_message_id()

@@ -25,6 +25,7 @@ export const ID_PREFIXES = {
   payoutRunItem: 'pit',
   payoutFile: 'pfl',
   payee: 'pye',
+  email: 'eml',
   key: 'key',
   session: 'ses',
   webhookEndpoint: 'whe',
@@ -68,6 +69,7 @@ export type PayoutRunId = Id<'payoutRun'>;
 export type PayoutRunItemId = Id<'payoutRunItem'>;
 export type PayoutFileId = Id<'payoutFile'>;
 export type PayeeId = Id<'payee'>;
+export type EmailId = Id<'email'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
 export type WebhookEndpointId = Id<'webhookEndpoint'>;

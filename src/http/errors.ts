@@ -122,6 +122,21 @@ export const ERRORS = {
     'The transfer cannot be stated now',
     'Read the payout again. `sent` follows no statement, `returned` or `withdrawn`; `returned` and `withdrawn` follow `sent` or `return_withdrawn`, which follows `returned`.',
   ],
+  mail_not_configured: [
+    409,
+    'No mail server is configured',
+    'Nothing was sent. Copy the link instead, or ask the operator to set `SMTP_URL`.',
+  ],
+  no_email_address: [
+    409,
+    'The creator has no e-mail address',
+    'Nothing was sent. Set the `email` of the affiliate, or copy the link instead.',
+  ],
+  too_many_emails: [
+    429,
+    'Too many mails to the creator',
+    'Nothing was sent. Wait an hour before you send another one.',
+  ],
   payouts_blocked: [
     409,
     'The payouts of the creator are blocked',

@@ -9,6 +9,7 @@ import { commissionRoutes } from './resources/commissions.ts';
 import { creatorRoutes } from './resources/creator.ts';
 import { creatorLinkRoutes, creatorSessionRoutes } from './resources/creator-sessions.ts';
 import { diagnosticsRoutes } from './resources/diagnostics.ts';
+import { emailRoutes } from './resources/emails.ts';
 import { entryRoutes } from './resources/entries.ts';
 import { erasureRoutes } from './resources/erasures.ts';
 import { eventRoutes } from './resources/events.ts';
@@ -68,6 +69,7 @@ export const routeGroups: readonly RouteGroup[] = [
     routes: [
       ...affiliateRoutes,
       ...creatorLinkRoutes,
+      ...emailRoutes,
       ...codeRoutes,
       ...manualAttributionRoutes,
       ...searchRoutes,

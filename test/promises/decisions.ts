@@ -495,6 +495,21 @@ const MONEY: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: mails',
+    promises: {
+      'email-invitation': 'an invitation goes to the address of the creator, and its link signs in',
+      'email-private':
+        'no log, history, audit row or row of a mail has the address or the token of a mail that was sent',
+      'email-address-now': 'the address is read when the mail is sent, and without one nothing is sent',
+      'email-retried': 'a mail server that is away delays a mail',
+      'email-final': 'a 5xx about the recipient ends a mail, a 4xx is tried again, ten times in all',
+      'email-once': 'a mail that was sent is not sent again',
+      'email-killed': 'a sender that is killed repeats the same mail: one row and one `Message-ID`',
+      'email-message-id': 'the `Message-ID` is the id of the mail',
+      'email-skipped': 'without a mail server a mail is skipped',
+    },
+  },
+  {
     title: 'Beyond the specification: payees',
     promises: {
       'payee-waits':

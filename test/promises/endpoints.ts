@@ -654,6 +654,20 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'post-creator-sign-in-links': 'returns a link that signs a creator in, once' },
   },
   {
+    route: 'POST /apps/:appId/affiliates/:affiliateId/sign-in-links/send',
+    caller: 'account setup',
+    promises: {
+      'post-creator-invitation':
+        'mails a link that signs a creator in; 409 without an address or a mail server',
+      'post-creator-invitation-limit': '429 for more than five within an hour to one creator',
+    },
+  },
+  {
+    route: 'GET /apps/:appId/emails',
+    caller: 'account read',
+    promises: { 'list-emails': 'returns the mails to creators, the latest first, with masked addresses' },
+  },
+  {
     route: 'POST /apps/:appId/affiliates/:affiliateId/sign-in-links/revoke',
     caller: 'account setup',
     promises: { 'post-creator-sign-in-links-revoke': "revokes the links and ends the creator's sessions" },

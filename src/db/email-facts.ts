@@ -1,0 +1,53 @@
+import type { SecretBox } from '../config/secret-box.ts';
+import type { MailFacts } from '../domain/email.ts';
+import type { EmailId } from '../domain/ids.ts';
+import { CREATOR_LINK_USES, creatorSignInUrl } from '../domain/sessions.ts';
+import type { EmailToSend } from './emails.ts';
+import { tokenSha256 } from './sessions.ts';
+import type { Sql } from './sql.ts';
+
+/** What reading the facts of mails needs. */
+export interface MailFactsDeps {
+  readonly sql: Sql;
+  readonly secretBox: SecretBox;
+  /** Base address of links, without a trailing slash. */
+  readonly publicUrl: string;
+}
+
+/** Returns the encryption context of the token or code of a mail: its ciphertext says nothing as that of another mail. */
+export function mailSecretContext(id: EmailId): string {
+  return `email:${id}`;
+}
+
+/**
+ * Returns what a mail tells, as it is at this moment, or in one sentence why there is nothing to tell any more. Throws
+ * `SecretUnreadable` if the key that its token or code needs is missing.
+ */
+export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Promise<MailFacts | string> {
+  const reader = { appName: email.appName, creatorName: email.creatorName };
+  switch (email.kind) {
+    case 'invitation':
+      return await readInvitation(deps, email, reader);
+    default:
+      return 'This version of the service does not know the kind of the mail.';
+  }
+}
+
+type Reader = Pick<MailFacts, 'appName' | 'creatorName'>;
+
+function secretOf({ secretBox }: MailFactsDeps, { id, ciphertext, encryptionKeyId }: EmailToSend): string {
+  return secretBox.decrypt(Buffer.from(ciphertext ?? []), encryptionKeyId ?? '', mailSecretContext(id));
+}
+
+async function readInvitation(
+  deps: MailFactsDeps,
+  email: EmailToSend,
+  reader: Reader,
+): Promise<MailFacts | string> {
+  const token = secretOf(deps, email);
+  const link = await deps.sql.maybe<{ expiresAt: number }>`
+    select expires_at from creator_sign_in_links where token_sha256 = ${tokenSha256(token)} and revoked_at is null`;
+  if (link === undefined) return 'The link was revoked.';
+  const url = creatorSignInUrl(deps.publicUrl, token);
+  return { ...reader, kind: 'invitation', url, expiresAt: link.expiresAt, uses: CREATOR_LINK_USES };
+}
