@@ -1,8 +1,11 @@
 import type { SecretBox } from '../config/secret-box.ts';
 import type { MailFacts } from '../domain/email.ts';
 import type { EmailId } from '../domain/ids.ts';
-import { CREATOR_LINK_USES, creatorSignInUrl } from '../domain/sessions.ts';
+import { maskRecipient } from '../domain/payee.ts';
+import { CREATOR_LINK_USES, creatorPageUrl, creatorSignInUrl } from '../domain/sessions.ts';
 import type { EmailToSend } from './emails.ts';
+import { openRecipient } from './payees.ts';
+import type { SealedRecipient, StoredPayee } from './payees.ts';
 import { tokenSha256 } from './sessions.ts';
 import type { Sql } from './sql.ts';
 
@@ -28,6 +31,8 @@ export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Pr
   switch (email.kind) {
     case 'invitation':
       return await readInvitation(deps, email, reader);
+    case 'payee_changed':
+      return await readChangedPayee(deps, email, reader);
     default:
       return 'This version of the service does not know the kind of the mail.';
   }
@@ -50,4 +55,27 @@ async function readInvitation(
   if (link === undefined) return 'The link was revoked.';
   const url = creatorSignInUrl(deps.publicUrl, token);
   return { ...reader, kind: 'invitation', url, expiresAt: link.expiresAt, uses: CREATOR_LINK_USES };
+}
+
+async function readChangedPayee(
+  { sql, secretBox, publicUrl }: MailFactsDeps,
+  { appId, subjectId }: EmailToSend,
+  reader: Reader,
+): Promise<MailFacts | string> {
+  const row = await sql.maybe<
+    SealedRecipient & Pick<StoredPayee, 'affiliateId' | 'version' | 'method' | 'countsFrom'>
+  >`
+    select affiliate_id, version, method, counts_from, ciphertext, encryption_key_id
+      from payees where app_id = ${appId} and id = ${subjectId}`;
+  if (row === undefined) return 'The payee does not exist.';
+  const recipient = openRecipient(secretBox, appId, row)?.recipient ?? null;
+  return {
+    ...reader,
+    kind: 'payee_changed',
+    method: row.method,
+    maskedRecipient: recipient === null ? null : maskRecipient(recipient),
+    countsFrom: row.countsFrom,
+    isOwn: false,
+    pageUrl: creatorPageUrl(publicUrl),
+  };
 }

@@ -961,6 +961,7 @@ CREATE INDEX payees_by_key ON payees USING btree (encryption_key_id, app_id, aff
 CREATE TRIGGER payees_audit AFTER INSERT OR UPDATE OF erased_at ON payees FOR EACH ROW EXECUTE FUNCTION write_audit_row('payee', 'id', 'affiliate_id version method counts_from erased_at');
 CREATE TRIGGER payees_guard BEFORE UPDATE ON payees FOR EACH ROW EXECUTE FUNCTION guard_payee();
 CREATE TRIGGER payees_lock BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION lock_payouts_of_creator();
+CREATE TRIGGER payees_mail AFTER INSERT ON payees FOR EACH ROW EXECUTE FUNCTION mail_changed_payee();
 CREATE TRIGGER payees_no_delete BEFORE DELETE OR TRUNCATE ON payees FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payees_wait BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION begin_payee_wait();
 
@@ -3075,6 +3076,15 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION mail_changed_payee()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform queue_email(new.app_id, new.affiliate_id, 'payee_changed', new.id);
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION mark_for_recheck()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3359,6 +3369,18 @@ AS $function$
             or a.position = (select x.position from policy_assignments x
                               where x.scope_id = a.scope_id and x.effective_from <= now()
                               order by x.effective_from desc, x.position desc limit 1)))
+$function$;
+
+CREATE OR REPLACE FUNCTION queue_email(of_app app_id, to_creator affiliate_id, of_kind text, subject text)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  insert into emails (id, app_id, affiliate_id, kind, subject_id, status, last_problem, ended_at, next_attempt_at, relay_at)
+  select new_email_id(), f.app_id, f.id, of_kind, subject, case when f.email is null then 'skipped' else 'queued' end,
+         case when f.email is null then 'The creator has no e-mail address.' end,
+         case when f.email is null then now() end, case when f.email is not null then now() end, case when f.email is not null then now() end
+    from affiliates f where f.app_id = of_app and f.id = to_creator
+  on conflict (app_id, kind, subject_id) do nothing
 $function$;
 
 CREATE OR REPLACE FUNCTION rank_affiliate()

@@ -1,4 +1,5 @@
 import type { AppId, EmailId } from './ids.ts';
+import type { PayeeMethod } from './payee.ts';
 import { HOUR_MS, MINUTE_MS } from './time.ts';
 
 /**
@@ -38,18 +39,51 @@ export const EMAIL_RETRY_MS: readonly number[] = [
 export const EMAIL_RESULTS = ['sent', 'retried', 'failed'] as const;
 export type EmailResult = (typeof EMAIL_RESULTS)[number];
 
-/** Who a mail is to, and what app it is about. */
+/** What every mail tells: who it is to, and what app it is about. Instants are epoch ms. */
 interface MailReader {
   readonly appName: string;
   readonly creatorName: string;
 }
 
-/** What a mail of each kind tells. Instants are epoch ms. */
-export type MailFacts = MailReader & {
+interface Invitation extends MailReader {
   readonly kind: 'invitation';
   /** The link that signs the creator in. */
   readonly url: string;
   readonly expiresAt: number;
   /** How many browsers the link signs in. */
   readonly uses: number;
-};
+}
+
+/** How money is sent, and to whom: masked; null for `none`, and if it cannot be read. */
+interface ShownPayee extends MailReader {
+  readonly method: PayeeMethod;
+  readonly maskedRecipient: string | null;
+}
+
+interface ChangedPayee extends ShownPayee {
+  readonly kind: 'payee_changed';
+  readonly countsFrom: number;
+  /** Whether the creator has set it. */
+  readonly isOwn: boolean;
+  /** The address of the creator's page. */
+  readonly pageUrl: string;
+}
+
+interface PayeeCode extends ShownPayee {
+  readonly kind: 'payee_code';
+  readonly code: string;
+  readonly expiresAt: number;
+}
+
+interface SentPayout extends MailReader {
+  readonly kind: 'payout_sent';
+  readonly amountCents: number;
+  /** When the payout was made, and when it was stated that its money was sent. */
+  readonly createdAt: number;
+  readonly sentAt: number;
+  /** The address of the creator's page. */
+  readonly pageUrl: string;
+}
+
+/** What a mail of each kind tells. */
+export type MailFacts = Invitation | ChangedPayee | PayeeCode | SentPayout;

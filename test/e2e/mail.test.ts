@@ -169,6 +169,41 @@ describe('mails', () => {
     expect(await eventuallyMail('failed')).toMatchObject({ lastProblem: 'The link was revoked.' });
   });
 
+  // @promise email-payee-changed
+  test('each version of the payee is mailed to the creator, with the masked recipient and when it counts', async () => {
+    await setAddress('ada@example.com');
+    const payee = { method: 'paypal', recipient: { email: 'money@example.org' } };
+    const { countsFrom } = await founder.ok<{ countsFrom: number }>('PUT', `${creatorPath()}/payee`, payee);
+    // The same again is no version.
+    await founder.ok('PUT', `${creatorPath()}/payee`, payee);
+    await eventuallyMail('sent');
+    await founder.ok('DELETE', `${creatorPath()}/payees`);
+    await eventually('two mails arrive', async () => server.received.length >= 2);
+    const [first, second] = server.received.map(({ text = '' }) => text);
+    expect(first).toContain('m•••@example.org');
+    expect(first).not.toContain('money@');
+    const day = new Date(countsFrom).toLocaleString('en-GB', {
+      day: 'numeric',
+      month: 'long',
+      timeZone: 'UTC',
+    });
+    expect(first).toContain(`Counts from: ${day}`);
+    expect(second).toContain('removed where your payouts go');
+    expect((await mails()).map(({ kind }) => kind)).toEqual(['payee_changed', 'payee_changed']);
+    expect(log).not.toContain('money@example.org');
+  });
+
+  test('a creator without an address has no mail of a payee, and the list says why', async () => {
+    const payee = { method: 'paypal', recipient: { email: 'money@example.org' } };
+    await founder.ok('PUT', `${creatorPath()}/payee`, payee);
+    expect((await mails())[0]).toMatchObject({
+      kind: 'payee_changed',
+      status: 'skipped',
+      attempts: 0,
+      lastProblem: 'The creator has no e-mail address.',
+    });
+  });
+
   // @promise email-once
   test('a mail that was sent is never sent again, whoever asks', async () => {
     await setAddress('ada@example.com');
