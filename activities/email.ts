@@ -42,8 +42,8 @@ export interface EmailActivities {
 
 /** Connections of a process to the mail server at a time. */
 const IN_FLIGHT = 4;
-/** How long a mail waits without a connection, ms. */
-const BUSY_MS = { least: 500, spread: 2_000 };
+/** How long a mail waits without a connection, ms: at least, and more with each one that was turned away, up to the most. */
+const BUSY_MS = { least: 500, each: 250, most: 10_000 };
 /** The shortest wait of a workflow, ms: another process makes the attempt that is due. */
 const SHORTEST_WAIT_MS = 500;
 
@@ -58,6 +58,8 @@ export function createEmailActivities({
 }: EmailActivityDeps): EmailActivities {
   const sender = mail === null ? null : createMailSender(mail);
   let inFlight = 0;
+  /** Mails that were turned away since a connection was free. */
+  let turnedAway = 0;
 
   /** Ends a mail without an attempt. */
   async function end(
@@ -144,7 +146,9 @@ export function createEmailActivities({
         );
       }
       if (inFlight >= IN_FLIGHT) {
-        const waitMs = Math.round(BUSY_MS.least + BUSY_MS.spread * Math.random());
+        turnedAway += 1;
+        const spread = Math.min(BUSY_MS.most, BUSY_MS.each * turnedAway);
+        const waitMs = Math.round(BUSY_MS.least + spread * Math.random());
         return { state: 'later', attempts, problem, waitMs };
       }
       inFlight += 1;
@@ -152,6 +156,7 @@ export function createEmailActivities({
         return await attempt(email, address);
       } finally {
         inFlight -= 1;
+        turnedAway = 0;
       }
     },
   };

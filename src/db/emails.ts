@@ -59,14 +59,23 @@ export async function listEmails(
   return isFiltered ? pageOfExamined(rows, limit, examines) : pageOf(rows, limit);
 }
 
+/** Mails that are in progress at a time. The others wait in the database, so that thousands at once do not ask again and again. */
+export const EMAILS_IN_PROGRESS = 100;
+
 /**
  * Claims mails that are due and whose workflow may not run: new ones, and those that were claimed `claimMs` ago or whose attempt was
- * due a minute ago. Starting a workflow that runs does nothing.
+ * due a minute ago, `EMAILS_IN_PROGRESS` at a time. Starting a workflow that runs does nothing.
  */
 export async function claimEmails(sql: Sql, claimMs: number, limit: number): Promise<EmailKeys[]> {
   return await sql<EmailKeys>`
-    with due as materialized (
-      select id from emails where ended_at is null and relay_at <= now() order by relay_at limit ${limit} for update skip locked
+    with busy as materialized (
+      -- A mail whose next attempt is far is not in progress.
+      select count(*) as mails
+        from (select from emails where ended_at is null and relay_at > now() and relay_at <= now() + interval '5 minutes'
+               limit ${EMAILS_IN_PROGRESS}) b
+    ), due as materialized (
+      select id from emails where ended_at is null and relay_at <= now()
+       order by relay_at limit (select least(${limit}, ${EMAILS_IN_PROGRESS} - mails) from busy) for update skip locked
     )
     update emails e set relay_at = greatest(now(), e.next_attempt_at) + ${claimMs} * interval '1 millisecond'
       from due where e.id = due.id and e.ended_at is null

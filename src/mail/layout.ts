@@ -112,7 +112,7 @@ body { margin: 0; padding: 24px 12px; background: #f4f5f7; color: #1b1f27; font:
 .action { margin: 24px 0 12px; }
 .button { display: inline-block; padding: 11px 20px; border-radius: 8px; background: #1f5fd6; color: #ffffff; font-weight: 600; text-decoration: none; }
 .small { margin: 0 0 16px; color: #5c6472; font-size: 13px; }
-.address { word-break: break-all; }
+.address { display: block; word-break: break-all; }
 .facts { margin: 0 0 16px; padding: 14px 18px; background: #f4f5f7; border-radius: 8px; }
 .facts dt { color: #5c6472; font-size: 13px; }
 .facts dd { margin: 0 0 10px; font-weight: 600; }

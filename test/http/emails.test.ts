@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { claimEmails } from '../../src/db/emails.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -100,5 +101,24 @@ describe('GET /apps/:appId/emails', () => {
     expect(first.body.items.map(({ id }) => id)).toEqual([sent.emailId]);
     expect(first.body.nextCursor).not.toBeNull();
     expect((await list('?status=lost')).status).toBe(400);
+  });
+});
+
+describe('the relay of mails', () => {
+  test('has a hundred in progress at most, each of them once, and goes on when they have ended', async () => {
+    const other = await newApp(api);
+    const affiliateId = await newAffiliate(api, other, { email: 'ada@example.com' });
+    await api.sql`update emails set relay_at = now() + interval '1 day' where ended_at is null`;
+    await api.sql`
+      insert into emails (id, app_id, affiliate_id, kind, subject_id)
+      select new_email_id(), ${other.appId}, ${affiliateId}, 'payout_sent', 'trf_' || n from generate_series(1, 130) n`;
+    const claim = async () => await claimEmails(api.sql, 30_000, 50);
+    const claimed = [await claim(), await claim(), await claim()];
+    expect(claimed.map(({ length }) => length)).toEqual([50, 50, 0]);
+    expect(new Set(claimed.flat().map(({ emailId }) => emailId)).size).toBe(100);
+    await api.sql`
+      update emails set status = 'skipped', ended_at = now(), next_attempt_at = null, relay_at = null
+       where app_id = ${other.appId} and relay_at > now()`;
+    expect(await claim()).toHaveLength(30);
   });
 });
