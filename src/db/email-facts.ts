@@ -1,9 +1,12 @@
 import type { SecretBox } from '../config/secret-box.ts';
 import type { MailFacts } from '../domain/email.ts';
-import type { EmailId } from '../domain/ids.ts';
+import { shownCode } from '../domain/payee-code.ts';
 import { maskRecipient } from '../domain/payee.ts';
 import { CREATOR_LINK_USES, creatorPageUrl, creatorSignInUrl } from '../domain/sessions.ts';
+import { mailSecretContext } from './email-secrets.ts';
 import type { EmailToSend } from './emails.ts';
+import { openPayeeChange } from './payee-changes.ts';
+import type { StoredPayeeChange } from './payee-changes.ts';
 import { openRecipient } from './payees.ts';
 import type { SealedRecipient, StoredPayee } from './payees.ts';
 import { tokenSha256 } from './sessions.ts';
@@ -17,11 +20,6 @@ export interface MailFactsDeps {
   readonly publicUrl: string;
 }
 
-/** Returns the encryption context of the token or code of a mail: its ciphertext says nothing as that of another mail. */
-export function mailSecretContext(id: EmailId): string {
-  return `email:${id}`;
-}
-
 /**
  * Returns what a mail tells, as it is at this moment, or in one sentence why there is nothing to tell any more. Throws
  * `SecretUnreadable` if the key that its token or code needs is missing.
@@ -31,9 +29,11 @@ export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Pr
   switch (email.kind) {
     case 'invitation':
       return await readInvitation(deps, email, reader);
+    case 'payee_code':
+      return await readPayeeCode(deps, email, reader);
     case 'payee_changed':
       return await readChangedPayee(deps, email, reader);
-    default:
+    case 'payout_sent':
       return 'This version of the service does not know the kind of the mail.';
   }
 }
@@ -63,9 +63,9 @@ async function readChangedPayee(
   reader: Reader,
 ): Promise<MailFacts | string> {
   const row = await sql.maybe<
-    SealedRecipient & Pick<StoredPayee, 'affiliateId' | 'version' | 'method' | 'countsFrom'>
+    SealedRecipient & Pick<StoredPayee, 'affiliateId' | 'version' | 'method' | 'countsFrom' | 'keyId'>
   >`
-    select affiliate_id, version, method, counts_from, ciphertext, encryption_key_id
+    select affiliate_id, version, method, counts_from, set_by as key_id, ciphertext, encryption_key_id
       from payees where app_id = ${appId} and id = ${subjectId}`;
   if (row === undefined) return 'The payee does not exist.';
   const recipient = openRecipient(secretBox, appId, row)?.recipient ?? null;
@@ -75,7 +75,27 @@ async function readChangedPayee(
     method: row.method,
     maskedRecipient: recipient === null ? null : maskRecipient(recipient),
     countsFrom: row.countsFrom,
-    isOwn: false,
+    isOwn: row.keyId === null,
     pageUrl: creatorPageUrl(publicUrl),
+  };
+}
+
+async function readPayeeCode(
+  deps: MailFactsDeps,
+  email: EmailToSend,
+  reader: Reader,
+): Promise<MailFacts | string> {
+  const row = await deps.sql.maybe<StoredPayeeChange>`
+    select id, app_id, affiliate_id, method, ciphertext, encryption_key_id, code_hash, expires_at
+      from payee_changes where app_id = ${email.appId} and id = ${email.subjectId} and ended_at is null`;
+  if (row === undefined) return 'The code was used, or another one has replaced it.';
+  const { method, recipient } = openPayeeChange(deps.secretBox, row);
+  return {
+    ...reader,
+    kind: 'payee_code',
+    method,
+    maskedRecipient: recipient === null ? null : maskRecipient(recipient),
+    code: shownCode(secretOf(deps, email)),
+    expiresAt: row.expiresAt,
   };
 }

@@ -3,7 +3,7 @@ import type { EmailId } from '../domain/ids.ts';
 import { CREATOR_LINK_MS, CREATOR_LINK_USES } from '../domain/sessions.ts';
 import { acting } from './audit.ts';
 import type { CreatorScope } from './creator-sessions.ts';
-import { mailSecretContext } from './email-facts.ts';
+import { mailSecretContext } from './email-secrets.ts';
 import { tokenSha256 } from './sessions.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';

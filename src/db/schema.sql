@@ -25,6 +25,7 @@ create domain installation_id as text collate "C" CHECK ((VALUE ~ '^ins_[0-7][0-
 create domain key_id as text collate "C" CHECK ((VALUE ~ '^key_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain link_id as text collate "C" CHECK ((VALUE ~ '^lnk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain manual_attribution_id as text collate "C" CHECK ((VALUE ~ '^mat_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain payee_change_id as text collate "C" CHECK ((VALUE ~ '^pch_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payee_id as text collate "C" CHECK ((VALUE ~ '^pye_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_block_id as text collate "C" CHECK ((VALUE ~ '^pbk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -152,6 +153,8 @@ create table affiliates (
   default_commission_rate_bps rate_bps,
   external_id text collate "C",
   created_at timestamp with time zone not null default now(),
+  email_set_at timestamp with time zone not null default now(),
+  email_confirmed boolean,
   constraint affiliates_pkey PRIMARY KEY (id),
   constraint affiliates_app_id_id_key UNIQUE (app_id, id),
   constraint affiliates_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
@@ -165,7 +168,8 @@ CREATE INDEX affiliates_by_name ON affiliates USING btree (app_id, lower(name) C
 CREATE INDEX affiliates_by_status_created ON affiliates USING btree (app_id, status, created_at, id);
 CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status, lower(name) COLLATE "C", id);
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
-CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id');
+CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed');
+CREATE TRIGGER affiliates_email BEFORE INSERT OR UPDATE OF email ON affiliates FOR EACH ROW EXECUTE FUNCTION note_email_change();
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
 
@@ -932,6 +936,30 @@ create table operator_sign_in_links (
 );
 CREATE INDEX operator_sign_in_links_by_expiry ON operator_sign_in_links USING btree (expires_at);
 
+create table payee_changes (
+  id payee_change_id not null,
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  method text collate "C" not null,
+  ciphertext bytea,
+  encryption_key_id text collate "C",
+  code_hash text collate "C" not null,
+  attempts integer not null default 0,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  payee_id payee_id,
+  constraint payee_changes_pkey PRIMARY KEY (id),
+  constraint payee_changes_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint payee_change_confirmed CHECK (((payee_id IS NULL) OR (ended_at IS NOT NULL))),
+  constraint payee_change_ends_without_recipient CHECK ((((ended_at IS NULL) = (ciphertext IS NOT NULL)) AND ((ciphertext IS NULL) = (encryption_key_id IS NULL)))),
+  constraint payee_changes_attempts_check CHECK (((attempts >= 0) AND (attempts <= 5))),
+  constraint payee_changes_check CHECK ((expires_at > created_at)),
+  constraint payee_changes_method_check CHECK ((method = ANY (ARRAY['paypal'::text, 'wise'::text, 'other'::text])))
+);
+CREATE INDEX payee_changes_by_expiry ON payee_changes USING btree (expires_at);
+CREATE UNIQUE INDEX payee_changes_one_open ON payee_changes USING btree (affiliate_id) WHERE (ended_at IS NULL);
+
 create table payees (
   id payee_id not null,
   app_id app_id not null,
@@ -941,8 +969,8 @@ create table payees (
   method text collate "C" not null,
   ciphertext bytea,
   encryption_key_id text collate "C",
-  account_id account_id not null,
-  set_by key_id not null,
+  account_id account_id,
+  set_by key_id,
   set_at timestamp with time zone not null,
   counts_from timestamp with time zone not null,
   erased_at timestamp with time zone,
@@ -952,6 +980,7 @@ create table payees (
   constraint payees_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint payees_app_id_affiliate_id_previous_version_fkey FOREIGN KEY (app_id, affiliate_id, previous_version) REFERENCES payees(app_id, affiliate_id, version) DEFERRABLE INITIALLY DEFERRED,
   constraint payee_has_its_recipient CHECK (((ciphertext IS NULL) = ((method = 'none'::text) OR (erased_at IS NOT NULL)))),
+  constraint payee_set_by_one CHECK (((account_id IS NULL) = (set_by IS NULL))),
   constraint payee_waits CHECK ((((counts_from - set_at) >= '24:00:00'::interval) AND ((counts_from - set_at) <= '720:00:00'::interval))),
   constraint payees_method_check CHECK ((method = ANY (ARRAY['paypal'::text, 'wise'::text, 'other'::text, 'none'::text]))),
   constraint payees_version_check CHECK ((version >= 1)),
@@ -959,6 +988,7 @@ create table payees (
 );
 CREATE INDEX payees_by_key ON payees USING btree (encryption_key_id, app_id, affiliate_id, version) WHERE (encryption_key_id IS NOT NULL);
 CREATE TRIGGER payees_audit AFTER INSERT OR UPDATE OF erased_at ON payees FOR EACH ROW EXECUTE FUNCTION write_audit_row('payee', 'id', 'affiliate_id version method counts_from erased_at');
+CREATE TRIGGER payees_confirmed BEFORE INSERT ON payees FOR EACH ROW WHEN ((new.set_by IS NULL)) EXECUTE FUNCTION require_confirmed_payee();
 CREATE TRIGGER payees_guard BEFORE UPDATE ON payees FOR EACH ROW EXECUTE FUNCTION guard_payee();
 CREATE TRIGGER payees_lock BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION lock_payouts_of_creator();
 CREATE TRIGGER payees_mail AFTER INSERT ON payees FOR EACH ROW EXECUTE FUNCTION mail_changed_payee();
@@ -2655,6 +2685,13 @@ begin
     message = format('new row for relation "commissions" violates check constraint "%s"', broken);
 end $function$;
 
+CREATE OR REPLACE FUNCTION confirms_email(may_pay boolean)
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$
+  select set_config('tributary.confirms_email', case when may_pay then 'on' else '' end, true) is not null
+$function$;
+
 CREATE OR REPLACE FUNCTION count_with_giver()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3206,6 +3243,25 @@ begin
                               from generate_series(0, 25) n) d);
 end $function$;
 
+CREATE OR REPLACE FUNCTION note_email_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  may_pay boolean := coalesce(current_setting('tributary.confirms_email', true), '') = 'on';
+begin
+  if tg_op = 'INSERT' then
+    new.email_set_at := now();
+    new.email_confirmed := null;
+  elsif new.email is distinct from old.email then
+    new.email_set_at := now();
+    new.email_confirmed := may_pay;
+  elsif may_pay and old.email_confirmed is false then
+    new.email_confirmed := true;
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION payment_is_valid(p payments)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -3415,6 +3471,19 @@ AS $function$
 begin
   if exists (select from policies p where p.app_id = new.app_id and p.id = new.policy_id and p.archived_at is not null) then
     raise exception 'policy % is archived and cannot be assigned', new.policy_id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION require_confirmed_payee()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not exists (select from payee_changes c
+                  where c.payee_id = new.id and c.affiliate_id = new.affiliate_id and c.app_id = new.app_id and c.method = new.method
+                    and c.ended_at = now()) then
+    raise exception 'the creator % has not confirmed the payee %', new.affiliate_id, new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $function$;

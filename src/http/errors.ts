@@ -132,6 +132,21 @@ export const ERRORS = {
     'The creator has no e-mail address',
     'Nothing was sent. Set the `email` of the affiliate, or copy the link instead.',
   ],
+  no_code_address: [
+    409,
+    'No code can be mailed to the creator',
+    'Nothing was sent. Codes go to an address that has been stored for seven days. The founder sees and sets it, and can set the payee.',
+  ],
+  payee_code_wrong: [
+    409,
+    'The code is wrong',
+    'Nothing was changed. Enter the code of the latest mail. After five wrong ones, ask for another code.',
+  ],
+  payee_code_ended: [
+    409,
+    'The code is not valid any more',
+    'Nothing was changed. It was used, replaced, entered wrong too often, or is older than 15 minutes. Ask for another code.',
+  ],
   too_many_emails: [
     429,
     'Too many mails to the creator',

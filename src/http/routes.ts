@@ -24,6 +24,7 @@ import { overviewRoutes } from './resources/overviews.ts';
 import { groupRoutes } from './resources/groups.ts';
 import { manualAttributionRoutes } from './resources/manual-attributions.ts';
 import { operatorRoutes } from './resources/operator.ts';
+import { ownPayeeRoutes } from './resources/own-payees.ts';
 import { payeeRoutes } from './resources/payees.ts';
 import { payoutBlockRoutes } from './resources/payout-blocks.ts';
 import { payoutRunRoutes } from './resources/payout-runs.ts';
@@ -137,7 +138,7 @@ export const routeGroups: readonly RouteGroup[] = [
     name: 'Creator',
     description:
       'What a creator sees: the own numbers. Requires the session of a creator; under `/apps`, the account key or session of a founder.',
-    routes: [...creatorSessionRoutes, ...creatorRoutes],
+    routes: [...creatorSessionRoutes, ...creatorRoutes, ...ownPayeeRoutes],
   },
   {
     name: 'Operator',

@@ -212,6 +212,7 @@ describe('mails', () => {
     const again = service.sql`
       update emails set status = 'queued', ended_at = null, next_attempt_at = now(), relay_at = now() where id = ${emailId}`;
     await expect(again).rejects.toThrow('does not change this way');
+    await fetchHistory(emailId);
     await service.temporal.workflow.execute('email', {
       workflowId: `email:${emailId}`,
       taskQueue: `${service.taskQueue}-webhooks`,

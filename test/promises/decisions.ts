@@ -513,6 +513,18 @@ const MONEY: readonly PromiseSection[] = [
   {
     title: 'Beyond the specification: payees',
     promises: {
+      'own-payee':
+        'a creator sets the own payee with a mailed code; it waits like every version, and the audit names the creator',
+      'payee-code-attempts': 'a code has five attempts, also where many are made at the same time',
+      'payee-code-bound': 'a code approves the payee that it was made for, and nothing else',
+      'payee-code-time': 'a code is valid for 15 minutes',
+      'payee-set-by-whom': 'the database takes no payee without the key that set it or a confirmed code',
+      'payee-address-new': 'an address gets codes seven days after it was set',
+      'payee-address-confirmed':
+        'a changed address gets codes only if a caller who may pay has changed or saved it',
+      'payee-no-write':
+        'with the permissions `write` and `setup` alone, no sequence of calls changes where money goes',
+      'payee-codes-need-mail': 'without a mail server only the founder sets payees',
       'payee-waits':
         'only the latest payee whose wait has ended is paid to, and nobody while a change or a first payee waits',
       'payees-at': 'one statement reads what the rule needs to know of many creators',

@@ -420,6 +420,16 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'delete-payees': 'erases the recipients of all versions, and ends the payee' },
   },
   {
+    route: 'POST /creator/payee-changes',
+    caller: 'creator',
+    promises: { 'post-payee-change': 'mails a code to the creator for a new payee' },
+  },
+  {
+    route: 'POST /creator/payee-changes/:id/confirm',
+    caller: 'creator',
+    promises: { 'confirm-payee-change': 'sets the new payee with the code' },
+  },
+  {
     route: 'POST /apps/:appId/payouts/:payoutId/transfers',
     caller: 'account payout',
     promises: { 'post-transfer': 'appends what somebody states about the money of a payout' },
