@@ -34,7 +34,7 @@ export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Pr
     case 'payee_changed':
       return await readChangedPayee(deps, email, reader);
     case 'payout_sent':
-      return 'This version of the service does not know the kind of the mail.';
+      return await readSentPayout(deps, email, reader);
   }
 }
 
@@ -97,5 +97,29 @@ async function readPayeeCode(
     maskedRecipient: recipient === null ? null : maskRecipient(recipient),
     code: shownCode(secretOf(deps, email)),
     expiresAt: row.expiresAt,
+  };
+}
+
+async function readSentPayout(
+  { sql, publicUrl }: MailFactsDeps,
+  { appId, subjectId }: EmailToSend,
+  reader: Reader,
+): Promise<MailFacts | string> {
+  const row = await sql.maybe<{ amountCents: number; createdAt: number; sentAt: number; isSent: boolean }>`
+    select p.total_cents::float8 as amount_cents, p.created_at, t.created_at as sent_at,
+           (select n.state from payout_transfers n where n.payout_id = t.payout_id order by n.position desc limit 1)
+             in ('sent', 'return_withdrawn') as is_sent
+      from payout_transfers t join payouts p on p.app_id = t.app_id and p.id = t.payout_id
+     where t.app_id = ${appId} and t.id = ${subjectId}`;
+  if (row === undefined || !row.isSent)
+    return 'It was stated meanwhile that the money was not sent, or came back.';
+  const { amountCents, createdAt, sentAt } = row;
+  return {
+    ...reader,
+    kind: 'payout_sent',
+    amountCents,
+    createdAt,
+    sentAt,
+    pageUrl: creatorPageUrl(publicUrl),
   };
 }

@@ -1378,6 +1378,7 @@ END)
 );
 CREATE TRIGGER payout_transfers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_transfers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_transfers_audit AFTER INSERT ON payout_transfers FOR EACH ROW EXECUTE FUNCTION write_audit_row('payout_transfer', 'id', 'payout_id state method reference note!');
+CREATE TRIGGER payout_transfers_mail AFTER INSERT ON payout_transfers FOR EACH ROW WHEN ((new.state = 'sent'::text)) EXECUTE FUNCTION mail_sent_payout();
 
 create table payouts (
   id payout_id not null,
@@ -3119,6 +3120,23 @@ CREATE OR REPLACE FUNCTION mail_changed_payee()
 AS $function$
 begin
   perform queue_email(new.app_id, new.affiliate_id, 'payee_changed', new.id);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mail_sent_payout()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  creator affiliate_id := (select p.affiliate_id from payouts p where p.app_id = new.app_id and p.id = new.payout_id);
+  came_back integer := (select max(position) from payout_transfers where payout_id = new.payout_id and state = 'returned');
+begin
+  if not exists (select from payout_transfers t
+                   join emails e on e.app_id = t.app_id and e.kind = 'payout_sent' and e.subject_id = t.id
+                  where t.payout_id = new.payout_id and t.position < new.position and t.position > coalesce(came_back, 0)
+                    and t.state = 'sent' and e.status in ('queued', 'sent') and t.created_at > now() - interval '1 day') then
+    perform queue_email(new.app_id, creator, 'payout_sent', new.id);
+  end if;
   return null;
 end $function$;
 

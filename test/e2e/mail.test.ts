@@ -204,6 +204,48 @@ describe('mails', () => {
     });
   });
 
+  // @promise email-payout-sent
+  test('a payout that is stated as sent is mailed once, with its amount, also if the statement is corrected', async () => {
+    await setAddress('ada@example.com');
+    const entry = { amountCents: 1_234_56, category: 'bonus', reason: 'A test', externalId: 'bonus-1' };
+    await founder.ok('POST', `${creatorPath()}/entries`, entry);
+    const csv = await founder.exportCsv();
+    const [, payoutId = ''] = /(pay_\w{26})/.exec(csv.text) ?? [];
+    const state = async (name: string) =>
+      await founder.ok('POST', `/apps/${founder.app.id}/payouts/${payoutId}/transfers`, { state: name });
+    await state('sent');
+    expect(await eventuallyMail('sent')).toMatchObject({ kind: 'payout_sent' });
+    expect(server.received[0]?.subject).toContain('has sent your payout of $1,234.56');
+    await state('withdrawn');
+    await state('sent');
+    expect(await mails()).toHaveLength(1);
+    // Money that came back and was sent again is news.
+    await state('returned');
+    await state('sent');
+    await eventually('the second mail is sent', async () => server.received.length === 2);
+    expect(await mails()).toHaveLength(2);
+  });
+
+  test('a payout that was not sent after all is not mailed', async () => {
+    await setAddress('ada@example.com');
+    const entry = { amountCents: 500, category: 'bonus', reason: 'A test', externalId: 'bonus-2' };
+    await founder.ok('POST', `${creatorPath()}/entries`, entry);
+    const csv = await founder.exportCsv();
+    const [, payoutId = ''] = /(pay_\w{26})/.exec(csv.text) ?? [];
+    const state = async (name: string) =>
+      await founder.ok('POST', `/apps/${founder.app.id}/payouts/${payoutId}/transfers`, { state: name });
+    server.refusesRecipients = 450;
+    await state('sent');
+    await state('withdrawn');
+    server.refusesRecipients = null;
+    const mail = await eventuallyMail('failed');
+    expect(mail.lastProblem).toBe('It was stated meanwhile that the money was not sent, or came back.');
+    expect(server.received).toEqual([]);
+    // Sent in the end, it is.
+    await state('sent');
+    await eventually('the mail arrives', async () => server.received.length === 1);
+  });
+
   // @promise email-once
   test('a mail that was sent is never sent again, whoever asks', async () => {
     await setAddress('ada@example.com');

@@ -499,6 +499,8 @@ const MONEY: readonly PromiseSection[] = [
     promises: {
       'email-invitation': 'an invitation goes to the address of the creator, and its link signs in',
       'email-payee-changed': 'each version of a payee is mailed to its creator, whoever sets it',
+      'email-payout-sent':
+        'a payout that is stated as sent is mailed once to its creator, and again after it came back',
       'email-private':
         'no log, history, audit row or row of a mail has the address or the token of a mail that was sent',
       'email-address-now': 'the address is read when the mail is sent, and without one nothing is sent',
