@@ -3,6 +3,7 @@ import { createAlertActivities } from './alerts.ts';
 import { createConvertActivities } from './convert.ts';
 import { createDeliveryActivities } from './delivery.ts';
 import type { DeliveryActivityDeps } from './delivery.ts';
+import { createEmailActivities } from './email.ts';
 import { createEraseActivities } from './erase.ts';
 import { withSafeFailures } from './failures.ts';
 import { createHealActivities } from './heal.ts';
@@ -20,6 +21,7 @@ const FACTORIES = [
   createAlertActivities,
   createConvertActivities,
   createDeliveryActivities,
+  createEmailActivities,
   createEraseActivities,
   createHealActivities,
   createMarkingActivities,

@@ -8,6 +8,8 @@ import type { Backlog } from './db/backlog.ts';
 import { readRetentionProgress } from './db/retention.ts';
 import { measureRollupTail } from './db/rollups.ts';
 import type { Sql } from './db/sql.ts';
+import { EMAIL_RESULTS } from './domain/email.ts';
+import type { EmailResult } from './domain/email.ts';
 import { ATTEMPT_RESULTS } from './domain/outgoing-webhooks.ts';
 import type { AttemptResult } from './domain/outgoing-webhooks.ts';
 import type { ReadinessCheck, RequestObserver } from './http/deps.ts';
@@ -36,6 +38,8 @@ export interface Metrics {
   readonly observeExport: ExportObserver;
   /** Receives the result of each attempt at a message. */
   readonly observeWebhook: (result: AttemptResult) => void;
+  /** Receives the result of each attempt at a mail. */
+  readonly observeEmail: (result: EmailResult) => void;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   /** Returns the metrics in the text format of Prometheus. */
   readonly text: () => Promise<string>;
@@ -110,6 +114,11 @@ export function createMetrics(deps: {
       'tributary_oldest_due_webhook_seconds',
       'How long ago the oldest attempt at a message was due that was not made; 0 when there is none.',
     ),
+    dueEmails: gauge('tributary_due_emails', 'Mails whose next attempt is due, counted up to 10000.'),
+    oldestDueEmailSeconds: gauge(
+      'tributary_oldest_due_email_seconds',
+      'How long ago the oldest attempt at a mail was due that was not made; 0 when there is none.',
+    ),
   };
   const deliveries = new Histogram({
     name: 'tributary_delivery_duration_seconds',
@@ -146,6 +155,13 @@ export function createMetrics(deps: {
     registers: [registry],
   });
   for (const result of ATTEMPT_RESULTS) sent.inc({ result }, 0);
+  const mailed = new Counter({
+    name: 'tributary_email_attempts_total',
+    help: 'Attempts at mails by their result (sent, retried, failed).',
+    labelNames: ['result'] as const,
+    registers: [registry],
+  });
+  for (const result of EMAIL_RESULTS) mailed.inc({ result }, 0);
   const connections = new Gauge({
     name: 'tributary_database_connections',
     help: 'Database connections of the process, by state (busy, idle, max).',
@@ -241,6 +257,7 @@ export function createMetrics(deps: {
     },
     observeExport: (result) => exported.inc({ result }),
     observeWebhook: (result) => sent.inc({ result }),
+    observeEmail: (result) => mailed.inc({ result }),
     text: async () => {
       const [ofSdk] = await Promise.all([readSdkMetrics(deps.sdkMetricsAddress), updateInTime()]);
       return (await registry.metrics()) + ofSdk;

@@ -78,6 +78,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       maxPaymentCents: config.maxPaymentCents,
       retention: config.retention,
       webhookTargets: config.webhookTargets,
+      mail: config.mail,
       ...(config.holdTimers === 'sweep' ? { shortestHoldMs: Infinity } : {}),
       tracing,
       workflowBundle: async () => await loadWorkflowBundle(tracing === null ? 'plain' : 'tracing'),

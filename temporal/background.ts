@@ -3,6 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { Logger } from 'pino';
 import type { PayoutRunKeys } from '../src/domain/payout-run.ts';
 import type { HeldCommission } from '../src/db/maturing.ts';
+import type { EmailKeys } from '../src/domain/email.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
 import type { AppId, BindingId, ReprocessRunId } from '../src/domain/ids.ts';
 import type { WebhookMessageKeys } from '../src/domain/outgoing-webhooks.ts';
@@ -178,6 +179,22 @@ export function backgroundWork({ starter, shortestHoldMs = SHORTEST_HOLD_MS, log
           messageId,
           err: error,
           msg: 'the workflow of a message did not start; the relay tries again',
+        });
+        return 'refused';
+      }
+    },
+
+    /** Starts the workflow of a mail. Never throws: the relay claims a mail that waits again. */
+    async runEmail({ emailId, appId }: EmailKeys): Promise<RelayedStart> {
+      try {
+        const started = await starter.start('email', { emailId }, { labels: { AppId: appId } });
+        if (started === undefined) return 'refused';
+        return started.isNew ? 'started' : 'running';
+      } catch (error) {
+        logger.warn({
+          emailId,
+          err: error,
+          msg: 'the workflow of a mail did not start; the relay tries again',
         });
         return 'refused';
       }

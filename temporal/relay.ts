@@ -8,6 +8,8 @@ import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import { claimErasures } from '../src/db/erasures.ts';
 import { claimWebhookMessages } from '../src/db/webhook-attempts.ts';
+import { claimEmails } from '../src/db/emails.ts';
+import type { EmailKeys } from '../src/domain/email.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
 import { claimPayoutRuns } from '../src/db/payout-run-requests.ts';
@@ -105,6 +107,7 @@ export interface RelaySettings {
     TemporalWorkflowStarter,
     | 'isReachable'
     | 'runDelivery'
+    | 'runEmail'
     | 'runHeal'
     | 'runWebhook'
     | 'startInBackground'
@@ -167,10 +170,18 @@ export function startRelay({
     inFlight: WEBHOOK_STARTS,
   };
 
-  /** Starts the workflows of messages that were written. */
+  const emailBacklog: Backlog<EmailKeys> = {
+    claim: async (limit) => claimedUpTo(limit, await claimEmails(sql, overdueMs, limit)),
+    run: (email) => workflows.runEmail(email),
+    claimSize: CLAIM,
+    inFlight: WEBHOOK_STARTS,
+  };
+
+  /** Starts the workflows of messages and mails that were written. */
   async function sendMessages(signal?: AbortSignal): Promise<boolean> {
     if (!workflows.isReachable()) return false;
-    return (await runOverdue(webhookBacklog, signal)).more;
+    const passes = await Promise.all([runOverdue(webhookBacklog, signal), runOverdue(emailBacklog, signal)]);
+    return passes.some(({ more }) => more);
   }
 
   /**

@@ -55,6 +55,7 @@ export const WORKFLOWS = {
   erase: { key: 'erasureId', eager: true, queue: 'background' },
   convert: { key: null, eager: true, queue: 'background' },
   sweep: { idName: 'sweep-now', key: null, eager: false, queue: 'background' },
+  email: { key: 'emailId', eager: true, queue: 'webhooks' },
   webhook: { key: 'messageId', eager: true, queue: 'webhooks' },
 } as const satisfies { readonly [Name in keyof Workflows]?: WorkflowRow<Name> };
 

@@ -21,7 +21,7 @@ export const project = {
 export const reporters = ['default', fileURLToPath(new URL('jest/failed-files.js', import.meta.url))];
 
 /** The folders whose tests need no database, no Temporal server and no build. */
-const UNIT_FOLDERS = ['domain', 'lib', 'providers', 'rates', 'reconcile', 'webhooks-out'];
+const UNIT_FOLDERS = ['domain', 'lib', 'mail', 'providers', 'rates', 'reconcile', 'webhooks-out'];
 
 export default {
   rootDir: project.rootDir,

@@ -82,6 +82,8 @@ const BRANCHES = [
   'convert-two-pages',
   'reprocess',
   'erase',
+  'email-sent',
+  'email-retried',
   'webhook-delivered',
   'webhook-retried',
 ];

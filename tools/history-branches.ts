@@ -26,6 +26,7 @@ const HEAL = [{ bindingId: 'bnd_recorded' }];
 const PAYOUT = [{ affiliateId: 'aff_recorded' }];
 const PAYOUT_RUN = [{ runId: 'run_recorded' }];
 const ERASE = [{ erasureId: 'ers_recorded' }];
+const EMAIL = [{ emailId: 'eml_recorded' }];
 const WEBHOOK = [{ messageId: 'msg_recorded' }];
 const REPROCESS = [{ reprocessRunId: 'rpr_recorded' }];
 
@@ -231,6 +232,32 @@ const BRANCHES: readonly Branch[] = [
     workflow: 'alerts',
     args: [],
     activities: () => ({ evaluateAlerts: script(0, ...pages(3, alertPage('app_1')), alertPage(null)) }),
+  },
+  {
+    name: 'email-sent',
+    workflow: 'email',
+    args: EMAIL,
+    activities: () => ({ sendEmail: script(0, progress('sent')) }),
+  },
+  {
+    name: 'email-retried',
+    workflow: 'email',
+    args: EMAIL,
+    activities: () => ({
+      sendEmail: script(0, progress('later', 50), progress('retry', 50), progress('failed')),
+    }),
+  },
+  {
+    name: 'email-fallback',
+    workflow: 'email',
+    args: EMAIL,
+    activities: () => ({ canMark, sendEmail: script(3, progress('sent')) }),
+  },
+  {
+    name: 'email-continued',
+    workflow: 'email',
+    args: EMAIL,
+    activities: () => ({ sendEmail: script(0, ...pages(3, progress('retry', 50)), progress('sent')) }),
   },
   {
     name: 'sweep-continued',

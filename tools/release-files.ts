@@ -40,6 +40,7 @@ export const ACCEPTED_LICENCES: ReadonlySet<string> = new Set([
   'CC0-1.0',
   'ISC',
   'MIT',
+  'MIT-0',
   'Unlicense',
 ]);
 

@@ -1,4 +1,5 @@
 import type { DeliveryOutcome } from '../src/domain/delivery.ts';
+import type { EmailProgress } from '../activities/email.ts';
 import type { WebhookProgress } from '../activities/webhook.ts';
 
 /** A step of a workflow that can be stuck. */
@@ -50,5 +51,23 @@ export function messageDetails({ state, attempts, problem, waitMs }: WebhookProg
       return `Attempt ${attempts} failed. The next one follows in ${Math.ceil(waitMs / 1000)} s.${failed}`;
     case 'later':
       return `${attempts} attempts so far. The next one is due in ${Math.ceil(waitMs / 1000)} s.${failed}`;
+  }
+}
+
+/** Describes how far a mail has come. */
+export function emailDetails({ state, attempts, problem, waitMs }: EmailProgress): string {
+  const failed = problem === null ? '' : ` ${problem}`;
+  const next = `${Math.ceil(waitMs / 1000)} s`;
+  switch (state) {
+    case 'sent':
+      return `The mail server has accepted the mail after ${attempts} attempts.`;
+    case 'skipped':
+      return `Nothing was sent.${failed}`;
+    case 'failed':
+      return `Failed after ${attempts} attempts, and none follows.${failed}`;
+    case 'retry':
+      return `Attempt ${attempts} failed. The next one follows in ${next}.${failed}`;
+    case 'later':
+      return `${attempts} attempts so far. The next one is due in ${next}.${failed}`;
   }
 }

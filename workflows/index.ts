@@ -1,6 +1,7 @@
 export { alerts } from './alerts.ts';
 export { convert } from './convert.ts';
 export { delivery } from './delivery.ts';
+export { email } from './email.ts';
 export { erase } from './erase.ts';
 export { heal } from './heal.ts';
 export { hold } from './hold.ts';

@@ -77,6 +77,22 @@ describeInBrowser('payees in a browser', ({ service, signedIn, post, newFounder 
     expect(problems(/status of 400/)).toEqual([]);
   });
 
+  test('without a mail server the page of the creator says that the founder sets the payee', async () => {
+    const founder = await newFounder();
+    const ada = await newCreator(founder);
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada.id}/`);
+    const own = page.getByRole('region', { name: 'Where your money goes' });
+    await own.getByText(/Not set yet/).waitFor();
+    await own.getByText(/sets it\. Tell them where to send your money\./).waitFor();
+    expect(await own.getByRole('button').count()).toBe(0);
+    await page.goto(ada.page);
+    await button(page, 'Invite link').click();
+    await page.getByRole('dialog').getByText('Send it to them yourself.').waitFor();
+    expect(await page.getByRole('button', { name: 'Send by mail' }).count()).toBe(0);
+    expect(problems()).toEqual([]);
+  });
+
   test('a payee that another tab has changed is not overwritten', async () => {
     const founder = await newFounder();
     const ada = await newCreator(founder);

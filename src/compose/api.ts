@@ -70,6 +70,7 @@ export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promis
       workflows,
       webhookCache,
       ...(settings.webhookTargets === undefined ? {} : { webhookTargets: settings.webhookTargets }),
+      sendsMail: settings.mail != null,
       readiness,
       pendingStep: async (workflowId) => await workflows.pendingStep(workflowId),
       ...(metrics === null

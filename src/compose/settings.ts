@@ -2,7 +2,7 @@ import type { NativeConnectionOptions, WorkflowBundle } from '@temporalio/worker
 import type { Logger } from 'pino';
 import type { Tracing } from '../../temporal/tracing.ts';
 import type { SharedHostApps } from '../commands/shared-associations.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, MailSettings } from '../config/config.ts';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { WebhookTargets } from '../domain/outgoing-webhooks.ts';
 import type { RetentionSettings } from '../domain/retention.ts';
@@ -61,6 +61,10 @@ export interface ServiceSettings {
   readonly webhookTargets?: WebhookTargets;
   /** The waits between the attempts at a message, ms; ten attempts within three days by default. */
   readonly webhookRetryMs?: readonly number[];
+  /** The mail server and the sender of mails; null or missing when no mail is sent. */
+  readonly mail?: MailSettings | null;
+  /** The waits between the attempts at a mail, ms; ten attempts within eleven hours by default. */
+  readonly emailRetryMs?: readonly number[];
   /** How long a stopping API still accepts new requests; 400 ms by default. */
   readonly lingerMs?: number;
   /** Maximum number of open database connections; 20 by default. */

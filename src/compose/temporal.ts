@@ -93,6 +93,9 @@ export function startTemporalWork(
       webhookRetryMs: settings.webhookRetryMs,
       publicUrl: settings.publicUrl?.replace(/\/$/, '') ?? null,
       observeWebhook: metrics?.observeWebhook,
+      mail: settings.mail,
+      emailRetryMs: settings.emailRetryMs,
+      observeEmail: metrics?.observeEmail,
     });
   connection.start({
     worker: hasWorker

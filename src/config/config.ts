@@ -54,6 +54,8 @@ export interface Config {
   readonly ratesUrl: string | null;
   /** Which addresses endpoints of outgoing webhooks may have: public ones over HTTPS, or any. */
   readonly webhookTargets: 'public' | 'any';
+  /** The mail server and the sender of all mails; null when no mail is sent. */
+  readonly mail: MailSettings | null;
   /** Whether each commission has a hold timer, or the sweep alone matures commissions. */
   readonly holdTimers: 'workflow' | 'sweep';
   /** Whether a process becomes ready although SECRETS_KEY lacks a key that stored secrets need. */
@@ -76,6 +78,16 @@ export interface Config {
   readonly metricsPort: number | undefined;
   /** The address on which the metrics listen. */
   readonly metricsHost: string;
+}
+
+/** What sending mails needs. */
+export interface MailSettings {
+  /** The address of the mail server, with the user and the password: `smtp:` or `smtps:`. */
+  readonly smtpUrl: string;
+  /** An e-mail address, alone or in angle brackets after a name. */
+  readonly from: string;
+  /** Base address of the links in mails, without a trailing slash. */
+  readonly publicUrl: string;
 }
 
 /** A variable of the environment is invalid. The message has one sentence per variable. */
@@ -130,6 +142,21 @@ const secretsKeys = z.string().transform((text, context) => {
 /** The European Central Bank's rates of the latest working day: a CSV file in a ZIP archive. */
 const ECB_DAILY_URL = 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip';
 
+/** Whether `text` is the address of a mail server: a host, and optionally a port, a user and a password. */
+function isSmtpUrl(text: string): boolean {
+  if (!/^smtps?:\/\/[^/\\?#\s]+\/?$/i.test(text) || !URL.canParse(text)) return false;
+  const { hostname, username, password } = new URL(text);
+  // A percent sign that begins no code would be sent as it is, or fail at the first mail.
+  const isDecodable = [username, password].every((part) => !/%(?![0-9a-f]{2})/i.test(part));
+  return hostname !== '' && isDecodable && (username === '') === (password === '');
+}
+
+/** Whether `text` is an e-mail address, alone or in angle brackets after a name. */
+function isSender(text: string): boolean {
+  const address = /^[^<>"\p{Cc}]{1,100} <([^<>]+)>$/u.exec(text)?.[1] ?? text;
+  return z.email().max(254).safeParse(address).success;
+}
+
 /** The value that switches off a feature that is on by default. */
 const OFF = 'off';
 
@@ -152,7 +179,7 @@ function databaseUrl(name: string) {
     .transform(withVerifiedHost);
 }
 
-const environment = z.object({
+const variables = z.object({
   HOST: z.string().default('127.0.0.1'),
   PORT: wholeNumber('PORT', 0, 65_535).default(3000),
   PUBLIC_URL: z
@@ -206,6 +233,20 @@ const environment = z.object({
     .transform((text) => (text === OFF ? null : text))
     .default(ECB_DAILY_URL),
   WEBHOOK_TARGETS: oneOf('WEBHOOK_TARGETS', ['public', 'any']).default('public'),
+  SMTP_URL: z
+    .string()
+    .refine(
+      isSmtpUrl,
+      'SMTP_URL must be the address of a mail server (smtps://user:password@smtp.example.com), special characters of the password as %XX.',
+    )
+    .optional(),
+  MAIL_FROM: z
+    .string()
+    .refine(
+      isSender,
+      'MAIL_FROM must be an e-mail address, or a name and the address in angle brackets (Lantern <partners@example.com>).',
+    )
+    .optional(),
   HOLD_TIMERS: oneOf('HOLD_TIMERS', ['workflow', 'sweep']).default('workflow'),
   LOST_KEYS: oneOf('LOST_KEYS', ['refuse', 'accept']).default('refuse'),
   MAX_PAYMENT_USD: wholeNumber('MAX_PAYMENT_USD', 1, 100_000_000).default(
@@ -241,8 +282,20 @@ const environment = z.object({
   METRICS_HOST: z.string().default('127.0.0.1'),
 });
 
+const environment = variables.check((context) => {
+  const { SMTP_URL, MAIL_FROM, PUBLIC_URL } = context.value;
+  const refuse = (name: string, why: string) => {
+    const message = `${name} must be set together with ${why}.`;
+    context.issues.push({ code: 'custom', message, input: undefined, path: [name] });
+  };
+  if (SMTP_URL === undefined && MAIL_FROM === undefined) return;
+  if (SMTP_URL === undefined) refuse('SMTP_URL', 'MAIL_FROM: it is the server that sends the mails');
+  if (MAIL_FROM === undefined) refuse('MAIL_FROM', 'SMTP_URL: it is the sender of the mails');
+  if (PUBLIC_URL === undefined) refuse('PUBLIC_URL', 'SMTP_URL: mails have links to the service');
+});
+
 /** The names of the variables that `readConfig` reads. */
-export const CONFIG_VARIABLES: readonly string[] = Object.keys(environment.shape);
+export const CONFIG_VARIABLES: readonly string[] = Object.keys(variables.shape);
 
 /**
  * Parses the environment. An empty variable counts as not set, except RATES_URL, where it means that nothing is fetched.
@@ -289,6 +342,10 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     databaseConnections: value.DATABASE_CONNECTIONS,
     ratesUrl: value.RATES_URL,
     webhookTargets: value.WEBHOOK_TARGETS,
+    mail:
+      value.SMTP_URL === undefined || value.MAIL_FROM === undefined || value.PUBLIC_URL === undefined
+        ? null
+        : { smtpUrl: value.SMTP_URL, from: value.MAIL_FROM, publicUrl: value.PUBLIC_URL },
     holdTimers: value.HOLD_TIMERS,
     lostKeys: value.LOST_KEYS,
     maxPaymentCents: value.MAX_PAYMENT_USD * 100,

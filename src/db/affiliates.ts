@@ -26,6 +26,8 @@ export interface AffiliateListRow extends Affiliate {
   readonly commissionCents: number;
   /** Null unless the payouts are blocked. */
   readonly payoutBlock: CurrentBlock | null;
+  /** Null unless the address was changed: then whether by a caller who may pay. */
+  readonly emailConfirmed: boolean | null;
 }
 
 export interface NewAffiliate {
@@ -103,7 +105,7 @@ export interface AffiliateChange {
 }
 
 /**
- * Changes the given fields. Returns undefined when the app has no such affiliate. If another affiliate has the external
+ * Changes the given fields. `mayPay` says whether the caller may: who may not does not confirm an address for codes. Returns undefined when the app has no such affiliate. If another affiliate has the external
  * id, changes nothing and returns the id of that one.
  */
 export async function updateAffiliate(
@@ -111,6 +113,7 @@ export async function updateAffiliate(
   appId: AppId,
   id: AffiliateId,
   change: AffiliateChange,
+  mayPay: boolean,
 ): Promise<Affiliate | Existing<AffiliateId> | undefined> {
   const { name, email, status, defaultCommissionRateBps, externalId } = change;
   const find = async () =>
@@ -130,6 +133,7 @@ export async function updateAffiliate(
              external_id = case when ${externalId === undefined} then external_id else ${externalId ?? null}::text end
         from found
        where a.app_id = ${appId} and a.id = found.id and found.existing_id is null and ${acting(sql)}
+         and confirms_email(${mayPay && typeof email === 'string'}::boolean)
       returning a.*
     )
     select c.id, c.name, c.email, c.status, c.default_commission_rate_bps, c.external_id, c.created_at, f.existing_id
@@ -151,7 +155,7 @@ const totals = (sql: Sql, appId: AppId) => sql.fragment`
 const listColumns = (sql: Sql) => sql.fragment`
   p.id, p.name, p.email, p.status, p.default_commission_rate_bps, p.external_id, p.created_at,
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
-  coalesce(t.commission_cents, 0)::float8 as commission_cents, ${currentBlock(sql, sql.fragment`p.id`)} as payout_block`;
+  coalesce(t.commission_cents, 0)::float8 as commission_cents, ${currentBlock(sql, sql.fragment`p.id`)} as payout_block, p.email_confirmed`;
 
 const withStatus = (sql: Sql, status: AffiliateStatus | null) =>
   status === null ? sql.fragment`` : sql.fragment`and a.status = ${status}`;

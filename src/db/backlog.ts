@@ -20,6 +20,9 @@ export interface Backlog {
   /** Messages to endpoints whose next attempt is due. */
   readonly dueWebhooks: number;
   readonly oldestDueWebhookSeconds: number;
+  /** Mails whose next attempt is due. */
+  readonly dueEmails: number;
+  readonly oldestDueEmailSeconds: number;
 }
 
 /** Returns the number and age of what the service has accepted and not finished. Reads from partial indexes only. */
@@ -46,5 +49,9 @@ export async function readBacklog(sql: Sql): Promise<Backlog> {
            (select count(*)::int as due_webhooks,
                    coalesce(extract(epoch from now() - min(next_attempt_at)), 0)::float8 as oldest_due_webhook_seconds
               from (select next_attempt_at from webhook_messages where completed_at is null and next_attempt_at <= now()
-                     order by next_attempt_at limit ${COUNT_LIMIT}) m) webhooks`;
+                     order by next_attempt_at limit ${COUNT_LIMIT}) m) webhooks,
+           (select count(*)::int as due_emails,
+                   coalesce(extract(epoch from now() - min(next_attempt_at)), 0)::float8 as oldest_due_email_seconds
+              from (select next_attempt_at from emails where ended_at is null and next_attempt_at <= now()
+                     order by next_attempt_at limit ${COUNT_LIMIT}) e) emails`;
 }

@@ -23,9 +23,10 @@ export interface StoredPayee extends PayeeVersion {
   /** Null without a problem. */
   readonly recipientProblem: RecipientProblem | null;
   readonly setAt: number;
-  readonly keyId: KeyId;
+  /** Null if the creator has set it. */
+  readonly keyId: KeyId | null;
   readonly keyLabel: string | null;
-  readonly keyDisplay: string;
+  readonly keyDisplay: string | null;
 }
 
 /** An encrypted recipient. Both are null without one. */
@@ -81,7 +82,7 @@ const columns = (sql: Statements) => sql.fragment`
   k.id as key_id, k.label as key_label, k.display as key_display`;
 
 const withKey = (sql: Statements) => sql.fragment`
-  cross join lateral (select * from account_keys x where x.id = p.set_by offset 0) k`;
+  left join lateral (select * from account_keys x where x.id = p.set_by offset 0) k on true`;
 
 async function isCreator(sql: Statements, appId: AppId, affiliateId: AffiliateId): Promise<boolean> {
   return (
@@ -89,7 +90,8 @@ async function isCreator(sql: Statements, appId: AppId, affiliateId: AffiliateId
   );
 }
 
-async function findLatest(
+/** Returns the latest version of a creator's payee. Null without one. */
+export async function findLatestPayee(
   { sql, secretBox }: PayeeDeps<Statements>,
   appId: AppId,
   affiliateId: AffiliateId,
@@ -107,7 +109,7 @@ export async function findPayee(
   appId: AppId,
   affiliateId: AffiliateId,
 ): Promise<StoredPayee | null | undefined> {
-  const latest = await findLatest(deps, appId, affiliateId);
+  const latest = await findLatestPayee(deps, appId, affiliateId);
   if (latest !== null) return latest;
   return (await isCreator(deps.sql, appId, affiliateId)) ? null : undefined;
 }
@@ -118,8 +120,9 @@ export interface PayeePlace {
   readonly id: PayeeId;
   readonly appId: AppId;
   readonly affiliateId: AffiliateId;
-  readonly accountId: AccountId;
-  readonly keyId: KeyId;
+  /** The account and the key that set it. Null: the creator. */
+  readonly accountId: AccountId | null;
+  readonly keyId: KeyId | null;
 }
 
 /** Another version than the expected one is the latest. 0: there is none. */
@@ -141,22 +144,24 @@ export async function setPayee(
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
     const inTransaction = { sql: tx, secretBox };
     await lockPayoutsOf(tx, affiliateId);
-    const latest = await findLatest(inTransaction, appId, affiliateId);
+    const latest = await findLatestPayee(inTransaction, appId, affiliateId);
     // Also says so to a call that was sent again after its answer was lost.
     if (latest !== null && isStoredAs(latest, payee)) return latest;
     if (latest === null && !(await isCreator(tx, appId, affiliateId))) return undefined;
     const latestVersion = latest?.version ?? 0;
     if (expectedVersion !== null && expectedVersion !== latestVersion) return { latestVersion };
-    await appendVersion(inTransaction, place, payee, latestVersion + 1);
-    return (await findLatest(inTransaction, appId, affiliateId)) ?? undefined;
+    await appendPayee(inTransaction, place, payee, latestVersion + 1);
+    return (await findLatestPayee(inTransaction, appId, affiliateId)) ?? undefined;
   });
 }
 
-function isStoredAs({ method, recipient, recipientProblem }: StoredPayee, payee: Payee): boolean {
+/** Whether a version says the same as a payee. */
+export function isStoredAs({ method, recipient, recipientProblem }: StoredPayee, payee: Payee): boolean {
   return recipientProblem === null && isSamePayee({ method, recipient } as Payee, payee);
 }
 
-async function appendVersion(
+/** Appends a version. The caller holds the lock of the creator's payouts. */
+export async function appendPayee(
   { sql: tx, secretBox }: PayeeDeps<Statements>,
   { id, appId, affiliateId, accountId, keyId }: PayeePlace,
   payee: Payee,
@@ -182,13 +187,14 @@ export async function erasePayees(deps: PayeeDeps, place: PayeePlace): Promise<n
     const inTransaction = { ...deps, sql: tx };
     await lockPayoutsOf(tx, affiliateId);
     if (!(await isCreator(tx, appId, affiliateId))) return undefined;
-    const latest = await findLatest(inTransaction, appId, affiliateId);
+    const latest = await findLatestPayee(inTransaction, appId, affiliateId);
     if (latest !== null && latest.method !== 'none') {
-      await appendVersion(inTransaction, place, { method: 'none', recipient: null }, latest.version + 1);
+      await appendPayee(inTransaction, place, { method: 'none', recipient: null }, latest.version + 1);
     }
     await tx`
       update payees set ciphertext = null, encryption_key_id = null, erased_at = now()
        where app_id = ${appId} and affiliate_id = ${affiliateId} and ciphertext is not null and ${acting(tx)}`;
+    await tx`delete from payee_changes where app_id = ${appId} and affiliate_id = ${affiliateId}`;
     // The files of payout runs have the recipient, too.
     await tx`
       update payout_run_files f set ciphertext = null, encryption_key_id = null

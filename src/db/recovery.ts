@@ -15,6 +15,8 @@ export interface OpenWork {
   readonly payoutRuns: number;
   /** Messages to endpoints that wait for an attempt. */
   readonly messages: number;
+  /** Mails that wait for an attempt. */
+  readonly emails: number;
   /** Payments that are marked for another evaluation. */
   readonly payments: number;
 }
@@ -46,6 +48,7 @@ export async function makeOverdue(sql: Sql, withinMs: number): Promise<void> {
   await sql`
     update reprocess_runs set relayed_at = '-infinity' where finished_at is null and ${recent(sql.fragment`relayed_at`)}`;
   await sql`update webhook_messages set relay_at = now() where completed_at is null and relay_at > now()`;
+  await sql`update emails set relay_at = now() where ended_at is null and relay_at > now()`;
   await sql`update erasures set relayed_at = '-infinity' where finished_at is null and ${recent(sql.fragment`relayed_at`)}`;
   await sql`update payout_runs set relayed_at = '-infinity' where status = 'approved' and ${recent(sql.fragment`relayed_at`)}`;
 }
@@ -67,6 +70,8 @@ export async function countOpenWork(sql: Sql, since: number | null = null): Prom
              where status = 'approved' and ${unclaimed(sql.fragment`coalesce(relayed_at, '-infinity')`)}) as payout_runs,
            (select count(*)::int from webhook_messages
              where completed_at is null and ${since === null ? sql.fragment`true` : sql.fragment`relay_at <= now()`}) as messages,
+           (select count(*)::int from emails
+             where ended_at is null and ${since === null ? sql.fragment`true` : sql.fragment`relay_at <= now()`}) as emails,
            (select count(*)::int from payments where recheck_since is not null) as payments`;
 }
 

@@ -16,6 +16,7 @@ create domain click_id as text collate "C" CHECK ((VALUE ~ '^clk_[0-7][0-9a-hjkm
 create domain code_id as text collate "C" CHECK ((VALUE ~ '^cod_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain commission_id as text collate "C" CHECK ((VALUE ~ '^com_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain delivery_id as text collate "C" CHECK ((VALUE ~ '^del_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain email_id as text collate "C" CHECK ((VALUE ~ '^eml_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain entry_id as text collate "C" CHECK ((VALUE ~ '^ent_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain environment as text collate "C" CHECK ((VALUE = ANY (ARRAY['production'::text, 'sandbox'::text])));
 create domain erasure_id as text collate "C" CHECK ((VALUE ~ '^ers_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -25,6 +26,7 @@ create domain installation_id as text collate "C" CHECK ((VALUE ~ '^ins_[0-7][0-
 create domain key_id as text collate "C" CHECK ((VALUE ~ '^key_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain link_id as text collate "C" CHECK ((VALUE ~ '^lnk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain manual_attribution_id as text collate "C" CHECK ((VALUE ~ '^mat_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain payee_change_id as text collate "C" CHECK ((VALUE ~ '^pch_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payee_id as text collate "C" CHECK ((VALUE ~ '^pye_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payout_block_id as text collate "C" CHECK ((VALUE ~ '^pbk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -152,6 +154,8 @@ create table affiliates (
   default_commission_rate_bps rate_bps,
   external_id text collate "C",
   created_at timestamp with time zone not null default now(),
+  email_set_at timestamp with time zone not null default now(),
+  email_confirmed boolean,
   constraint affiliates_pkey PRIMARY KEY (id),
   constraint affiliates_app_id_id_key UNIQUE (app_id, id),
   constraint affiliates_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
@@ -165,7 +169,8 @@ CREATE INDEX affiliates_by_name ON affiliates USING btree (app_id, lower(name) C
 CREATE INDEX affiliates_by_status_created ON affiliates USING btree (app_id, status, created_at, id);
 CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status, lower(name) COLLATE "C", id);
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
-CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id');
+CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed');
+CREATE TRIGGER affiliates_email BEFORE INSERT OR UPDATE OF email ON affiliates FOR EACH ROW EXECUTE FUNCTION note_email_change();
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
 
@@ -553,6 +558,41 @@ create table delivery_bodies (
   constraint delivery_bodies_delivery_id_fkey FOREIGN KEY (delivery_id) REFERENCES deliveries(id)
 );
 
+create table emails (
+  id email_id not null,
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  kind text collate "C" not null,
+  subject_id text collate "C" not null,
+  ciphertext bytea,
+  encryption_key_id text collate "C",
+  status text collate "C" not null default 'queued'::text,
+  attempts integer not null default 0,
+  last_problem text,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  next_attempt_at timestamp with time zone default now(),
+  relay_at timestamp with time zone default now(),
+  ended_at timestamp with time zone,
+  constraint emails_pkey PRIMARY KEY (id),
+  constraint emails_app_id_kind_subject_id_key UNIQUE (app_id, kind, subject_id),
+  constraint emails_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint email_end CHECK ((((status = 'queued'::text) = (ended_at IS NULL)) AND ((ended_at IS NULL) = (next_attempt_at IS NOT NULL)) AND ((ended_at IS NULL) = (relay_at IS NOT NULL)))),
+  constraint email_ends_without_secret CHECK (((ended_at IS NULL) OR (ciphertext IS NULL))),
+  constraint email_secret_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL))),
+  constraint email_sent_by_an_attempt CHECK (((status <> 'sent'::text) OR (attempts >= 1))),
+  constraint emails_attempts_check CHECK (((attempts >= 0) AND (attempts <= 10))),
+  constraint emails_kind_check CHECK ((kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payee_changed'::text, 'payout_sent'::text]))),
+  constraint emails_last_problem_check CHECK (((length(last_problem) >= 1) AND (length(last_problem) <= 300))),
+  constraint emails_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'failed'::text, 'skipped'::text]))),
+  constraint emails_subject_id_check CHECK (((length(subject_id) >= 1) AND (length(subject_id) <= 100)))
+);
+CREATE INDEX emails_by_created ON emails USING btree (app_id, created_at DESC, id DESC);
+CREATE INDEX emails_due ON emails USING btree (next_attempt_at) WHERE (ended_at IS NULL);
+CREATE INDEX emails_of_creator ON emails USING btree (affiliate_id, kind, created_at DESC);
+CREATE INDEX emails_to_relay ON emails USING btree (relay_at) WHERE (ended_at IS NULL);
+CREATE TRIGGER emails_guard BEFORE UPDATE ON emails FOR EACH ROW EXECUTE FUNCTION guard_email();
+
 create table entries (
   id entry_id not null,
   app_id app_id not null,
@@ -922,6 +962,30 @@ create table operator_sign_in_links (
 );
 CREATE INDEX operator_sign_in_links_by_expiry ON operator_sign_in_links USING btree (expires_at);
 
+create table payee_changes (
+  id payee_change_id not null,
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  method text collate "C" not null,
+  ciphertext bytea,
+  encryption_key_id text collate "C",
+  code_hash text collate "C" not null,
+  attempts integer not null default 0,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  payee_id payee_id,
+  constraint payee_changes_pkey PRIMARY KEY (id),
+  constraint payee_changes_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint payee_change_confirmed CHECK (((payee_id IS NULL) OR (ended_at IS NOT NULL))),
+  constraint payee_change_ends_without_recipient CHECK ((((ended_at IS NULL) = (ciphertext IS NOT NULL)) AND ((ciphertext IS NULL) = (encryption_key_id IS NULL)))),
+  constraint payee_changes_attempts_check CHECK (((attempts >= 0) AND (attempts <= 5))),
+  constraint payee_changes_check CHECK ((expires_at > created_at)),
+  constraint payee_changes_method_check CHECK ((method = ANY (ARRAY['paypal'::text, 'wise'::text, 'other'::text])))
+);
+CREATE INDEX payee_changes_by_expiry ON payee_changes USING btree (expires_at);
+CREATE UNIQUE INDEX payee_changes_one_open ON payee_changes USING btree (affiliate_id) WHERE (ended_at IS NULL);
+
 create table payees (
   id payee_id not null,
   app_id app_id not null,
@@ -931,8 +995,8 @@ create table payees (
   method text collate "C" not null,
   ciphertext bytea,
   encryption_key_id text collate "C",
-  account_id account_id not null,
-  set_by key_id not null,
+  account_id account_id,
+  set_by key_id,
   set_at timestamp with time zone not null,
   counts_from timestamp with time zone not null,
   erased_at timestamp with time zone,
@@ -942,6 +1006,7 @@ create table payees (
   constraint payees_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint payees_app_id_affiliate_id_previous_version_fkey FOREIGN KEY (app_id, affiliate_id, previous_version) REFERENCES payees(app_id, affiliate_id, version) DEFERRABLE INITIALLY DEFERRED,
   constraint payee_has_its_recipient CHECK (((ciphertext IS NULL) = ((method = 'none'::text) OR (erased_at IS NOT NULL)))),
+  constraint payee_set_by_one CHECK (((account_id IS NULL) = (set_by IS NULL))),
   constraint payee_waits CHECK ((((counts_from - set_at) >= '24:00:00'::interval) AND ((counts_from - set_at) <= '720:00:00'::interval))),
   constraint payees_method_check CHECK ((method = ANY (ARRAY['paypal'::text, 'wise'::text, 'other'::text, 'none'::text]))),
   constraint payees_version_check CHECK ((version >= 1)),
@@ -949,8 +1014,10 @@ create table payees (
 );
 CREATE INDEX payees_by_key ON payees USING btree (encryption_key_id, app_id, affiliate_id, version) WHERE (encryption_key_id IS NOT NULL);
 CREATE TRIGGER payees_audit AFTER INSERT OR UPDATE OF erased_at ON payees FOR EACH ROW EXECUTE FUNCTION write_audit_row('payee', 'id', 'affiliate_id version method counts_from erased_at');
+CREATE TRIGGER payees_confirmed BEFORE INSERT ON payees FOR EACH ROW WHEN ((new.set_by IS NULL)) EXECUTE FUNCTION require_confirmed_payee();
 CREATE TRIGGER payees_guard BEFORE UPDATE ON payees FOR EACH ROW EXECUTE FUNCTION guard_payee();
 CREATE TRIGGER payees_lock BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION lock_payouts_of_creator();
+CREATE TRIGGER payees_mail AFTER INSERT ON payees FOR EACH ROW EXECUTE FUNCTION mail_changed_payee();
 CREATE TRIGGER payees_no_delete BEFORE DELETE OR TRUNCATE ON payees FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payees_wait BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION begin_payee_wait();
 
@@ -1352,6 +1419,7 @@ CREATE INDEX payout_transfers_returned ON payout_transfers USING btree (app_id, 
 CREATE TRIGGER payout_transfers_answered_return BEFORE INSERT ON payout_transfers FOR EACH ROW WHEN ((new.state = 'return_withdrawn'::text)) EXECUTE FUNCTION keep_answered_return();
 CREATE TRIGGER payout_transfers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_transfers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_transfers_audit AFTER INSERT ON payout_transfers FOR EACH ROW EXECUTE FUNCTION write_audit_row('payout_transfer', 'id', 'payout_id state method reference note!');
+CREATE TRIGGER payout_transfers_mail AFTER INSERT ON payout_transfers FOR EACH ROW WHEN ((new.state = 'sent'::text)) EXECUTE FUNCTION mail_sent_payout();
 
 create table payouts (
   id payout_id not null,
@@ -2684,6 +2752,13 @@ begin
     message = format('new row for relation "commissions" violates check constraint "%s"', broken);
 end $function$;
 
+CREATE OR REPLACE FUNCTION confirms_email(may_pay boolean)
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$
+  select set_config('tributary.confirms_email', case when may_pay then 'on' else '' end, true) is not null
+$function$;
+
 CREATE OR REPLACE FUNCTION count_with_giver()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2928,6 +3003,21 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION guard_email()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.ended_at is not null
+     or (old.id, old.app_id, old.affiliate_id, old.kind, old.subject_id, old.created_at, old.expires_at)
+          is distinct from (new.id, new.app_id, new.affiliate_id, new.kind, new.subject_id, new.created_at, new.expires_at)
+     or new.attempts not in (old.attempts, old.attempts + 1)
+     or new.ciphertext is not null and new.ciphertext is distinct from old.ciphertext then
+    raise exception 'mail % is %, and does not change this way', old.id, old.status using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION guard_manual_attribution()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3145,6 +3235,32 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION mail_changed_payee()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform queue_email(new.app_id, new.affiliate_id, 'payee_changed', new.id);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mail_sent_payout()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  creator affiliate_id := (select p.affiliate_id from payouts p where p.app_id = new.app_id and p.id = new.payout_id);
+  came_back integer := (select max(position) from payout_transfers where payout_id = new.payout_id and state = 'returned');
+begin
+  if not exists (select from payout_transfers t
+                   join emails e on e.app_id = t.app_id and e.kind = 'payout_sent' and e.subject_id = t.id
+                  where t.payout_id = new.payout_id and t.position < new.position and t.position > coalesce(came_back, 0)
+                    and t.state = 'sent' and e.status in ('queued', 'sent') and t.created_at > now() - interval '1 day') then
+    perform queue_email(new.app_id, creator, 'payout_sent', new.id);
+  end if;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION mark_for_recheck()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3252,6 +3368,13 @@ AS $function$
     from made, generate_series(0, 25) n
 $function$;
 
+CREATE OR REPLACE FUNCTION new_email_id()
+ RETURNS email_id
+ LANGUAGE sql
+AS $function$
+  select 'eml_' || substr(new_audit_id(), 5)
+$function$;
+
 CREATE OR REPLACE FUNCTION new_webhook_message_id()
  RETURNS webhook_message_id
  LANGUAGE plpgsql
@@ -3265,6 +3388,25 @@ begin
                       from (select n, case n when 0 then substring(bits from 1 for 3)::bit(3)::integer
                                              else substring(bits from n * 5 - 1 for 5)::bit(5)::integer end as digit
                               from generate_series(0, 25) n) d);
+end $function$;
+
+CREATE OR REPLACE FUNCTION note_email_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  may_pay boolean := coalesce(current_setting('tributary.confirms_email', true), '') = 'on';
+begin
+  if tg_op = 'INSERT' then
+    new.email_set_at := now();
+    new.email_confirmed := null;
+  elsif new.email is distinct from old.email then
+    new.email_set_at := now();
+    new.email_confirmed := may_pay;
+  elsif may_pay and old.email_confirmed is false then
+    new.email_confirmed := true;
+  end if;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION payment_is_valid(p payments)
@@ -3451,6 +3593,18 @@ AS $function$
                               order by x.effective_from desc, x.position desc limit 1)))
 $function$;
 
+CREATE OR REPLACE FUNCTION queue_email(of_app app_id, to_creator affiliate_id, of_kind text, subject text)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  insert into emails (id, app_id, affiliate_id, kind, subject_id, status, last_problem, ended_at, next_attempt_at, relay_at)
+  select new_email_id(), f.app_id, f.id, of_kind, subject, case when f.email is null then 'skipped' else 'queued' end,
+         case when f.email is null then 'The creator has no e-mail address.' end,
+         case when f.email is null then now() end, case when f.email is not null then now() end, case when f.email is not null then now() end
+    from affiliates f where f.app_id = of_app and f.id = to_creator
+  on conflict (app_id, kind, subject_id) do nothing
+$function$;
+
 CREATE OR REPLACE FUNCTION rank_affiliate()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3494,6 +3648,19 @@ AS $function$
 begin
   if (select a.payout_approval from apps a where a.id = new.app_id) = 'another_key' and has_part_in_run(new, new.approved_by) then
     raise exception 'payout run % needs the approval of another key', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION require_confirmed_payee()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not exists (select from payee_changes c
+                  where c.payee_id = new.id and c.affiliate_id = new.affiliate_id and c.app_id = new.app_id and c.method = new.method
+                    and c.ended_at = now()) then
+    raise exception 'the creator % has not confirmed the payee %', new.affiliate_id, new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $function$;

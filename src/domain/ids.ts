@@ -25,6 +25,8 @@ export const ID_PREFIXES = {
   payoutRunItem: 'pit',
   payoutFile: 'pfl',
   payee: 'pye',
+  payeeChange: 'pch',
+  email: 'eml',
   key: 'key',
   session: 'ses',
   webhookEndpoint: 'whe',
@@ -69,6 +71,8 @@ export type PayoutRunId = Id<'payoutRun'>;
 export type PayoutRunItemId = Id<'payoutRunItem'>;
 export type PayoutFileId = Id<'payoutFile'>;
 export type PayeeId = Id<'payee'>;
+export type EmailId = Id<'email'>;
+export type PayeeChangeId = Id<'payeeChange'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
 export type WebhookEndpointId = Id<'webhookEndpoint'>;

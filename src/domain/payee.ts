@@ -54,7 +54,8 @@ function startOf(text: string): string {
   return rest.length < 2 ? HIDDEN : first + HIDDEN;
 }
 
-function maskEmail(email: string): string {
+/** Returns enough of an e-mail address to recognize it, such as `a•••@example.com`. */
+export function maskEmail(email: string): string {
   const at = email.lastIndexOf('@');
   return startOf(email.slice(0, at)) + email.slice(at);
 }

@@ -45,6 +45,11 @@ export function creatorSignInUrl(publicUrl: string, token: string): string {
   return `${publicUrl.replace(/\/$/, '')}/console/creator/#token=${token}`;
 }
 
+/** Returns the address of the page of creators, for one who has a session. */
+export function creatorPageUrl(publicUrl: string): string {
+  return `${publicUrl.replace(/\/$/, '')}/console/creator/`;
+}
+
 /** Returns the address at which an operator spends a sign-in link. */
 export function operatorSignInUrl(publicUrl: string, token: string): string {
   return `${publicUrl.replace(/\/$/, '')}/console/operator/#token=${token}`;

@@ -54,6 +54,8 @@ export interface HttpDeps extends CommandDeps {
   readonly webhookTargets?: WebhookTargets;
   /** Returns the step that a running workflow retries; null if none, or if Temporal does not say in time. */
   readonly pendingStep?: (workflowId: string) => Promise<PendingStep | null>;
+  /** Whether mails are sent; false by default. */
+  readonly sendsMail?: boolean;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   readonly observeRequest?: RequestObserver;
 }

@@ -122,6 +122,36 @@ export const ERRORS = {
     'The transfer cannot be stated now',
     'Read the payout again. `sent` follows no statement, `returned` or `withdrawn`; `returned` and `withdrawn` follow `sent` or `return_withdrawn`, which follows `returned`.',
   ],
+  mail_not_configured: [
+    409,
+    'No mail server is configured',
+    'Nothing was sent. Copy the link instead, or ask the operator to set `SMTP_URL`.',
+  ],
+  no_email_address: [
+    409,
+    'The creator has no e-mail address',
+    'Nothing was sent. Set the `email` of the affiliate, or copy the link instead.',
+  ],
+  no_code_address: [
+    409,
+    'No code can be mailed to the creator',
+    'Nothing was sent. Codes go to an address that has been stored for seven days. The founder sees and sets it, and can set the payee.',
+  ],
+  payee_code_wrong: [
+    409,
+    'The code is wrong',
+    'Nothing was changed. Enter the code of the latest mail. After five wrong ones, ask for another code.',
+  ],
+  payee_code_ended: [
+    409,
+    'The code is not valid any more',
+    'Nothing was changed. It was used, replaced, entered wrong too often, or is older than 15 minutes. Ask for another code.',
+  ],
+  too_many_emails: [
+    429,
+    'Too many mails to the creator',
+    'Nothing was sent. Wait an hour before you send another one.',
+  ],
   payouts_blocked: [
     409,
     'The payouts of the creator are blocked',

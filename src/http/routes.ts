@@ -10,6 +10,7 @@ import { commissionRoutes } from './resources/commissions.ts';
 import { creatorRoutes } from './resources/creator.ts';
 import { creatorLinkRoutes, creatorSessionRoutes } from './resources/creator-sessions.ts';
 import { diagnosticsRoutes } from './resources/diagnostics.ts';
+import { emailRoutes } from './resources/emails.ts';
 import { entryRoutes } from './resources/entries.ts';
 import { erasureRoutes } from './resources/erasures.ts';
 import { eventRoutes } from './resources/events.ts';
@@ -24,6 +25,7 @@ import { overviewRoutes } from './resources/overviews.ts';
 import { groupRoutes } from './resources/groups.ts';
 import { manualAttributionRoutes } from './resources/manual-attributions.ts';
 import { operatorRoutes } from './resources/operator.ts';
+import { ownPayeeRoutes } from './resources/own-payees.ts';
 import { payeeRoutes } from './resources/payees.ts';
 import { payoutBlockRoutes } from './resources/payout-blocks.ts';
 import { payoutResultRoutes } from './resources/payout-results.ts';
@@ -70,6 +72,7 @@ export const routeGroups: readonly RouteGroup[] = [
     routes: [
       ...affiliateRoutes,
       ...creatorLinkRoutes,
+      ...emailRoutes,
       ...codeRoutes,
       ...manualAttributionRoutes,
       ...searchRoutes,
@@ -148,7 +151,7 @@ export const routeGroups: readonly RouteGroup[] = [
     name: 'Creator',
     description:
       'What a creator sees: the own numbers. Requires the session of a creator; under `/apps`, the account key or session of a founder.',
-    routes: [...creatorSessionRoutes, ...creatorRoutes],
+    routes: [...creatorSessionRoutes, ...creatorRoutes, ...ownPayeeRoutes],
   },
   {
     name: 'Operator',

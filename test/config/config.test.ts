@@ -45,6 +45,7 @@ describe('the environment', () => {
       admission: { webhooks: 32, openCalls: 128 },
       databaseConnections: 20,
       webhookTargets: 'public',
+      mail: null,
       holdTimers: 'workflow',
       lostKeys: 'refuse',
       ratesUrl: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip',
@@ -156,6 +157,27 @@ describe('the environment', () => {
     expect(readConfig({ RATES_URL: '' }).ratesUrl).toBeNull();
   });
 
+  test('SMTP_URL and MAIL_FROM name the mail server and the sender', () => {
+    const env = {
+      SMTP_URL: 'smtps://user:p%40ss@smtp.example.com:2465',
+      MAIL_FROM: 'Lantern <partners@example.com>',
+    };
+    const PUBLIC_URL = 'https://api.example.com/';
+    expect(readConfig({ ...env, PUBLIC_URL }).mail).toEqual({
+      smtpUrl: env.SMTP_URL,
+      from: env.MAIL_FROM,
+      publicUrl: 'https://api.example.com',
+    });
+  });
+
+  test.each([
+    [{ SMTP_URL: 'smtp://smtp.example.com', PUBLIC_URL: 'https://a.example.com' }, 'MAIL_FROM'],
+    [{ MAIL_FROM: 'partners@example.com', PUBLIC_URL: 'https://a.example.com' }, 'SMTP_URL'],
+    [{ SMTP_URL: 'smtp://smtp.example.com', MAIL_FROM: 'partners@example.com' }, 'PUBLIC_URL'],
+  ])('settings of mail without the ones that they need are refused: %j needs %s', (env, missing) => {
+    expect(() => readConfig(env)).toThrow(new RegExp(`${missing} must be set together with .*\\.`));
+  });
+
   // @promise variable-refused
   test.each([
     ['PORT', '65536'],
@@ -184,6 +206,15 @@ describe('the environment', () => {
     ['MAX_PAYMENT_USD', '12.50'],
     ['RATES_URL', 'ecb.europa.eu'],
     ['RATES_URL', 'file:///etc/rates.csv'],
+    ['SMTP_URL', 'smtp.example.com'],
+    ['SMTP_URL', 'https://smtp.example.com'],
+    ['SMTP_URL', 'smtp:///smtp.example.com'],
+    ['SMTP_URL', 'smtps://user@smtp.example.com'],
+    ['SMTP_URL', 'smtps://user:100%@smtp.example.com'],
+    ['SMTP_URL', 'smtp://smtp.example.com/?tls=off'],
+    ['MAIL_FROM', 'partners'],
+    ['MAIL_FROM', 'Lantern <partners>'],
+    ['MAIL_FROM', 'one@example.com, two@example.com'],
     ['LOG_LEVEL', 'loud'],
     ['METRICS_PORT', '0'],
   ])('%s=%s is refused with a sentence that names the variable', (name, value) => {

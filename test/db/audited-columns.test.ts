@@ -10,7 +10,8 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
   account_keys: 'account_id created_at display id is_console key_sha256 last_used_at',
   accounts: 'created_at id',
   affiliate_groups: 'app_id created_at id',
-  affiliates: 'app_id created_at id',
+  // When the address was set: the audit row of its change says it.
+  affiliates: 'app_id created_at email_set_at id',
   // When the first policy takes effect: the assignment of the policy says it.
   apps: 'account_id created_at id policies_from',
   codes: 'app_id created_at id',

@@ -268,7 +268,13 @@ async function write(tenant: Tenant, fact: WrittenFact): Promise<void> {
       await payOut({ sql }, tenant, affiliateId);
       return;
     case 'status':
-      await updateAffiliate(sql, appId, affiliateId, { status: fact.amount % 2 === 0 ? 'paused' : 'active' });
+      await updateAffiliate(
+        sql,
+        appId,
+        affiliateId,
+        { status: fact.amount % 2 === 0 ? 'paused' : 'active' },
+        true,
+      );
   }
 }
 

@@ -25,6 +25,7 @@ const NO_WORKFLOWS = {
   isReachable: () => true,
   runHeal: async () => 'running' as const,
   runWebhook: async () => 'running' as const,
+  runEmail: async () => 'running' as const,
   startInBackground: () => {},
   startPayoutRun: () => {},
   startReprocess: () => {},

@@ -18,6 +18,7 @@ import { insertEarning, payOut } from '../support/ledger.ts';
 import type { ApiResponse } from '../support/http-client.ts';
 import { requestOf } from '../support/route-requests.ts';
 import type { IdPlace } from '../support/route-requests.ts';
+import { payeeCodeOf, setOldAddress } from '../support/payee-codes.ts';
 import { settleRun } from '../support/settle-run.ts';
 import { creatorLink, OWN_PAGE, signIn, signInCreator, signInOperator } from '../support/sessions.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -30,6 +31,7 @@ let number = 0;
 
 beforeAll(async () => {
   api = await startTestApi({
+    sendsMail: true,
     workflows: {
       processDelivery: async () => null,
       startHolds: () => {},
@@ -40,6 +42,7 @@ beforeAll(async () => {
     },
   });
   mine = await newTenant(api, 'mine');
+  await setOldAddress(api.sql, mine.ids.affiliate, 'creator@example.com');
   keyId = (await findAccountCaller(api.sql, mine.key, api.clock.now))?.keyId ?? '';
 });
 afterAll(async () => {
@@ -54,6 +57,7 @@ const EXEMPT: Readonly<Record<string, string>> = {
   testSlackUrl: 'it sends a test message, which is listed with its attempts',
   testWebhookEndpoint: 'it sends a test message, which is listed with its attempts',
   sendWebhookMessageAgain: 'it sends a message again, which is listed with its attempts',
+  requestPayeeChange: 'it mails a code, which is listed as a mail; the payee that it sets has an audit row',
   signOutOperator: 'sessions of the operator belong to no account',
   runSelfTest: 'it stores sandbox test events, which are listed as deliveries, and changes no setting',
 };
@@ -244,6 +248,14 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
   endCreatorSession: async () => {
     const other = await signInCreator(api, mine, mine.ids.affiliate);
     return { path: `/creator/sessions/${await creatorSessionOf(other)}/end` };
+  },
+  confirmPayeeChange: async () => {
+    const headers = await signInCreator(api, mine, mine.ids.affiliate);
+    const recipient = { email: 'money@example.com' };
+    const body = { method: 'paypal', recipient };
+    const wanted = await api.call<{ id: string }>('POST', '/creator/payee-changes', { body, headers });
+    const code = await payeeCodeOf(api.sql, wanted.body.id);
+    return { path: `/creator/payee-changes/${wanted.body.id}/confirm`, body: { code } };
   },
   endOtherCreatorSessions: async () => await after(signInCreator(api, mine, mine.ids.affiliate)),
 };

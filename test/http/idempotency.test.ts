@@ -12,6 +12,7 @@ import { routes } from '../../src/http/routes.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { closeGate } from '../support/gate.ts';
+import { setOldAddress } from '../support/payee-codes.ts';
 import { requestOf } from '../support/route-requests.ts';
 import { settleRun } from '../support/settle-run.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -22,7 +23,7 @@ let api: TestApi;
 let app: TestApp;
 
 beforeAll(async () => {
-  api = await startTestApi();
+  api = await startTestApi({ sendsMail: true });
   app = await newApp(api);
 });
 afterAll(async () => {
@@ -145,6 +146,7 @@ describe('every POST with an account key', () => {
   let owner: Tenant;
   beforeAll(async () => {
     owner = await newTenant(api, 'owner');
+    await setOldAddress(api.sql, owner.ids.affiliate, 'creator@example.com');
   });
 
   // @promise idempotency-key

@@ -507,8 +507,38 @@ const MONEY: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: mails',
+    promises: {
+      'email-invitation': 'an invitation goes to the address of the creator, and its link signs in',
+      'email-payee-changed': 'each version of a payee is mailed to its creator, whoever sets it',
+      'email-payout-sent':
+        'a payout that is stated as sent is mailed once to its creator, and again after it came back',
+      'email-private':
+        'no log, history, audit row or row of a mail has the address or the token of a mail that was sent',
+      'email-address-now': 'the address is read when the mail is sent, and without one nothing is sent',
+      'email-retried': 'a mail server that is away delays a mail',
+      'email-final': 'a 5xx about the recipient ends a mail, a 4xx is tried again, ten times in all',
+      'email-once': 'a mail that was sent is not sent again',
+      'email-killed': 'a sender that is killed repeats the same mail: one row and one `Message-ID`',
+      'email-message-id': 'the `Message-ID` is the id of the mail',
+      'email-skipped': 'without a mail server a mail is skipped',
+    },
+  },
+  {
     title: 'Beyond the specification: payees',
     promises: {
+      'own-payee':
+        'a creator sets the own payee with a mailed code; it waits like every version, and the audit names the creator',
+      'payee-code-attempts': 'a code has five attempts, also where many are made at the same time',
+      'payee-code-bound': 'a code approves the payee that it was made for, and nothing else',
+      'payee-code-time': 'a code is valid for 15 minutes',
+      'payee-set-by-whom': 'the database takes no payee without the key that set it or a confirmed code',
+      'payee-address-new': 'an address gets codes seven days after it was set',
+      'payee-address-confirmed':
+        'a changed address gets codes only if a caller who may pay has changed or saved it',
+      'payee-no-write':
+        'with the permissions `write` and `setup` alone, no sequence of calls changes where money goes',
+      'payee-codes-need-mail': 'without a mail server only the founder sets payees',
       'payee-waits':
         'only the latest payee whose wait has ended is paid to, and nobody while a change or a first payee waits',
       'payees-at': 'one statement reads what the rule needs to know of many creators',

@@ -440,6 +440,16 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'delete-payees': 'erases the recipients of all versions, and ends the payee' },
   },
   {
+    route: 'POST /creator/payee-changes',
+    caller: 'creator',
+    promises: { 'post-payee-change': 'mails a code to the creator for a new payee' },
+  },
+  {
+    route: 'POST /creator/payee-changes/:id/confirm',
+    caller: 'creator',
+    promises: { 'confirm-payee-change': 'sets the new payee with the code' },
+  },
+  {
     route: 'POST /apps/:appId/payouts/:payoutId/transfers',
     caller: 'account payout',
     promises: { 'post-transfer': 'appends what somebody states about the money of a payout' },
@@ -672,6 +682,20 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     route: 'POST /apps/:appId/affiliates/:affiliateId/sign-in-links',
     caller: 'account setup',
     promises: { 'post-creator-sign-in-links': 'returns a link that signs a creator in, once' },
+  },
+  {
+    route: 'POST /apps/:appId/affiliates/:affiliateId/sign-in-links/send',
+    caller: 'account setup',
+    promises: {
+      'post-creator-invitation':
+        'mails a link that signs a creator in; 409 without an address or a mail server',
+      'post-creator-invitation-limit': '429 for more than five within an hour to one creator',
+    },
+  },
+  {
+    route: 'GET /apps/:appId/emails',
+    caller: 'account read',
+    promises: { 'list-emails': 'returns the mails to creators, the latest first, with masked addresses' },
   },
   {
     route: 'POST /apps/:appId/affiliates/:affiliateId/sign-in-links/revoke',

@@ -60,6 +60,7 @@ export const LARGE_TABLES = [
   'payout_runs',
   'payout_run_items',
   'payout_run_exclusions',
+  'emails',
   'payees',
   'payouts',
   'payout_items',
@@ -242,6 +243,9 @@ const ROWS_OF_PURCHASES = [
        from generate_series(1, ${TERMS}) n`,
   `insert into payout_run_exclusions (app_id, run_id, affiliate_id, affiliate_name, position, reason, balance_cents, held_cents)
      select app_id, run_id, affiliate_id, affiliate_name, position, 'held', 0, 1 from payout_run_items`,
+  `insert into emails (id, app_id, affiliate_id, kind, subject_id, status, created_at, ended_at, next_attempt_at, relay_at)
+     select ${id('email', 'n')}, ${id('app', '1')}, ${id('affiliate', '1 + n % 2 * n')}, 'payout_sent', 'trf_' || n, 'skipped', at, at, null, null
+       from (select n, ${moment(`n / ${TERMS}.0`)} as at from generate_series(1, ${TERMS}) n) e`,
   `insert into payees (id, app_id, affiliate_id, version, method, ciphertext, encryption_key_id, account_id, set_by, set_at, counts_from)
      select ${id('payee', 'n')}, ${id('app', '1')}, ${id('affiliate', `case when n <= ${TERMS} then 1 else n - ${2 * TERMS} + ${BIG.affiliates * 0.95} end`)},
             case when n <= ${TERMS} then n else 1 end, 'paypal', 'sealed', 'key', ${id('account', '1')}, ${id('key', '1')}, at,

@@ -45,6 +45,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   },
   delivery_bodies: { none: 'encryption_key_id', removed: 'body' },
   // What founders write about a creator, whose reason the API asks to name no customer.
+  // The secret of a mail is a sign-in link or a code, which is removed when the mail has ended.
+  emails: { none: 'kind subject_id ciphertext encryption_key_id status last_problem' },
   entries: { none: 'category reason external_id' },
   erased_identifiers: { none: 'kind pseudonym', keyed: 'hash' },
   erasure_key: { keyed: 'ciphertext', none: 'encryption_key_id' },
@@ -92,6 +94,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payout_run_exclusions: { none: 'affiliate_name reason' },
   // Where the money of a creator goes. It is erased with the creator's payees.
   payees: { none: 'method encryption_key_id', removed: 'ciphertext' },
+  payee_changes: { none: 'method encryption_key_id code_hash', removed: 'ciphertext' },
   payout_transfers: { none: 'state previous_state method reference note' },
   // The CSV has ids of commissions and events, and nothing of a user.
   payouts: { none: 'affiliate_name csv_gzip csv_sha256' },

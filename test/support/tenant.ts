@@ -161,6 +161,15 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
   await sql`
     insert into payout_run_files (id, app_id, run_id, method, part, row_count, total_cents, sha256)
     values (${ids.payoutFile}, ${app.appId}, ${ids.payoutRun}, 'other', 1, 2, 11, sha256('erased'))`;
+  const [creatorId] = await sql<{
+    id: string;
+  }>`select id from affiliates where app_id = ${app.appId} limit 1`;
+  for (let round = 0; round < 2; round += 1) {
+    ids.email = newId('email');
+    await sql`
+      insert into emails (id, app_id, affiliate_id, kind, subject_id, status, ended_at, next_attempt_at, relay_at)
+      values (${ids.email}, ${app.appId}, ${creatorId?.id ?? ''}, 'invitation', ${ids.email}, 'skipped', now(), null, null)`;
+  }
   const erased = await api.call<{ erasureId: string }>('DELETE', `/apps/${app.appId}/users/${mark}-erased`, {
     key: app.key,
   });

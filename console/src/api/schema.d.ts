@@ -337,7 +337,7 @@ export interface paths {
         head?: never;
         /**
          * Updates an affiliate.
-         * @description Existing commissions do not change. To end an own rate needs the permission `payout` where the app or a group has a policy with a rule `aboveBase`.
+         * @description Existing commissions do not change. An `email` that is saved with the permission `payout` is confirmed for codes. To end an own rate needs the permission `payout` where the app or a group has a policy with a rule `aboveBase`.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -388,6 +388,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/affiliates/{affiliateId}/sign-in-links/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mails a link to the creator that signs in to the creator's page.
+         * @description The link is a new one, works as that of `POST …/sign-in-links`, and goes to the `email` of the affiliate only. `GET /apps/:appId/emails` says what became of the mail. At most 5 within an hour for a creator.
+         *
+         *     Requires an account key with the permission `setup`.
+         */
+        post: operations["sendCreatorSignInLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/affiliates/{affiliateId}/sign-in-links/revoke": {
         parameters: {
             query?: never;
@@ -402,6 +424,28 @@ export interface paths {
          * @description Requires an account key with the permission `setup`.
          */
         post: operations["revokeCreatorSignInLinks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/emails": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the mails to creators, latest first.
+         * @description `maskedRecipient` is the present address of the creator. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listEmails"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3076,6 +3120,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/creator/payee-changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mails a code to the creator with which a new payee is set.
+         * @description The code goes to the `email` that the founder has stored, is valid for 15 minutes and approves this payee only. It replaces an earlier code. At most 5 within an hour.
+         *
+         *     Requires the session of a creator. A key and a session of an account are not accepted.
+         */
+        post: operations["requestPayeeChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/creator/payee-changes/{id}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sets the new payee of the creator, with the code from the mail.
+         * @description Appends a version, which waits like every other one: runs of payouts leave the creator out until it counts. A code may be entered 5 times.
+         *
+         *     Requires the session of a creator. A key and a session of an account are not accepted.
+         */
+        post: operations["confirmPayeeChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/session": {
         parameters: {
             query?: never;
@@ -4447,6 +4535,83 @@ export interface components {
              */
             token: string;
         };
+        /**
+         * @description Where the money of the creator is to go.
+         * @example {
+         *       "method": "paypal",
+         *       "recipient": {
+         *         "email": "creator@example.com"
+         *       }
+         *     }
+         */
+        WantedPayee: {
+            /**
+             * @description PayPal, by e-mail address.
+             * @constant
+             */
+            method: "paypal";
+            /** @description Who receives the money. */
+            recipient: {
+                /**
+                 * Format: email
+                 * @description The e-mail address that the method sends money to.
+                 * @example creator@example.com
+                 */
+                email: string;
+            };
+        } | {
+            /**
+             * @description Wise, by e-mail address.
+             * @constant
+             */
+            method: "wise";
+            /** @description Who receives the money. */
+            recipient: {
+                /**
+                 * Format: email
+                 * @description The e-mail address that the method sends money to.
+                 * @example creator@example.com
+                 */
+                email: string;
+                /**
+                 * @description The full name of the receiver.
+                 * @example Ada Lovelace
+                 */
+                name: string;
+                /**
+                 * @description Whether Wise pays a person or an institution.
+                 * @enum {string}
+                 */
+                receiverType: "PERSON" | "INSTITUTION";
+            };
+        } | {
+            /**
+             * @description Another way to pay.
+             * @constant
+             */
+            method: "other";
+            /** @description Who receives the money. */
+            recipient: {
+                /**
+                 * @description The full name of the receiver.
+                 * @example Ada Lovelace
+                 */
+                name: string;
+                /**
+                 * @description How to pay, in your own words, such as the number of an account.
+                 * @example IBAN DE00 0000
+                 */
+                reference: string;
+            };
+        };
+        /** @description The code from the mail. */
+        EnteredCode: {
+            /**
+             * @description The code. Capitals, spaces and dashes make no difference.
+             * @example K7QM-2XPD
+             */
+            code: string;
+        };
         /** @description The token of a sign-in link. */
         OperatorSignIn: {
             /**
@@ -4908,6 +5073,11 @@ export interface components {
                  */
                 reason: string;
             };
+            /**
+             * @description The address was changed without the permission `payout`: no code to change the payee is mailed to it, until it is saved again with that permission. Absent otherwise.
+             * @constant
+             */
+            emailConfirmed?: false;
         };
         /** @description The affiliate, and what to check. */
         CreatedAffiliate: {
@@ -5031,6 +5201,29 @@ export interface components {
              */
             uses: number;
         };
+        /** @description A mail with a link that signs a creator in. */
+        CreatorInvitation: {
+            /**
+             * @description The id of the mail, which is sent within seconds.
+             * @example eml_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            emailId: string;
+            /**
+             * @description The start and the domain of the address.
+             * @example c•••@example.com
+             */
+            maskedRecipient: string;
+            /**
+             * @description Until when the link signs in. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            expiresAt: number;
+            /**
+             * @description How many browsers the link signs in.
+             * @example 42
+             */
+            uses: number;
+        };
         /** @description What was revoked and ended. */
         EndedCreatorAccess: {
             /**
@@ -5043,6 +5236,57 @@ export interface components {
              * @example 42
              */
             endedSessions: number;
+        };
+        /** @description One page of the list. */
+        EmailPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["Email"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description A mail to a creator. */
+        Email: {
+            /**
+             * @description The id of the mail: the first part of its `Message-ID`.
+             * @example eml_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description What it tells: the link to the page of a creator, a code, a changed payee, or a payout that was sent.
+             * @enum {string}
+             */
+            kind: "invitation" | "payee_code" | "payee_changed" | "payout_sent";
+            /**
+             * @description The creator who gets it.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /** @description The start and the domain of the address. Null while the creator has no address. */
+            maskedRecipient: string | null;
+            /**
+             * @description `queued` while an attempt will follow, `sent` when the mail server has accepted it, `failed` when no attempt follows, `skipped` without an address or a mail server.
+             * @enum {string}
+             */
+            status: "queued" | "sent" | "failed" | "skipped";
+            /**
+             * @description The number of attempts so far.
+             * @example 42
+             */
+            attempts: number;
+            /** @description Why it was not sent. Null without a problem. */
+            lastProblem: string | null;
+            /**
+             * @description When the fact was written. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            /** @description When the next attempt is due. Epoch milliseconds. Null if none follows. */
+            nextAttemptAt: number | null;
+            /** @description When it was sent, failed or skipped. Epoch milliseconds. Null while it is `queued`. */
+            endedAt: number | null;
         };
         /** @description One page of the list. */
         CodePage: {
@@ -6702,7 +6946,8 @@ export interface components {
              * @example 1781524800000
              */
             countsFrom: number;
-            setBy: components["schemas"]["HeldKey"];
+            /** @description An account key, without its text. Null if the creator has set it, with a code. */
+            setBy: components["schemas"]["HeldKey"] | null;
             /** @description The fields of the method. Absent without the permission `payout`, and where `maskedRecipient` is null. */
             recipient?: {
                 /**
@@ -6773,7 +7018,8 @@ export interface components {
              * @example 1781524800000
              */
             countsFrom: number;
-            setBy: components["schemas"]["HeldKey"];
+            /** @description An account key, without its text. Null if the creator has set it, with a code. */
+            setBy: components["schemas"]["HeldKey"] | null;
         };
         /** @description What was erased. */
         ErasedPayees: {
@@ -8945,6 +9191,11 @@ export interface components {
             raisedKeyId: string | null;
             /** @description Until when the session may pay. Epoch milliseconds. Null while it may not. */
             raisedUntil: number | null;
+            /**
+             * @description The service has a mail server, so that links can be mailed. Absent otherwise.
+             * @constant
+             */
+            sendsMail?: true;
         };
         /** @description How many sessions were ended. */
         EndedSessions: {
@@ -9426,7 +9677,7 @@ export interface components {
              * @constant
              */
             payoutsUnderReview?: true;
-            /** @description Where your money goes: the latest statement of the founder. Absent if there never was one. */
+            /** @description Where your money goes: the latest version. Absent if there never was one. */
             payee?: {
                 /**
                  * @description `paypal` and `wise`: by e-mail address. `other`: as the reference says. `none`: the creator has no payee any more.
@@ -9442,6 +9693,19 @@ export interface components {
                  * @example 1781524800000
                  */
                 countsFrom: number;
+            };
+            /** @description Where codes go with which the creator sets the own payee. Absent where only the founder sets it: without a mail server, an address, or a confirmation of a changed address. */
+            payeeCodes?: {
+                /**
+                 * @description The start and the domain of the address.
+                 * @example c•••@example.com
+                 */
+                maskedAddress: string;
+                /**
+                 * @description From when on codes are sent to it: seven days after the address was set. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                from: number;
             };
         };
         /** @description The creator's totals of all time. */
@@ -9778,6 +10042,44 @@ export interface components {
              * @example 1781524800000
              */
             to: number;
+        };
+        /** @description A payee that waits for the code of its creator. */
+        PayeeChange: {
+            /**
+             * @description The id to enter the code for.
+             * @example pch_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The start and the domain of the address.
+             * @example c•••@example.com
+             */
+            maskedAddress: string;
+            /**
+             * @description Until when the code is valid. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            expiresAt: number;
+        };
+        /** @description The creator's payee. */
+        OwnPayee: {
+            /** @description Where your money goes: the latest version. Absent if there never was one. */
+            payee: {
+                /**
+                 * @description `paypal` and `wise`: by e-mail address. `other`: as the reference says. `none`: the creator has no payee any more.
+                 * @enum {string}
+                 */
+                method: "paypal" | "wise" | "other" | "none";
+                /** @description The start of the address or name, to recognize it. Null for `none`, and if there is a `recipientProblem`. */
+                maskedRecipient: string | null;
+                /** @description `erased` by a founder. `unreadable`: the operator has to restore an encryption key, or you set the payee again. Null without a problem. */
+                recipientProblem: ("erased" | "unreadable") | null;
+                /**
+                 * @description When its wait ends: runs of payouts leave the creator out until then. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                countsFrom: number;
+            };
         };
         /** @description The session of the operator in the browser that calls. */
         CurrentOperatorSession: {
@@ -10229,7 +10531,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "another_approver_needed" | "payout_run_not_settled" | "payout_report_changed" | "payout_file_erased" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "mail_not_configured" | "no_email_address" | "no_code_address" | "payee_code_wrong" | "payee_code_ended" | "too_many_emails" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "another_approver_needed" | "payout_run_not_settled" | "payout_report_changed" | "payout_file_erased" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -13215,6 +13517,152 @@ export interface operations {
             };
         };
     };
+    sendCreatorSignInLink: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A mail with a link that signs a creator in. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatorInvitation"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `mail_not_configured`: No mail server is configured. `no_email_address`: The creator has no e-mail address. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "mail_not_configured" | "no_email_address" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `too_many_emails`: Too many mails to the creator. `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "too_many_emails" | "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
     revokeCreatorSignInLinks: {
         parameters: {
             query?: never;
@@ -13322,6 +13770,139 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listEmails: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+                affiliateId?: string;
+                status?: "queued" | "sent" | "failed" | "skipped";
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
                     };
                 };
             };
@@ -32789,6 +33370,341 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    requestPayeeChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WantedPayee"];
+            };
+        };
+        responses: {
+            /** @description A payee that waits for the code of its creator. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayeeChange"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin";
+                    };
+                };
+            };
+            /** @description `mail_not_configured`: No mail server is configured. `no_code_address`: No code can be mailed to the creator. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "mail_not_configured" | "no_code_address";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `too_many_emails`: Too many mails to the creator. `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "too_many_emails" | "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    confirmPayeeChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a payeeChange. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnteredCode"];
+            };
+        };
+        responses: {
+            /** @description The creator's payee. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnPayee"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `payee_code_wrong`: The code is wrong. `payee_code_ended`: The code is not valid any more. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payee_code_wrong" | "payee_code_ended";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
                     };
                 };
             };

@@ -105,6 +105,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   androidDestinationUrl: 'Destination on Android',
   destinationUrl: 'Destination',
   email: 'E-mail address',
+  emailConfirmed: 'E-mail address may get codes',
   externalId: 'Your own id',
   raisedKeyId: 'Pays with the key',
   raisedUntil: 'May pay until',

@@ -117,7 +117,7 @@ export function EarningsPage({ creator }: { readonly creator: Creator }) {
         </div>
         <EarningsChart />
         <Rules rules={creator.rules} />
-        {creator.payee !== undefined && <Payee payee={creator.payee} appName={creator.appName} />}
+        <Payee creator={creator} />
       </Stack>
     </>
   );

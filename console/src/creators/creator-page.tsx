@@ -11,7 +11,7 @@ import { Confirm, Dialog } from '../dialog.tsx';
 import { formatAgo, formatCountOf, formatInstant, formatMoney, formatRate } from '../format.ts';
 import { LinkTable } from '../links/link-table.tsx';
 import { NewLinkDialog } from '../links/new-link.tsx';
-import { ErrorBox, NoPermission, PageHead, Secret, Waiting } from '../parts.tsx';
+import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Section } from '../lists.tsx';
@@ -19,6 +19,7 @@ import { PayoutHistory } from '../payouts/payouts-page.tsx';
 import { usePermission } from '../session.ts';
 import { CreatorForm } from './creator-form.tsx';
 import { CreatorTerms } from './creator-terms.tsx';
+import { InviteDialog, RevokeDialog } from './access-dialogs.tsx';
 import { Payee } from './payee.tsx';
 import { PayoutBlockDialog, PayoutBlockHistory, PayoutBlockNotice } from './payout-block.tsx';
 import { Entries } from './entries.tsx';
@@ -89,99 +90,6 @@ function StatusDialog({
           {CHANGES[status].meaning}
         </Confirm>
       )}
-    </Dialog>
-  );
-}
-
-/** Creates a link that signs the creator in to their own page. */
-function InviteDialog({
-  appId,
-  creator,
-  isOpen,
-  onClose,
-}: {
-  readonly appId: string;
-  readonly creator: Creator;
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
-  const invite = useChange(
-    async () =>
-      await read(
-        api.POST('/apps/{appId}/affiliates/{affiliateId}/sign-in-links', {
-          params: { path: { appId, affiliateId: creator.id } },
-        }),
-      ),
-  );
-  const close = () => {
-    invite.reset();
-    onClose();
-  };
-  return (
-    <Dialog isOpen={isOpen} onClose={close} title={`Invite ${creator.name}`}>
-      <Stack>
-        {invite.data === undefined ? (
-          <Text size="sm">
-            The link opens a page with the creator’s own earnings, links and payouts, and nothing else. Send
-            it to them yourself.
-          </Text>
-        ) : (
-          <Secret text={invite.data.url} what="the link">
-            It signs in up to {invite.data.uses} browsers until {formatInstant(invite.data.expiresAt)}.
-          </Secret>
-        )}
-        {invite.error !== null && <ErrorBox error={invite.error} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={close}>
-            {invite.data === undefined ? 'Cancel' : 'Done'}
-          </Button>
-          {invite.data === undefined && (
-            <Button loading={invite.isPending} onClick={() => invite.mutate(undefined)}>
-              Create the link
-            </Button>
-          )}
-        </Group>
-      </Stack>
-    </Dialog>
-  );
-}
-
-/** Ends the access of the creator to their own page, until there is a new link. */
-function RevokeDialog({
-  appId,
-  creator,
-  isOpen,
-  onClose,
-}: {
-  readonly appId: string;
-  readonly creator: Creator;
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
-  const revoke = useChange(
-    async () =>
-      await read(
-        api.POST('/apps/{appId}/affiliates/{affiliateId}/sign-in-links/revoke', {
-          params: { path: { appId, affiliateId: creator.id } },
-        }),
-      ),
-  );
-  const close = () => {
-    revoke.reset();
-    onClose();
-  };
-  return (
-    <Dialog isOpen={isOpen} onClose={close} title={`Revoke the links of ${creator.name}`}>
-      <Confirm
-        action="Revoke and sign out"
-        color="red.9"
-        change={revoke}
-        onConfirm={() => revoke.mutate(undefined, { onSuccess: close })}
-        onClose={close}
-      >
-        All invite links of the creator stop working. Every browser of the creator is signed out at once. The
-        tracking links do not change. A new invite link lets the creator sign in again.
-      </Confirm>
     </Dialog>
   );
 }

@@ -1,4 +1,4 @@
-import { Button, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { api, read } from '../api/client.ts';
@@ -7,15 +7,16 @@ import { useChange } from '../api/queries.ts';
 import { Confirm, Dialog } from '../dialog.tsx';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { AskToPay, watchRaise } from '../payouts/raise-form.tsx';
+import { EMPTY, isComplete, PayeeFields, payeeOf, RECEIVERS } from './payee-fields.tsx';
+import type { Draft } from './payee-fields.tsx';
 import { METHODS, PROBLEMS } from './payee-words.ts';
 
 type Creator = Schemas['ListedAffiliate'];
 export type PayeeVersion = Schemas['PayeeVersion'];
 type NewPayee = Schemas['NewPayee'];
-type ReceiverType = NonNullable<NonNullable<Schemas['Payee']['recipient']>['receiverType']>;
 
 /** What is open: a form, a question, or what is stored. */
-export type OpenPayee = 'set' | 'remove' | 'erase' | 'show';
+export type OpenPayee = 'set' | 'remove' | 'erase' | 'show' | 'address';
 
 /** What was opened, and the version that the page showed then. 0: none. It stays the same when the page learns of another one. */
 export interface Opened {
@@ -23,50 +24,17 @@ export interface Opened {
   readonly version: number;
 }
 
-/** What is being entered. Each method uses some of the fields. */
-interface Draft {
-  readonly method: 'paypal' | 'wise' | 'other';
-  readonly email: string;
-  readonly name: string;
-  readonly receiverType: ReceiverType;
-  readonly reference: string;
-}
-
-const EMPTY: Draft = { method: 'paypal', email: '', name: '', receiverType: 'PERSON', reference: '' };
-
-const RECEIVERS: Readonly<Record<ReceiverType, string>> = {
-  PERSON: 'A person',
-  INSTITUTION: 'A company or institution',
-};
-
-function payeeOf(draft: Draft, expectedVersion: number): NewPayee {
-  const [email, name, reference] = [draft.email.trim(), draft.name.trim(), draft.reference.trim()];
-  switch (draft.method) {
-    case 'paypal':
-      return { method: 'paypal', recipient: { email }, expectedVersion };
-    case 'wise':
-      return {
-        method: 'wise',
-        recipient: { email, name, receiverType: draft.receiverType },
-        expectedVersion,
-      };
-    case 'other':
-      return { method: 'other', recipient: { name, reference }, expectedVersion };
-  }
-}
-
-const isComplete = ({ method, email, name, reference }: Draft): boolean =>
-  (method === 'other' || email.trim() !== '') &&
-  (method === 'paypal' || name.trim() !== '') &&
-  (method !== 'other' || reference.trim() !== '');
-
 interface Place {
   readonly appId: string;
   readonly creator: Creator;
 }
 
 /** The names of the answers that a change of the payee makes outdated. */
-const outdatedBy = ({ appId, creator }: Place) => [['payee', appId, creator.id]] as const;
+const outdatedBy = ({ appId, creator }: Place) =>
+  [
+    ['payee', appId, creator.id],
+    ['creator', appId, creator.id],
+  ] as const;
 
 function useSetPayee(place: Place) {
   return useChange(
@@ -99,68 +67,18 @@ function SetForm({
   readonly version: number;
 }) {
   const change = useSetPayee(place);
-  const text = (field: 'email' | 'name' | 'reference', maxLength: number) => ({
-    required: true,
-    withAsterisk: false,
-    autoComplete: 'off',
-    maxLength,
-    value: draft[field],
-    onChange: (event: { readonly currentTarget: { readonly value: string } }) =>
-      onDraft({ ...draft, [field]: event.currentTarget.value }),
-  });
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        change.mutate(payeeOf(draft, version), { onSuccess: onClose, onError: watchRaise(onNotRaised) });
+        change.mutate(
+          { ...payeeOf(draft), expectedVersion: version },
+          { onSuccess: onClose, onError: watchRaise(onNotRaised) },
+        );
       }}
     >
       <Stack>
-        <NativeSelect
-          label="Method"
-          data-autofocus
-          value={draft.method}
-          onChange={(event) => onDraft({ ...draft, method: event.currentTarget.value as Draft['method'] })}
-        >
-          {(['paypal', 'wise', 'other'] as const).map((method) => (
-            <option key={method} value={method}>
-              {METHODS[method]}
-            </option>
-          ))}
-        </NativeSelect>
-        {draft.method !== 'paypal' && (
-          <TextInput label="Full name" description="Of the receiver." {...text('name', 200)} />
-        )}
-        {draft.method !== 'other' && (
-          <TextInput
-            label="E-mail address"
-            description={`That ${METHODS[draft.method]} sends the money to.`}
-            type="email"
-            {...text('email', 254)}
-          />
-        )}
-        {draft.method === 'wise' && (
-          <NativeSelect
-            label="Receiver"
-            value={draft.receiverType}
-            onChange={(event) =>
-              onDraft({ ...draft, receiverType: event.currentTarget.value as ReceiverType })
-            }
-          >
-            {Object.entries(RECEIVERS).map(([type, words]) => (
-              <option key={type} value={type}>
-                {words}
-              </option>
-            ))}
-          </NativeSelect>
-        )}
-        {draft.method === 'other' && (
-          <TextInput
-            label="Reference"
-            description="How you pay, in your own words, such as the number of an account."
-            {...text('reference', 200)}
-          />
-        )}
+        <PayeeFields draft={draft} onDraft={onDraft} />
         <Text size="sm" className="quiet">
           It does not count at once: the creator has time to notice a change. Until then, runs of payouts
           leave the creator out.
@@ -275,11 +193,41 @@ function Show({ appId, creator, onNotRaised, onClose }: StepProps) {
   );
 }
 
+/** Lets codes go to an address that somebody has changed who may not pay. */
+function ConfirmAddress({ onNotRaised, onClose, ...place }: StepProps) {
+  const { appId, creator } = place;
+  const change = useChange(
+    async () => {
+      const params = { path: { appId, affiliateId: creator.id } };
+      const { emailConfirmed } = await read(
+        api
+          .PATCH('/apps/{appId}/affiliates/{affiliateId}', { params, body: { email: creator.email } })
+          .then(() => api.GET('/apps/{appId}/affiliates/{affiliateId}', { params })),
+      );
+      if (emailConfirmed === false) onNotRaised();
+      else onClose();
+    },
+    ...outdatedBy(place),
+  );
+  return (
+    <Confirm
+      action="Confirm the address"
+      change={change}
+      onConfirm={() => change.mutate(undefined)}
+      onClose={onClose}
+    >
+      Ask the creator whether {creator.email} is theirs, in a way that you know. With codes that are mailed to
+      it, the creator sets the own payee, seven days after the address was set at the earliest.
+    </Confirm>
+  );
+}
+
 const TITLES: Readonly<Record<OpenPayee, string>> = {
   set: 'Payee of',
   show: 'Payee of',
   remove: 'Remove the payee of',
   erase: 'Erase the payees of',
+  address: 'Confirm the address of',
 };
 
 /** Sets, shows, removes or erases the payee of a creator, with a key that may pay. */
@@ -308,6 +256,8 @@ export function PayeeDialog({
         return <Erase {...props} />;
       case 'show':
         return <Show {...props} />;
+      case 'address':
+        return <ConfirmAddress {...props} />;
     }
   };
   return (

@@ -21,7 +21,7 @@ function Latest({ payee }: { readonly payee: PayeeVersion }) {
         {maskedRecipient !== null && ` · ${maskedRecipient}`} · {countsText(countsFrom)}
       </Text>
       <Text size="xs" className="quiet">
-        Set {formatInstant(setAt)} by {setBy.label ?? setBy.display}
+        Set {formatInstant(setAt)} by {setBy === null ? 'the creator' : (setBy.label ?? setBy.display)}
       </Text>
       {recipientProblem !== null && (
         <Text size="sm" role="status">
@@ -63,6 +63,15 @@ export function Payee({ appId, creator }: { readonly appId: string; readonly cre
           <Nothing title="No payee yet">Note where you send the money of this creator.</Nothing>
         ) : (
           <Latest payee={latest} />
+        )}
+        {creator.emailConfirmed === false && (
+          <Group gap="xs" mt="sm">
+            <Text size="sm" role="status">
+              The creator’s address was changed by somebody who may not pay, so no code to change the payee is
+              mailed to it.
+            </Text>
+            {button('address', 'Confirm the address …')}
+          </Group>
         )}
       </div>
     );

@@ -95,6 +95,7 @@ const NAMES: Readonly<Record<Relayed, string>> = {
   erasures: 'erasures of persons',
   payoutRuns: 'payout runs',
   messages: 'messages to endpoints of webhooks',
+  emails: 'mails',
 };
 
 /** What the relay starts. */

@@ -10,6 +10,7 @@ import {
 } from '../../db/affiliates.ts';
 import type { Affiliate, AffiliateListRow, CreatedAffiliate } from '../../db/affiliates.ts';
 import { sharedPolicyHasRuleAboveBase } from '../../db/policy-assignments.ts';
+import { mayPay } from '../authenticate.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
 import * as enums from '../enum-fields.ts';
 import { ApiError, externalIdTaken, foundOrThrow, invalidField } from '../errors.ts';
@@ -84,6 +85,12 @@ export const affiliateRow = affiliate
       })
       .describe('Exports pay the creator nothing. Absent unless the payouts are blocked.')
       .optional(),
+    emailConfirmed: z
+      .literal(false)
+      .describe(
+        'The address was changed without the permission `payout`: no code to change the payee is mailed to it, until it is saved again with that permission. Absent otherwise.',
+      )
+      .optional(),
   })
   .meta({ id: 'ListedAffiliate', description: 'An affiliate with its totals.' });
 
@@ -137,9 +144,10 @@ function presentCreated(row: CreatedAffiliate) {
 }
 
 export function presentAffiliateRow(row: AffiliateListRow) {
-  const { clicks, installs, commissionCents, payoutBlock } = row;
+  const { clicks, installs, commissionCents, payoutBlock, emailConfirmed } = row;
   const block = payoutBlock === null ? {} : { payoutBlock };
-  return { ...presentAffiliate(row), clicks, installs, commissionCents, ...block };
+  const unconfirmed = row.email !== null && emailConfirmed === false ? { emailConfirmed } : {};
+  return { ...presentAffiliate(row), clicks, installs, commissionCents, ...block, ...unconfirmed };
 }
 
 function rowOf(idGenerator: IdGenerator, fields: z.output<typeof newAffiliate>) {
@@ -262,7 +270,7 @@ export const affiliateRoutes = [
     operationId: 'updateAffiliate',
     summary: 'Updates an affiliate.',
     description:
-      'Existing commissions do not change. To end an own rate needs the permission `payout` where the app or a group has a policy with a rule `aboveBase`.',
+      'Existing commissions do not change. An `email` that is saved with the permission `payout` is confirmed for codes. To end an own rate needs the permission `payout` where the app or a group has a policy with a rule `aboveBase`.',
     ids: { affiliateId: 'affiliate' },
     body: affiliatePatch,
     response: { status: 200, schema: affiliate },
@@ -271,8 +279,10 @@ export const affiliateRoutes = [
       const { app, ids, body } = call;
       const mayPayAboveBase =
         body.defaultCommissionRateBps === null && (await sharedPolicyHasRuleAboveBase(call.deps.sql, app.id));
-      const { deps } = mayPayAboveBase ? withPermission(call, 'payout') : call;
-      const changed = foundOrThrow(await updateAffiliate(deps.sql, app.id, ids.affiliateId, body));
+      const { deps, caller } = mayPayAboveBase ? withPermission(call, 'payout') : call;
+      const changed = foundOrThrow(
+        await updateAffiliate(deps.sql, app.id, ids.affiliateId, body, mayPay(caller)),
+      );
       if ('existingId' in changed) throw externalIdTaken(changed.existingId, 'Nothing was changed.');
       return presentAffiliate(changed);
     },

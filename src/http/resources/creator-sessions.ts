@@ -3,18 +3,22 @@ import {
   createCreatorLink,
   endCreatorSession,
   endCreatorSessions,
+  findCreator,
   findCreatorSession,
   listCreatorSessions,
   revokeCreatorAccess,
   spendCreatorLink,
 } from '../../db/creator-sessions.ts';
 import type { CreatorSession } from '../../db/creator-sessions.ts';
+import { inviteByMail } from '../../db/invitations.ts';
+import { maskEmail } from '../../domain/payee.ts';
 import { CREATOR_LINK_USES, creatorSignInUrl, TOKEN_BYTES } from '../../domain/sessions.ts';
-import { foundOrThrow, notFound } from '../errors.ts';
+import { foundOrThrow, notFound, withAdvice } from '../errors.ts';
 import { count, epochMs, idOf, orNull, textField } from '../fields.ts';
 import { accountApp, creatorSession } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import { sessionCookie } from '../session-cookie.ts';
+import { maskedAddress } from './emails.ts';
 import { linkSessionRoutes } from './link-sessions.ts';
 import { endedSessions } from './sessions.ts';
 
@@ -28,6 +32,15 @@ const signInLink = z
     uses: count('How many browsers the link signs in. Chat apps open links in browsers of their own.'),
   })
   .meta({ id: 'CreatorSignInLink', description: 'A link that signs a creator in.' });
+
+const invitation = z
+  .object({
+    emailId: idOf('email', 'The id of the mail, which is sent within seconds.'),
+    maskedRecipient: maskedAddress,
+    expiresAt: epochMs('Until when the link signs in.'),
+    uses: count('How many browsers the link signs in.'),
+  })
+  .meta({ id: 'CreatorInvitation', description: 'A mail with a link that signs a creator in.' });
 
 const endedAccess = z
   .object({
@@ -83,6 +96,38 @@ export const creatorLinkRoutes = [
       const scope = { appId: app.id, affiliateId: ids.affiliateId };
       const expiresAt = foundOrThrow(await createCreatorLink(deps.sql, scope, token, now));
       return { url: creatorSignInUrl(deps.publicUrl, token), expiresAt, uses: CREATOR_LINK_USES };
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/apps/:appId/affiliates/:affiliateId/sign-in-links/send',
+    caller: accountApp('setup'),
+    operationId: 'sendCreatorSignInLink',
+    summary: "Mails a link to the creator that signs in to the creator's page.",
+    description:
+      'The link is a new one, works as that of `POST …/sign-in-links`, and goes to the `email` of the affiliate only. ' +
+      '`GET /apps/:appId/emails` says what became of the mail. At most 5 within an hour for a creator.',
+    ids: affiliateId,
+    response: { status: 202, schema: invitation },
+    errors: ['mail_not_configured', 'no_email_address', 'too_many_emails'],
+    handler: async ({ deps, app, ids, idGenerator, now }) => {
+      const emailId = idGenerator.id('email');
+      const token = idGenerator.bytes(TOKEN_BYTES).toString('base64url');
+      const scope = { appId: app.id, affiliateId: ids.affiliateId };
+      if (deps.sendsMail !== true) {
+        foundOrThrow(await findCreator(deps.sql, scope));
+        throw withAdvice('mail_not_configured');
+      }
+      const sent = foundOrThrow(await inviteByMail(deps, scope, { emailId, token, now }));
+      if (sent.outcome === 'no_address') throw withAdvice('no_email_address');
+      if (sent.outcome === 'too_many') throw withAdvice('too_many_emails');
+      return {
+        emailId,
+        maskedRecipient: maskEmail(sent.address),
+        expiresAt: sent.expiresAt,
+        uses: CREATOR_LINK_USES,
+      };
     },
   }),
 

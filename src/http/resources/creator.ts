@@ -47,6 +47,7 @@ import { creatorPolicy, presentCreatorPolicy } from './creator-policy.ts';
 import { linkPresenter, linkRow } from './links.ts';
 import { earnings, funnel, nextDueAt, presentEarnings, presentFunnel } from './overviews.ts';
 import { CSV_HEADERS, presentCsv } from './payout-views.ts';
+import { codeAddress, presentCodeAddress } from './own-payees.ts';
 import { creatorPayee, presentCreatorPayee } from './payees.ts';
 import { presentSeriesPoint, readSeries, seriesOf, seriesPoint, seriesQuery } from './timeseries.ts';
 
@@ -80,6 +81,7 @@ const creator = z
       .describe('No payout is made at present. Absent otherwise.')
       .optional(),
     payee: creatorPayee.optional(),
+    payeeCodes: codeAddress.optional(),
   })
   .meta({ id: 'Creator', description: 'The creator, and the rules.' });
 
@@ -175,6 +177,7 @@ export const creatorRoutes = [
         },
         ...(codes.length === 0 ? {} : { codes }),
         ...presentCreatorPayee(await findPayee(deps, app.id, affiliateId)),
+        ...(await presentCodeAddress(deps, shown)),
         ...((await arePayoutsBlocked(deps.sql, affiliateId)) && { payoutsUnderReview: true as const }),
       };
     },

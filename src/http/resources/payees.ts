@@ -70,7 +70,7 @@ const shownPayee = z.object({
   ),
   setAt: epochMs('When it was set.'),
   countsFrom: epochMs('When its wait ends: runs of payouts leave the creator out until then.'),
-  setBy: heldKey,
+  setBy: orNull(heldKey, 'Null if the creator has set it, with a code.'),
 });
 
 const payeeVersion = shownPayee.meta({
@@ -129,6 +129,28 @@ const newPayee = z
     examples: [{ method: 'paypal', recipient: { email: 'creator@example.com' } }],
   });
 
+/** What a creator sets. */
+export const ownPayee = z
+  .discriminatedUnion('method', [
+    z.strictObject({
+      method: z.literal('paypal').describe('PayPal, by e-mail address.'),
+      recipient: z.strictObject({ email }).describe('Who receives the money.'),
+    }),
+    z.strictObject({
+      method: z.literal('wise').describe('Wise, by e-mail address.'),
+      recipient: z.strictObject({ email, name, receiverType }).describe('Who receives the money.'),
+    }),
+    z.strictObject({
+      method: z.literal('other').describe('Another way to pay.'),
+      recipient: z.strictObject({ name, reference }).describe('Who receives the money.'),
+    }),
+  ])
+  .meta({
+    id: 'WantedPayee',
+    description: 'Where the money of the creator is to go.',
+    examples: [{ method: 'paypal', recipient: { email: 'creator@example.com' } }],
+  });
+
 const erasedPayees = z
   .object({ erasedVersions: count('The versions of the payee whose recipient was erased, now or before.') })
   .meta({ id: 'ErasedPayees', description: 'What was erased.' });
@@ -143,7 +165,7 @@ function presentVersion(row: StoredPayee) {
     recipientProblem: row.recipientProblem,
     setAt: row.setAt,
     countsFrom: row.countsFrom,
-    setBy: { id: row.keyId, label: row.keyLabel, display: row.keyDisplay },
+    setBy: row.keyId === null ? null : { id: row.keyId, label: row.keyLabel, display: row.keyDisplay ?? '' },
   };
 }
 
@@ -155,7 +177,7 @@ function presentPayee(row: StoredPayee, showsRecipient: boolean) {
 /** What the creator sees. */
 export const creatorPayee = shownPayee
   .pick({ method: true, maskedRecipient: true, recipientProblem: true, countsFrom: true })
-  .describe('Where your money goes: the latest statement of the founder. Absent if there never was one.');
+  .describe('Where your money goes: the latest version. Absent if there never was one.');
 
 /** Returns the payee as its creator sees it. Empty without one. */
 export function presentCreatorPayee(row: StoredPayee | null | undefined) {

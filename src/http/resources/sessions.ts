@@ -15,6 +15,7 @@ import { keyKind } from '../../domain/keys.ts';
 import { isToken } from '../../domain/sessions.ts';
 import type { Caller } from '../authenticate.ts';
 import type { HttpContext } from '../context.ts';
+import type { HttpDeps } from '../deps.ts';
 import { permissions as permissionList } from '../enum-fields.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { rememberCredential } from '../failed-calls.ts';
@@ -57,6 +58,10 @@ const session = z
       'Null while the session may not pay.',
     ),
     raisedUntil: orNull(epochMs('Until when the session may pay.'), 'Null while it may not.'),
+    sendsMail: z
+      .literal(true)
+      .describe('The service has a mail server, so that links can be mailed. Absent otherwise.')
+      .optional(),
   })
   .meta({ id: 'Session', description: 'A session of the console.' });
 
@@ -111,7 +116,7 @@ function presentKey(row: Pick<ListedSession, 'keyId' | 'keyLabel' | 'keyDisplay'
   return { id: row.keyId, label: row.keyLabel, display: row.keyDisplay };
 }
 
-function presentSession(row: Session) {
+function presentSession(row: Session, { sendsMail = false }: Pick<HttpDeps, 'sendsMail'>) {
   return {
     id: row.id,
     account: { id: row.accountId, name: row.accountName },
@@ -121,6 +126,7 @@ function presentSession(row: Session) {
     expiresAt: row.expiresAt,
     raisedKeyId: row.raisedKeyId,
     raisedUntil: row.raisedUntil,
+    ...(sendsMail ? { sendsMail } : {}),
   };
 }
 
@@ -160,7 +166,7 @@ export const sessionRoutes = [
       const found = token === null ? undefined : await findSession(deps.sql, token, now);
       return found === undefined
         ? { session: null, hasAccounts: await hasAccounts(deps.sql) }
-        : { session: presentSession(found), hasAccounts: true };
+        : { session: presentSession(found, deps), hasAccounts: true };
     },
   }),
 
@@ -210,7 +216,7 @@ export const sessionRoutes = [
         await endSession(sql, { accountId: replaced.accountId, keyId: null }, replaced.id, now);
       rememberCredential(deps.knownCredentials, made.token, now);
       ctx.set(sessionCookie(deps.publicUrl, made.token));
-      return presentSession(started);
+      return presentSession(started, deps);
     },
   }),
 
@@ -233,7 +239,7 @@ export const sessionRoutes = [
         throw new ApiError('forbidden', {
           detail: 'This is no valid key of this account with the permission "payout".',
         });
-      return presentSession({ ...current, ...raised });
+      return presentSession({ ...current, ...raised }, deps);
     },
   }),
 

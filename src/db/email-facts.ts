@@ -1,0 +1,125 @@
+import type { SecretBox } from '../config/secret-box.ts';
+import type { MailFacts } from '../domain/email.ts';
+import { shownCode } from '../domain/payee-code.ts';
+import { maskRecipient } from '../domain/payee.ts';
+import { CREATOR_LINK_USES, creatorPageUrl, creatorSignInUrl } from '../domain/sessions.ts';
+import { mailSecretContext } from './email-secrets.ts';
+import type { EmailToSend } from './emails.ts';
+import { openPayeeChange } from './payee-changes.ts';
+import type { StoredPayeeChange } from './payee-changes.ts';
+import { openRecipient } from './payees.ts';
+import type { SealedRecipient, StoredPayee } from './payees.ts';
+import { tokenSha256 } from './sessions.ts';
+import type { Sql } from './sql.ts';
+
+/** What reading the facts of mails needs. */
+export interface MailFactsDeps {
+  readonly sql: Sql;
+  readonly secretBox: SecretBox;
+  /** Base address of links, without a trailing slash. */
+  readonly publicUrl: string;
+}
+
+/**
+ * Returns what a mail tells, as it is at this moment, or in one sentence why there is nothing to tell any more. Throws
+ * `SecretUnreadable` if the key that its token or code needs is missing.
+ */
+export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Promise<MailFacts | string> {
+  const reader = { appName: email.appName, creatorName: email.creatorName };
+  switch (email.kind) {
+    case 'invitation':
+      return await readInvitation(deps, email, reader);
+    case 'payee_code':
+      return await readPayeeCode(deps, email, reader);
+    case 'payee_changed':
+      return await readChangedPayee(deps, email, reader);
+    case 'payout_sent':
+      return await readSentPayout(deps, email, reader);
+  }
+}
+
+type Reader = Pick<MailFacts, 'appName' | 'creatorName'>;
+
+function secretOf({ secretBox }: MailFactsDeps, { id, ciphertext, encryptionKeyId }: EmailToSend): string {
+  return secretBox.decrypt(Buffer.from(ciphertext ?? []), encryptionKeyId ?? '', mailSecretContext(id));
+}
+
+async function readInvitation(
+  deps: MailFactsDeps,
+  email: EmailToSend,
+  reader: Reader,
+): Promise<MailFacts | string> {
+  const token = secretOf(deps, email);
+  const link = await deps.sql.maybe<{ expiresAt: number }>`
+    select expires_at from creator_sign_in_links where token_sha256 = ${tokenSha256(token)} and revoked_at is null`;
+  if (link === undefined) return 'The link was revoked.';
+  const url = creatorSignInUrl(deps.publicUrl, token);
+  return { ...reader, kind: 'invitation', url, expiresAt: link.expiresAt, uses: CREATOR_LINK_USES };
+}
+
+async function readChangedPayee(
+  { sql, secretBox, publicUrl }: MailFactsDeps,
+  { appId, subjectId }: EmailToSend,
+  reader: Reader,
+): Promise<MailFacts | string> {
+  const row = await sql.maybe<
+    SealedRecipient & Pick<StoredPayee, 'affiliateId' | 'version' | 'method' | 'countsFrom' | 'keyId'>
+  >`
+    select affiliate_id, version, method, counts_from, set_by as key_id, ciphertext, encryption_key_id
+      from payees where app_id = ${appId} and id = ${subjectId}`;
+  if (row === undefined) return 'The payee does not exist.';
+  const recipient = openRecipient(secretBox, appId, row)?.recipient ?? null;
+  return {
+    ...reader,
+    kind: 'payee_changed',
+    method: row.method,
+    maskedRecipient: recipient === null ? null : maskRecipient(recipient),
+    countsFrom: row.countsFrom,
+    isOwn: row.keyId === null,
+    pageUrl: creatorPageUrl(publicUrl),
+  };
+}
+
+async function readPayeeCode(
+  deps: MailFactsDeps,
+  email: EmailToSend,
+  reader: Reader,
+): Promise<MailFacts | string> {
+  const row = await deps.sql.maybe<StoredPayeeChange>`
+    select id, app_id, affiliate_id, method, ciphertext, encryption_key_id, code_hash, expires_at
+      from payee_changes where app_id = ${email.appId} and id = ${email.subjectId} and ended_at is null`;
+  if (row === undefined) return 'The code was used, or another one has replaced it.';
+  const { method, recipient } = openPayeeChange(deps.secretBox, row);
+  return {
+    ...reader,
+    kind: 'payee_code',
+    method,
+    maskedRecipient: recipient === null ? null : maskRecipient(recipient),
+    code: shownCode(secretOf(deps, email)),
+    expiresAt: row.expiresAt,
+  };
+}
+
+async function readSentPayout(
+  { sql, publicUrl }: MailFactsDeps,
+  { appId, subjectId }: EmailToSend,
+  reader: Reader,
+): Promise<MailFacts | string> {
+  const row = await sql.maybe<{ amountCents: number; createdAt: number; sentAt: number; isSent: boolean }>`
+    select p.total_cents::float8 as amount_cents, p.created_at, t.created_at as sent_at,
+           (select n.state from payout_transfers n where n.payout_id = t.payout_id order by n.position desc limit 1)
+             in ('sent', 'return_withdrawn') as is_sent
+      from payout_transfers t join payouts p on p.app_id = t.app_id and p.id = t.payout_id
+     where t.app_id = ${appId} and t.id = ${subjectId}`;
+  if (row === undefined || !row.isSent)
+    return 'It was stated meanwhile that the money was not sent, or came back.';
+  const { amountCents, createdAt, sentAt } = row;
+  return {
+    ...reader,
+    kind: 'payout_sent',
+    amountCents,
+    createdAt,
+    sentAt,
+    pageUrl: creatorPageUrl(publicUrl),
+  };
+}

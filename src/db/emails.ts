@@ -1,0 +1,147 @@
+import type { EmailKeys, EmailKind, EmailStatus } from '../domain/email.ts';
+import type { AffiliateId, AppId, EmailId } from '../domain/ids.ts';
+import { PAGE_EXAMINES, pageOf, pageOfExamined, createdBefore } from './page.ts';
+import type { Examined, Page, Position } from './page.ts';
+import type { Sql } from './sql.ts';
+
+/** A mail to a creator. */
+export interface Email {
+  readonly id: EmailId;
+  readonly kind: EmailKind;
+  readonly affiliateId: AffiliateId;
+  /** The present address of the creator, which a mail is sent to. Null without one. */
+  readonly address: string | null;
+  readonly status: EmailStatus;
+  /** Those that were begun. */
+  readonly attempts: number;
+  /** Why it was not sent, in one sentence without an address. Null if nothing is known. */
+  readonly lastProblem: string | null;
+  readonly createdAt: number;
+  /** Null after the last attempt. */
+  readonly nextAttemptAt: number | null;
+  readonly endedAt: number | null;
+}
+
+/** The filters of the list. Null selects all rows. */
+export interface EmailFilter {
+  readonly affiliateId: AffiliateId | null;
+  readonly status: EmailStatus | null;
+}
+
+/** Returns a page of an app's mails, latest first. A page with a filter examines at most `examines` rows and may have fewer than `limit`. */
+export async function listEmails(
+  sql: Sql,
+  appId: AppId,
+  { affiliateId, status }: EmailFilter,
+  after: Position<number> | null,
+  limit: number,
+  examines = PAGE_EXAMINES,
+): Promise<Page<Email, number>> {
+  const isFiltered = affiliateId !== null || status !== null;
+  const ofCreator = affiliateId === null ? sql.fragment`` : sql.fragment`and w.affiliate_id = ${affiliateId}`;
+  const ofStatus = status === null ? sql.fragment`` : sql.fragment`and w.status = ${status}`;
+  const rows = await sql<Email & Position<number> & Examined>`
+    with walked as (
+      select e.*, row_number() over (order by e.created_at desc, e.id desc) as examined
+        from emails e
+       where e.app_id = ${appId} ${createdBefore(sql, after)}
+       order by e.created_at desc, e.id desc limit ${isFiltered ? examines : limit + 1}
+    ), page as (
+      select * from (select w.*, (true ${ofCreator} ${ofStatus}) as is_match from walked w) m
+       where m.is_match or m.examined = ${examines}
+       order by m.examined limit ${limit + 1}
+    )
+    select p.id, p.kind, p.affiliate_id, f.email as address, p.status, p.attempts, p.last_problem, p.created_at, p.next_attempt_at,
+           p.ended_at, p.is_match, p.examined, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key
+      from page p
+     cross join lateral (select email from affiliates x where x.id = p.affiliate_id offset 0) f
+     order by p.examined`;
+  return isFiltered ? pageOfExamined(rows, limit, examines) : pageOf(rows, limit);
+}
+
+/** Mails that are in progress at a time. The others wait in the database, so that thousands at once do not ask again and again. */
+export const EMAILS_IN_PROGRESS = 100;
+
+/**
+ * Claims mails that are due and whose workflow may not run: new ones, and those that were claimed `claimMs` ago or whose attempt was
+ * due a minute ago, `EMAILS_IN_PROGRESS` at a time. Starting a workflow that runs does nothing.
+ */
+export async function claimEmails(sql: Sql, claimMs: number, limit: number): Promise<EmailKeys[]> {
+  return await sql<EmailKeys>`
+    with busy as materialized (
+      -- A mail whose next attempt is far is not in progress.
+      select count(*) as mails
+        from (select from emails where ended_at is null and relay_at > now() and relay_at <= now() + interval '5 minutes'
+               limit ${EMAILS_IN_PROGRESS}) b
+    ), due as materialized (
+      select id from emails where ended_at is null and relay_at <= now()
+       order by relay_at limit (select least(${limit}, ${EMAILS_IN_PROGRESS} - mails) from busy) for update skip locked
+    )
+    update emails e set relay_at = greatest(now(), e.next_attempt_at) + ${claimMs} * interval '1 millisecond'
+      from due where e.id = due.id and e.ended_at is null
+    returning e.id as email_id, e.app_id`;
+}
+
+/** A mail with what an attempt at it needs. */
+export interface EmailToSend extends Email {
+  readonly appId: AppId;
+  readonly appName: string;
+  readonly creatorName: string;
+  readonly subjectId: string;
+  /** How long until the next attempt is due, ms; 0 or less if it is due. Null for a mail that has ended. */
+  readonly dueInMs: number | null;
+  readonly isExpired: boolean;
+  readonly expiresAt: number | null;
+  readonly ciphertext: Buffer | null;
+  readonly encryptionKeyId: string | null;
+}
+
+/** Returns a mail with its creator and app. Undefined for an unknown one. */
+export async function loadEmail(sql: Sql, id: EmailId): Promise<EmailToSend | undefined> {
+  return await sql.maybe<EmailToSend>`
+    select e.id, e.kind, e.affiliate_id, f.email as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
+           e.ended_at, e.app_id, a.name as app_name, f.name as creator_name, e.subject_id, e.expires_at, e.ciphertext, e.encryption_key_id,
+           ceil(extract(epoch from e.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
+           coalesce(e.expires_at <= clock_timestamp(), false) as is_expired
+      from emails e
+      join affiliates f on f.app_id = e.app_id and f.id = e.affiliate_id
+      join apps a on a.id = e.app_id
+     where e.id = ${id}`;
+}
+
+/**
+ * Counts the next attempt at a mail before it is made, and moves the one after it by `waitMs`. Returns whether the caller makes it: of
+ * several at the same time, one does.
+ */
+export async function beginEmailAttempt(
+  sql: Sql,
+  id: EmailId,
+  { attempts, waitMs }: { readonly attempts: number; readonly waitMs: number },
+): Promise<boolean> {
+  const row = await sql.maybe`
+    update emails
+       set attempts = attempts + 1, next_attempt_at = now() + ${waitMs} * interval '1 millisecond',
+           relay_at = now() + ${waitMs} * interval '1 millisecond' + interval '1 minute'
+     where id = ${id} and ended_at is null and attempts = ${attempts}::int and next_attempt_at <= now()
+    returning id`;
+  return row !== undefined;
+}
+
+/** Notes why an attempt failed that another one follows. */
+export async function noteEmailProblem(sql: Sql, id: EmailId, problem: string): Promise<void> {
+  await sql`update emails set last_problem = ${problem} where id = ${id} and ended_at is null`;
+}
+
+/** Ends a mail, unless it has ended. Its token or code is removed. */
+export async function endEmail(
+  sql: Sql,
+  id: EmailId,
+  status: Exclude<EmailStatus, 'queued'>,
+  problem: string | null,
+): Promise<void> {
+  await sql`
+    update emails
+       set status = ${status}, last_problem = ${problem}::text, ended_at = now(), next_attempt_at = null, relay_at = null,
+           ciphertext = null, encryption_key_id = null
+     where id = ${id} and ended_at is null`;
+}

@@ -1,0 +1,162 @@
+import type { EmailKind, MailFacts } from '../domain/email.ts';
+import type { PayeeMethod } from '../domain/payee.ts';
+import { layOut } from './layout.ts';
+import type { Block, Foreign, MailContent, MailText, Part } from './layout.ts';
+
+const foreign = (text: string): Foreign => ({ foreign: text });
+const paragraph = (...parts: Part[]): Block => ({ type: 'paragraph', parts });
+
+const DATE = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'long',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  timeZone: 'UTC',
+});
+
+/** Returns an instant for people, such as `26 November 2026, 14:05 UTC`. */
+function dateText(at: number): string {
+  return `${DATE.format(at).replace(' at ', ', ')} UTC`;
+}
+
+const METHODS: Readonly<Record<PayeeMethod, string>> = {
+  paypal: 'PayPal',
+  wise: 'Wise',
+  other: 'Another way, as agreed',
+  none: 'Nobody',
+};
+
+/** Says how money is sent, and to whom. */
+function payeeFacts({
+  method,
+  maskedRecipient,
+}: Pick<FactsOf<'payee_code'>, 'method' | 'maskedRecipient'>): [label: string, value: Part][] {
+  const how: [string, Part] = ['How', METHODS[method]];
+  return maskedRecipient === null ? [how] : [how, ['To', foreign(maskedRecipient)]];
+}
+
+const pageButton = (url: string): Block => ({ type: 'button', label: 'Open your page', url });
+
+type FactsOf<Kind extends EmailKind> = Extract<MailFacts, { readonly kind: Kind }>;
+type Message = Omit<MailContent, 'footer'>;
+
+function invitation({ url, expiresAt, uses }: FactsOf<'invitation'>, app: Foreign): Message {
+  return {
+    subject: ['Your page at ', app],
+    blocks: [
+      paragraph(
+        app,
+        ' has a page for you. It shows your links and codes, what you have earned, what is still held, and your payouts with their statements.',
+      ),
+      pageButton(url),
+      paragraph(
+        `The link works until ${dateText(expiresAt)}, in up to ${uses} browsers. Keep it to yourself: whoever opens it sees your earnings.`,
+      ),
+    ],
+  };
+}
+
+function payeeChanged(facts: FactsOf<'payee_changed'>, app: Foreign): Message {
+  const who: readonly Part[] = facts.isOwn ? ['You have'] : [app, ' has'];
+  const subject = [app, ': where your payouts go has changed'];
+  if (facts.method === 'none') {
+    return {
+      subject,
+      blocks: [
+        paragraph(
+          ...who,
+          ' removed where your payouts go. Runs of payouts leave you out until there is a new recipient.',
+        ),
+        paragraph('If you did not expect this, ask ', app, '.'),
+        pageButton(facts.pageUrl),
+      ],
+    };
+  }
+  return {
+    subject,
+    blocks: [
+      paragraph(...who, ' set where your payouts go:'),
+      { type: 'facts', facts: [...payeeFacts(facts), ['Counts from', dateText(facts.countsFrom)]] },
+      paragraph('Until then, runs of payouts leave you out, so that you have time to object.'),
+      paragraph(
+        'If this was not you, and you have not agreed on it with ',
+        app,
+        ', tell them before that time, in a way that you know. Do not answer this mail.',
+      ),
+      pageButton(facts.pageUrl),
+    ],
+  };
+}
+
+function payeeCode(facts: FactsOf<'payee_code'>, app: Foreign): Message {
+  return {
+    subject: [app, ': your code to change where your payouts go'],
+    blocks: [
+      paragraph('Somebody who is signed in to your page at ', app, ' wants your payouts to go to:'),
+      { type: 'facts', facts: payeeFacts(facts) },
+      paragraph(`If it was you, enter this code on the page until ${dateText(facts.expiresAt)}:`),
+      { type: 'code', code: facts.code },
+      paragraph(
+        'It counts for this recipient only. If it was not you, do nothing, and give the code to nobody, also not to ',
+        app,
+        '. Ask them to sign out all browsers of your page.',
+      ),
+    ],
+  };
+}
+
+const MONEY = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' });
+
+function payoutSent(facts: FactsOf<'payout_sent'>, app: Foreign): Message {
+  const amount = MONEY.format(facts.amountCents / 100);
+  return {
+    subject: [app, ` has sent your payout of ${amount}`],
+    blocks: [
+      paragraph(
+        app,
+        ' has sent the money of a payout. How long it takes to arrive depends on the payment service.',
+      ),
+      {
+        type: 'facts',
+        facts: [
+          ['Amount', `${amount} (USD)`],
+          ['Payout of', dateText(facts.createdAt)],
+          ['Sent', dateText(facts.sentAt)],
+        ],
+      },
+      paragraph('Your page has the statement with every commission in it.'),
+      pageButton(facts.pageUrl),
+    ],
+  };
+}
+
+function messageOf(facts: MailFacts, app: Foreign): Message {
+  switch (facts.kind) {
+    case 'invitation':
+      return invitation(facts, app);
+    case 'payee_changed':
+      return payeeChanged(facts, app);
+    case 'payee_code':
+      return payeeCode(facts, app);
+    case 'payout_sent':
+      return payoutSent(facts, app);
+  }
+}
+
+/** Returns the text of a mail. */
+export function writeMail(facts: MailFacts): MailText {
+  const app = foreign(facts.appName);
+  const { subject, blocks } = messageOf(facts, app);
+  return layOut(facts.appName, {
+    subject,
+    blocks: [paragraph('Hello ', foreign(facts.creatorName), ','), ...blocks],
+    footer: [
+      'You get this mail because ',
+      app,
+      ' has your address as that of one of its creators. If you do not know ',
+      app,
+      ', ignore it.',
+    ],
+  });
+}
