@@ -359,7 +359,7 @@ test(
   async () => {
     const endsAt = Date.now() + MINUTES * 60_000;
     const counts = { sequences: 0, payouts: 0, resent: 0, kills: 0 };
-    for (let n = 0; n < rounds(2, 30) || Date.now() < endsAt; n += 1) {
+    for (let n = 0; n < rounds(2, 12) || Date.now() < endsAt; n += 1) {
       const { model, kills } = await play(SEED + n);
       counts.sequences += 1;
       counts.kills += kills;
