@@ -106,6 +106,7 @@ const CANCELLED = [
   { workflow: 'convert', activity: 'convertPage', args: [] },
   { workflow: 'reprocess', activity: 'reprocessPage', args: [{ reprocessRunId: 'rpr_test' }] },
   { workflow: 'webhook', activity: 'sendMessage', args: [{ messageId: 'msg_test' }] },
+  { workflow: 'email', activity: 'sendEmail', args: [{ emailId: 'eml_test' }] },
   { workflow: 'alerts', activity: 'evaluateAlerts', args: [] },
   { workflow: 'sweep', activity: 'sweepPage', args: [] },
   { workflow: 'rates', activity: 'fetchRates', args: [] },
