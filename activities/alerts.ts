@@ -35,7 +35,7 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
   return {
     /**
      * Evaluates the alerts of the next apps after one. When that fails, it evaluates each of them alone, so that one app does not stop the
-     * alerts of the others. Throws if none succeeds.
+     * alerts of the others. Throws if none of several succeeds.
      */
     evaluateAlerts: async (after) => {
       const appIds = await appsAfter(sql, after, alertPage);
