@@ -96,8 +96,11 @@ async function withNewRates(
   const { converted } = evaluatePayment(payment, options.limits);
   if (!unconverted.some((eventId) => converted.includes(eventId))) return evaluated;
   const again = await evaluateAndApply(sql, payment, null, options);
+  const { boundBy, furtherKeys } = evaluated.evaluation;
   return {
     ...again,
+    // The payment is attributed, so only the first evaluation has bound somebody.
+    evaluation: { ...again.evaluation, boundBy, furtherKeys },
     delivery: evaluated.delivery,
     commissions: [...evaluated.commissions, ...again.commissions],
   };

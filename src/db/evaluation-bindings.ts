@@ -8,8 +8,8 @@ import type { Fragment, Statements } from './sql.ts';
  * payment is read and evaluated again.
  *
  * - `bound` and `attributed` bind the user, or a key, by the code of the purchase, unless somebody else has just bound it;
- * - `further_keys` binds the other keys of a person whom a code has bound;
- * - `numbered` gives the payment its number in an app with policies, unless another payment of the customer has it.
+ * - `numbered` gives the payment its number in an app with policies, unless another payment of the customer has it;
+ * - `further_keys` binds the other keys of `person`, whom a code has bound, unless the payment lacks its number.
  */
 export function prepare(
   sql: Statements,
@@ -46,25 +46,25 @@ export function prepare(
       select ${boundBy.binding.attributionId}::text, ${appId}::text, ${boundBy.binding.affiliateId}::text, ${boundBy.codeId}::text,
              'purchase_code', ${instant(boundBy.binding.touchedAt)}::timestamptz, ${instant(boundBy.binding.touchedAt)}::timestamptz from bound
     ),`;
+  const person = holdPerson(sql, evaluation);
   const keys = bindFurtherKeys(sql, evaluation);
-  if (numbered === null) return sql.fragment`${before} ${bound} ${keys}`;
+  if (numbered === null) return sql.fragment`${before} ${bound} ${person} ${keys}`;
   const { subjectId, number, firstPaidAt, countsAs } = numbered;
   return sql.fragment`
-    ${before} ${bound} ${keys} ${first ?? sql.fragment``} numbered as (
+    ${before} ${bound} ${first ?? sql.fragment``} ${person} numbered as (
       insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at, counts_as)
       select id, app_id, ${subjectId}::text, ${number}::int, ${instant(firstPaidAt)}::timestamptz, ${countsAs}::text
-        from unchanged ${boundBy === null ? sql.fragment`` : sql.fragment`where exists (select from bound)`}
-             ${first === null ? sql.fragment`` : sql.fragment`where exists (select from customer)`}
+        from unchanged
+       where true ${boundBy === null ? sql.fragment`` : sql.fragment`and exists (select from bound)`}
+             ${first === null ? sql.fragment`` : sql.fragment`and exists (select from customer)`}
+             ${furtherKeys.length === 0 ? sql.fragment`` : sql.fragment`and exists (select from person)`}
       on conflict do nothing
       returning payment_id
-    ),`;
+    ), ${keys}`;
 }
 
-/**
- * Binds the further keys of a person whom a code has bound. A founder who gives the person away at the same time holds the
- * first binding. A key that somebody else has just bound violates its unique key, so that the payment is read again.
- */
-function bindFurtherKeys(sql: Statements, { furtherKeys, boundBy, binding }: Evaluation): Fragment {
+/** Holds the first binding of a person who gets further keys, as a founder does who gives the person away at the same time. */
+function holdPerson(sql: Statements, { furtherKeys, boundBy, binding }: Evaluation): Fragment {
   if (furtherKeys.length === 0) return sql.fragment``;
   const person =
     boundBy === null
@@ -74,12 +74,22 @@ function bindFurtherKeys(sql: Statements, { furtherKeys, boundBy, binding }: Eva
            where b.id = ${binding?.bindingId ?? null} for no key update of r`
       : sql.fragment`
           select ${boundBy.binding.attributionId}::text as attribution_id, id::text as id, null::timestamptz as reassigned_at from bound`;
+  return sql.fragment`person as materialized (${person}),`;
+}
+
+/**
+ * Binds the further keys of a person whom a code has bound. A key that somebody else has just bound violates its unique key, so that the
+ * payment is read again. Without its number the payment is read again, too: its next evaluation finds these keys and reports their bindings.
+ */
+function bindFurtherKeys(sql: Statements, { furtherKeys, numbered }: Evaluation): Fragment {
+  if (furtherKeys.length === 0) return sql.fragment``;
   return sql.fragment`
     further_keys as (
       insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, key_source, counts_with, reassigned_at)
       select k."bindingId", unchanged.app_id, k."userKey", person.attribution_id, now(), k.source, person.id, person.reassigned_at
-        from unchanged, (${person}) person,
+        from unchanged, person,
              jsonb_to_recordset(${sql.json(furtherKeys)}) k ("bindingId" text, "userKey" text, source text)
+             ${numbered === null ? sql.fragment`` : sql.fragment`where exists (select from numbered)`}
        order by k."userKey"
       returning 1
     ),`;

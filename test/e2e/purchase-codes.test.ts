@@ -276,6 +276,33 @@ describe('Stripe', () => {
     await eventually('both earn', async () => (await commissions()).length === 2, 5_000);
   });
 
+  // @promise code-heals
+  test('several subscriptions of a user give those who signed up for them to the creator, in an app with policies', async () => {
+    await registered({ namespace: 'stripe', value: 'SPRING20', externalId: 'promo_spring' });
+    await earnByPolicy(founder, service.sql, { base: 'gross', rules: [{ percentBps: 1_000 }] });
+    const user = randomUUID();
+    const subscriptions = ['with the code', 'first', 'second', 'third'].map((name) => `sub_${name} ${user}`);
+    const invoice = (subscriptionId: string | undefined, minutesAgo: number) =>
+      stripeInvoicePaid({
+        userId: user,
+        subscriptionId: subscriptionId ?? '',
+        customerId: `cus_${user}`,
+        amount: 1_000,
+        occurredAt: Date.now() - minutesAgo * MINUTE_MS,
+      });
+    // The user's payments wait, and so does one of each colleague.
+    for (const [n, subscriptionId] of subscriptions.slice(1).entries()) {
+      const colleague = `colleague ${n} ${user}`;
+      await founder.stripe(bodyOf(invoice(subscriptionId, 10 - n)));
+      await founder.stripe(bodyOf(stripeSubscription({ subscriptionId, userId: colleague })));
+      expect(await buy(colleague)).toBeUndefined();
+    }
+    expect(await commissions()).toEqual([]);
+    await founder.stripe(bodyOf(withDiscount(invoice(subscriptions[0], 20))));
+    // Long before the relay looks for bindings that nobody healed.
+    await eventually('all of them earn', async () => (await commissions()).length === 7, 5_000);
+  });
+
   // @promise code-stripe
   test.each([['the session first'], ['the invoice first']])(
     'a promotion code of a subscription earns, and so do its renewals, with %s',

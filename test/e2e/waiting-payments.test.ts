@@ -2,19 +2,29 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Activities } from '../../activities/index.ts';
+import { evaluateAndApply, newBindings } from '../../activities/evaluate.ts';
+import { applyEvaluation } from '../../src/db/evaluations.ts';
+import { loadPayments } from '../../src/db/payments.ts';
+import type { StoredPayment } from '../../src/db/payments.ts';
+import { importRates } from '../../src/db/rates.ts';
 import { instant } from '../../src/db/sql.ts';
+import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
+import type { AppId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp } from '../support/api.ts';
 import { startProcessingApi } from '../support/processing-api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { takesEffect } from '../support/policies.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import {
   bodyOf,
   fakeSecret,
   PROOFS,
   stripeInvoicePaid,
+  stripeRefund,
   stripeSubscription,
+  withFields,
 } from '../support/provider-fixtures.ts';
 
 // Payments that wait for their user, evaluated by the real activities. The tests run the pages of the workflows themselves.
@@ -282,6 +292,98 @@ describe('payments that wait for the user of a subscription', () => {
     });
     expect(await convert()).toBe(1);
     expect(await books()).toMatchObject({ earnings: 51, cents: 51 * 200, marked: 0 });
+  });
+});
+
+describe('a payment of a user whom a code has bound', () => {
+  /** Delivers an invoice of 10 dollars of a user, and perhaps a refund of it in crowns. */
+  async function buy(name: string, userId: string, { code = false, crowns = 0 } = {}): Promise<void> {
+    const id = `${name}_${userId}`;
+    const [paymentIntentId, chargeId] = [`pi_${id}`, `ch_${id}`];
+    const invoice = stripeInvoicePaid({
+      userId,
+      invoiceId: `in_${id}`,
+      subscriptionId: `sub_${id}`,
+      customerId: `cus_${userId}`,
+      amount: 1_000,
+      occurredAt: Date.now() - DAY_MS,
+      legacy: { chargeId, paymentIntentId },
+    });
+    const discounts = code ? [{ promotion_code: 'promo_spring' }] : [];
+    await deliver(bodyOf(withFields(invoice, ['data', 'object'], { discounts })));
+    if (crowns > 0) {
+      const refund = stripeRefund({ paymentIntentId, chargeId, amount: crowns, occurredAt: Date.now() });
+      await deliver(bodyOf(withFields(refund, ['data', 'object'], { currency: 'nok' })));
+    }
+  }
+
+  /** Reads a payment as an evaluation does. */
+  async function read(name: string, userId: string): Promise<StoredPayment> {
+    const [payment] = await loadPayments(api.sql, {
+      appId: app.appId as AppId,
+      environment: 'production',
+      store: 'stripe',
+      refs: [`in_${name}_${userId}`],
+    });
+    return payment!;
+  }
+
+  const boundKeys = async () =>
+    await api.sql<{ id: string; name: string }>`
+      select id, split_part(customer_user_id, '_', 2) as name from bindings
+       where app_id = ${app.appId} and key_source is not null order by name`;
+
+  const send = async <T = unknown>(method: 'POST' | 'PUT' | 'PATCH', path: string, body: object) => {
+    const sent = await api.call<T>(method, `/apps/${app.appId}${path}`, { key: app.key, body });
+    expect(sent.status).toBeLessThan(300);
+    return sent.body;
+  };
+
+  beforeEach(async () => {
+    await send('PATCH', '/settings', { purchaseCodes: 'when_unattributed' });
+    const code = { namespace: 'stripe', value: 'SPRING20', externalId: 'promo_spring' };
+    await send('POST', `/affiliates/${affiliateId}/codes`, code);
+    await api.sql.transaction(async (tx) => {
+      await tx`set local session_replication_role = replica`;
+      await tx`update codes set created_at = 'epoch' where app_id = ${app.appId}`;
+    });
+  });
+
+  test('whose number another payment has just taken binds no key until it is evaluated again', async () => {
+    const { id: policyId } = await send<{ id: string }>('POST', '/policies', { name: 'Test policy' });
+    await send('POST', `/policies/${policyId}/versions`, { base: 'gross', rules: [{ percentBps: 1_000 }] });
+    await send('PUT', '/policy-assignment', { policyId });
+    await takesEffect(api.sql, { id: app.appId }, Date.now() - 100 * DAY_MS);
+    const userId = randomUUID();
+    for (const name of ['b', 'c']) await buy(name, userId);
+    await buy('a', userId, { code: true });
+    const [second, third] = [await read('b', userId), await read('c', userId)];
+    await evaluateAndApply(api.sql, second, null);
+    expect((await boundKeys()).map(({ name }) => name)).toEqual(['a', 'b']);
+
+    const evaluation = evaluatePayment(third);
+    expect(evaluation).toMatchObject({ numbered: { number: 2 }, furtherKeys: [{}] });
+    expect(await applyEvaluation(api.sql, third, evaluation, null)).toBeNull();
+    expect((await boundKeys()).map(({ name }) => name)).toEqual(['a', 'b']);
+    // The next one binds the key, and has it healed.
+    const bound = newBindings(await evaluateAndApply(api.sql, third, null));
+    expect(await boundKeys()).toMatchObject([{ name: 'a' }, { name: 'b' }, { name: 'c', id: bound[0] }]);
+  });
+
+  test('that is evaluated again because of a new rate still has its keys healed', async () => {
+    const userId = randomUUID();
+    await buy('b', userId, { crowns: 5_000 });
+    await buy('a', userId, { code: true });
+    const waiting = await read('b', userId);
+    const day = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
+    await importRates(api.sql, {
+      source: 'operator',
+      rates: [{ currency: 'NOK', day, units: '10', worthUsd: '1' }],
+    });
+    const applied = await evaluateAndApply(api.sql, waiting, null);
+    // The second evaluation books the refund of 5 dollars.
+    expect(applied.commissions).toHaveLength(2);
+    expect(await boundKeys()).toMatchObject([{ name: 'a' }, { name: 'b', id: newBindings(applied)[0] }]);
   });
 });
 
