@@ -473,7 +473,8 @@ test.each(THEMES)(
     let sequences = 0;
     const property = fc.asyncProperty(worldAbout(theme), async (world) => {
       sequences += 1;
-      await play(world);
+      // If the one of a path has the books of the model, fast-check goes on to those that are smaller.
+      if (path === undefined || sequences === 1) await play(world);
     });
     await fc.assert(property, {
       ...(path === undefined ? {} : { path }),
