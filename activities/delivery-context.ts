@@ -6,6 +6,7 @@ import type { StoredDelivery } from '../src/db/deliveries.ts';
 import type { EventFacts } from '../src/db/event-details.ts';
 import { pseudonymize } from '../src/db/erased-identifiers.ts';
 import { nameUsersOfInvoices } from '../src/db/invoice-users.ts';
+import { findUsersWithKeys } from '../src/db/signed-in-users.ts';
 import type { SignedInUser } from '../src/db/signed-in-users.ts';
 import { findLinkedPayments, loadCommonPayment, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
@@ -184,19 +185,24 @@ export class DeliveryContext {
     return isOfStoredPayment ? null : parsed.reason;
   }
 
-  /** Returns the users whom the event names with a key that may be bound in their place. */
+  /**
+   * Returns the users whom the event names with a key that may be bound in their place, and those of its payments that have such a key: one
+   * event of a payment may name the user, and another one the key.
+   */
   async signedInUsers(): Promise<readonly SignedInUser[]> {
     const { event, environment } = await this.event();
     if (environment === 'sandbox') return [];
     const linked = event.userLinks.map(({ key, customerUserId }) => ({ userKey: key, customerUserId }));
-    const payments = event.payment === null ? null : await this.payments();
-    const mayBeBound =
-      payments?.some(({ candidates }) => candidates.some(({ via }) => via === 'bound_key')) ?? true;
-    if (!mayBeBound) return linked;
+    const payments = await this.payments();
+    const boundKeys = payments
+      .flatMap(({ candidates }) => candidates.filter(({ via }) => via === 'bound_key'))
+      .map(({ customerUserId: key }) => key);
+    if (event.payment !== null && boundKeys.length === 0) return linked;
     const named = event.userKeys.flatMap((userKey) =>
       event.userIds.map((customerUserId) => ({ userKey, customerUserId })),
     );
-    return [...linked, ...named];
+    const ids = payments.map(({ paymentId }) => paymentId);
+    return [...linked, ...named, ...(await findUsersWithKeys(this.#sql, ids, boundKeys))];
   }
 
   /** Returns other payments that wait for a user or a code that the event ties to one of their keys, as of the first call. */

@@ -1,4 +1,5 @@
-import type { AppId, BindingId } from '../domain/ids.ts';
+import type { AppId, BindingId, PaymentId } from '../domain/ids.ts';
+import { isPlaceholder } from '../domain/user-ids.ts';
 import { newId } from './new-id.ts';
 import type { Sql } from './sql.ts';
 
@@ -67,4 +68,21 @@ export async function findSignedInUsers(sql: Sql, bindingId: BindingId): Promise
          limit ${MOST_USERS})) u
      where b.id = ${bindingId} and b.key_source is not null
      limit ${MOST_USERS}`;
+}
+
+/** Returns the users of payments that have one of the keys, with that key, whichever events named them. */
+export async function findUsersWithKeys(
+  sql: Sql,
+  paymentIds: readonly PaymentId[],
+  userKeys: readonly string[],
+): Promise<readonly SignedInUser[]> {
+  if (userKeys.length === 0) return [];
+  const users = await sql<SignedInUser>`
+    select distinct k.user_key, w.customer_user_id
+      from payment_user_keys k join payment_users w on w.payment_id = k.payment_id
+     where k.payment_id = any(${[...paymentIds]}::text[]) and k.user_key = any(${[...new Set(userKeys)]}::text[])
+       and k.environment = 'production'
+     limit ${MOST_USERS}`;
+  // Earlier versions stored placeholders, too.
+  return users.filter(({ customerUserId }) => !isPlaceholder(customerUserId));
 }

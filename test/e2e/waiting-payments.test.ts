@@ -9,7 +9,7 @@ import type { StoredPayment } from '../../src/db/payments.ts';
 import { importRates } from '../../src/db/rates.ts';
 import { instant } from '../../src/db/sql.ts';
 import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
-import type { AppId } from '../../src/domain/ids.ts';
+import type { AppId, BindingId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp } from '../support/api.ts';
 import { startProcessingApi } from '../support/processing-api.ts';
@@ -22,6 +22,7 @@ import {
   fakeSecret,
   PROOFS,
   stripeInvoicePaid,
+  stripePaymentIntent,
   stripeRefund,
   stripeSubscription,
   withFields,
@@ -33,10 +34,11 @@ let api: TestApi;
 let activities: Activities;
 let app: TestApp;
 let affiliateId: string;
+const toHeal: BindingId[] = [];
 const secret = fakeSecret('stripe') ?? '';
 
 beforeAll(async () => {
-  ({ api, activities } = await startProcessingApi());
+  ({ api, activities } = await startProcessingApi({ onBinding: (id) => void toHeal.push(id) }));
   api.clock.now = Date.now();
 });
 beforeEach(async () => {
@@ -368,6 +370,27 @@ describe('a payment of a user whom a code has bound', () => {
     // The next one binds the key, and has it healed.
     const bound = newBindings(await evaluateAndApply(api.sql, third, null));
     expect(await boundKeys()).toMatchObject([{ name: 'a' }, { name: 'b' }, { name: 'c', id: bound[0] }]);
+  });
+
+  test('gives another user whom it names to the creator, whether that event comes before the key is bound or after', async () => {
+    for (const isBefore of [true, false]) {
+      const [userId, colleague] = [randomUUID(), randomUUID()];
+      const [id, occurredAt] = [`b_${userId}`, Date.now() - DAY_MS];
+      // Of an endpoint with an earlier API version: it names the invoice, and no subscription.
+      const intent = withFields(
+        stripePaymentIntent({ userId: colleague, paymentIntentId: `pi_${id}`, amount: 1_000, occurredAt }),
+        ['data', 'object'],
+        { invoice: `in_${id}` },
+      );
+      await buy('b', userId);
+      if (isBefore) await deliver(bodyOf(intent));
+      await buy('a', userId, { code: true });
+      while (toHeal.length > 0) await activities.healPage(toHeal.shift() ?? '', null);
+      if (!isBefore) await deliver(bodyOf(intent));
+      const bound = await api.sql`
+        select id from bindings where app_id = ${app.appId} and customer_user_id = ${colleague}`;
+      expect(bound).toHaveLength(1);
+    }
   });
 
   test('that is evaluated again because of a new rate still has its keys healed', async () => {

@@ -83,7 +83,8 @@ export class Attribution {
   /** Binds the users to whom a report transfers purchases, or whom it names with a key that belongs to somebody. */
   bindReported({ payment, names = [], began, transfer }: Report, step: number): void {
     if (transfer !== undefined) this.#people.transfer(transfer, step);
-    const { keys = [], users = [] } = payment ?? {};
+    // Whichever event of the payment named them.
+    const { keys = [], users = [] } = (payment && this.#facts.rows.get(payment.ref)) ?? {};
     const beganBy = began?.users.map((user) => ({ key: began.key, user })) ?? [];
     const paidBy = keys.flatMap((key) => users.map((user) => ({ key, user })));
     this.#people.signIn([...names, ...beganBy, ...paidBy], step);
