@@ -67,12 +67,13 @@ export const itemsOf = ({ kind }: Pick<Run, 'kind'>, count: number): string =>
 export function sentenceOf(run: Run): string {
   const { kind, itemCount, totalCents, paidCount, paidCents } = run;
   const amount = `${itemsOf(run, itemCount)}, ${formatMoney(totalCents)}`;
-  const [pays, paid, again] = kind === 'pay' ? ['pays', 'paid', ''] : ['sends', 'sent', ' again'];
+  const [pays, paid, none, again] =
+    kind === 'pay' ? ['pays', 'paid', 'nobody', ''] : ['sends', 'sent', 'nothing', ' again'];
   const end = run.endedAt === null ? '' : ` on ${formatInstant(run.endedAt)}`;
   switch (run.status) {
     case 'draft':
       return itemCount === 0
-        ? `It ${pays} nothing, so there is nothing to approve.`
+        ? `It ${pays} ${none}, so there is nothing to approve.`
         : `${amount}. It ${pays} nothing until you approve it. It can be approved until ${formatInstant(run.expiresAt)}.`;
     case 'approved':
       return run.stoppedAt === null
@@ -85,9 +86,9 @@ export function sentenceOf(run: Run): string {
         : `It ${paid} ${formatCount(paidCount)} of ${itemsOf(run, itemCount)}, ${formatMoney(paidCents)} of ${formatMoney(totalCents)}${again}${end}.${stopped}`;
     }
     case 'cancelled':
-      return `By hand or by a later draft${end}. It ${paid} nothing.`;
+      return `By hand or by a later draft${end}. It ${paid} ${none}.`;
     case 'expired':
-      return `Nobody approved it until ${formatInstant(run.expiresAt)}. It ${paid} nothing. Draft a new one.`;
+      return `Nobody approved it until ${formatInstant(run.expiresAt)}. It ${paid} ${none}. Draft a new one.`;
   }
 }
 
