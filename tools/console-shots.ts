@@ -81,7 +81,8 @@ async function openConsole(browser: Browser, scheme: 'light' | 'dark', viewport:
   const token = await createSignInLink(service.sql, account.id, { now, validMs: FIRST_LINK_MS });
   await page.goto(signInUrl(base, token, { isNew: false }));
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.getByRole('navigation').or(page.getByRole('main')).first().waitFor();
+  // The page of the link has no navigation.
+  await page.getByRole('navigation').first().waitFor();
   return page;
 }
 
