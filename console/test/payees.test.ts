@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createAccountKey } from '../../src/db/account-keys.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import { button, checkPage, WINDOWS } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 import type { NewFounder } from './suite.ts';
@@ -127,6 +128,17 @@ describeInBrowser('payees in a browser', ({ service, signedIn, post, newFounder 
     await page.getByText('Saved.').waitFor();
     const [app] = await service.sql`select payee_wait_days as days from apps where id = ${founder.appId}`;
     expect(app).toEqual({ days: 7 });
+    // So does who may approve a payout run.
+    await page.reload();
+    const approval = page.getByLabel('A payout run needs the approval of another key');
+    await approval.waitFor({ state: 'attached' });
+    await approval.click({ force: true });
+    await button(page, 'Save').click();
+    await eventually('the setting is saved', async () => {
+      const [row] = await service.sql<{ by: string | null }>`
+        select payout_approval as by from apps where id = ${founder.appId}`;
+      return row?.by === 'another_key';
+    });
     await page.getByRole('link', { name: 'Who changed these settings, and when' }).click();
     await page.getByText('Wait of a new payee, days').first().waitFor();
     expect(problems(/status of 403/)).toEqual([]);
