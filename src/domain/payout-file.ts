@@ -37,6 +37,9 @@ interface Format {
 /** Characters of a payment reference at Wise. */
 const WISE_REFERENCE = 16;
 
+/** Returns the key that a file for Wise gives to a row: the last characters of the id of its item. */
+export const wiseKeyOf = (itemId: string): string => itemId.slice(-WISE_REFERENCE);
+
 /**
  * The formats, as their services describe them: PayPal (https://docs.paypal.ai/send/use-web-ui) has no header line and at most 5,000
  * rows; Wise takes at most 1,000 (https://wise.com/us/blog/everything-about-batch-payments), under the columns that public exporters
@@ -63,7 +66,7 @@ const FORMATS: Readonly<Record<PayoutFileMethod, Format>> = {
     cells: (row) => {
       const { name, receiverType } =
         row.payee?.method === 'wise' ? row.payee.recipient : { name: '', receiverType: '' };
-      const key = row.itemId.slice(-WISE_REFERENCE);
+      const key = wiseKeyOf(row.itemId);
       return [name, emailOf(row), key, receiverType, 'target', usd(row), 'USD', 'USD'];
     },
   },

@@ -1,4 +1,5 @@
 import type { PayoutRunItemId } from './ids.ts';
+import { wiseKeyOf } from './payout-file.ts';
 import { statementsFor } from './payout-transfer.ts';
 import type { StatedItem } from './payout-transfer.ts';
 
@@ -107,10 +108,8 @@ export function findColumns(header: readonly string[]): ReportColumns | null {
   return status === null ? null : { status, reference: find(REFERENCE_COLUMNS) };
 }
 
-/** Ids of items, and what files for Wise have of them: their last characters (`WISE_REFERENCE`). Case does not matter: banks change it. */
+/** Ids of items, and what files for Wise have of them (`wiseKeyOf`). Case does not matter: banks change it. */
 const KEYS = /(?<![0-9a-z])(?:pit_[0-9a-z]{26}|[0-9a-z]{16})(?![0-9a-z])/g;
-
-const CHARACTERS_OF_KEY = 16;
 
 /** The longest reference that a transfer keeps. */
 const LONGEST_REFERENCE = 200;
@@ -139,7 +138,7 @@ export function readReport(
   },
 ): PayoutReport {
   const [ofStatus, ofReference] = [header.indexOf(columns.status), header.indexOf(columns.reference ?? '')];
-  const byKey = new Map(itemIds.map((id) => [id.slice(-CHARACTERS_OF_KEY), id]));
+  const byKey = new Map(itemIds.map((id) => [wiseKeyOf(id), id]));
   const items = new Map<PayoutRunItemId, ReportedItem>();
   const unmatched: UnmatchedRow[] = [];
   for (const [n, record] of records.entries()) {
@@ -173,9 +172,7 @@ function itemOf(
 ): PayoutRunItemId | null {
   const named = new Set(
     cells.flatMap((cell) =>
-      [...cell.toLowerCase().matchAll(KEYS)].flatMap(
-        ([key]) => byKey.get(key.slice(-CHARACTERS_OF_KEY)) ?? [],
-      ),
+      [...cell.toLowerCase().matchAll(KEYS)].flatMap(([key]) => byKey.get(wiseKeyOf(key)) ?? []),
     ),
   );
   const [itemId] = named;
