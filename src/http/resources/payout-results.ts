@@ -208,17 +208,17 @@ interface Assessment {
   }[];
 }
 
-function assess(
-  { header, records, columns, meanings }: OpenedReport,
-  items: readonly FiledItem[],
-): Assessment {
-  const read = readReport(records, { header, columns, meanings, itemIds: items.map(({ id }) => id) });
+/** Reads what a report says of the items of a run, which stay the same. */
+const read = ({ records, ...opened }: OpenedReport, items: readonly FiledItem[]): PayoutReport =>
+  readReport(records, { ...opened, itemIds: items.map(({ id }) => id) });
+
+function assess(said: PayoutReport, items: readonly FiledItem[]): Assessment {
   const byId = new Map(items.map((item) => [item.id, item]));
   return {
-    report: read,
-    outcomes: read.items.flatMap((said) => {
-      const item = byId.get(said.itemId);
-      return item === undefined ? [] : [{ item, said, outcome: outcomeOfReport(said.state, item) }];
+    report: said,
+    outcomes: said.items.flatMap((one) => {
+      const item = byId.get(one.itemId);
+      return item === undefined ? [] : [{ item, said: one, outcome: outcomeOfReport(one.state, item) }];
     }),
   };
 }
@@ -234,9 +234,9 @@ const reportsOf = ({ outcomes }: Assessment): Reports =>
   );
 
 function presentResults(opened: OpenedReport, assessment: Assessment): z.input<typeof runResults> {
-  const { report: read, outcomes } = assessment;
+  const { report: said, outcomes } = assessment;
   const statuses = new Map<string, { status: string; meaning: ReportedState; count: number }>();
-  for (const { status, state } of read.items) {
+  for (const { status, state } of said.items) {
     const { count: before } = statuses.get(status) ?? { count: 0 };
     statuses.set(status, { status, meaning: state, count: before + 1 });
   }
@@ -248,20 +248,20 @@ function presentResults(opened: OpenedReport, assessment: Assessment): z.input<t
     unchangedCount: countOf(assessment, 'unchanged'),
     pendingCount: countOf(assessment, 'pending'),
     unknownCount: countOf(assessment, 'unknown'),
-    unmatchedCount: read.unmatched.length,
+    unmatchedCount: said.unmatched.length,
     statuses: [...statuses.values()].slice(0, 100),
     rows: outcomes
       .filter(({ outcome }) => outcome !== 'sent' && outcome !== 'unchanged')
       .slice(0, LISTED)
-      .map(({ item, said, outcome }) => ({
+      .map(({ item, said: { status }, outcome }) => ({
         itemId: item.id,
         affiliateId: item.affiliateId,
         affiliateName: item.affiliateName,
         amountCents: item.amountCents,
-        status: said.status,
+        status,
         outcome,
       })),
-    unmatchedRows: read.unmatched.slice(0, 100),
+    unmatchedRows: said.unmatched.slice(0, 100),
   };
 }
 
@@ -336,7 +336,7 @@ export const payoutResultRoutes = [
     handler: async ({ deps, app, ids, body }) => {
       const opened = await openReport(body);
       const items = settledOrThrow(await findFiledItems(deps.sql, app.id, ids.runId));
-      return presentResults(opened, assess(opened, items));
+      return presentResults(opened, assess(read(opened, items), items));
     },
   }),
 
@@ -360,7 +360,7 @@ export const payoutResultRoutes = [
         deps.sql,
         { appId: app.id, runId: ids.runId, accountId, keyId },
         (all) => {
-          const assessment = assess(opened, all);
+          const assessment = assess(first?.report ?? read(opened, all), all);
           first ??= assessment;
           // A repetition after an answer that was lost states less, or nothing, and succeeds.
           const isExpected =
@@ -370,7 +370,8 @@ export const payoutResultRoutes = [
         },
       );
       if (items === 'payout_report_changed') throw new ApiError('payout_report_changed');
-      return presentResults(opened, first ?? assess(opened, settledOrThrow(items)));
+      const settled = settledOrThrow(items);
+      return presentResults(opened, first ?? assess(read(opened, settled), settled));
     },
   }),
 ];
