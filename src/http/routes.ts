@@ -118,7 +118,7 @@ export const routeGroups: readonly RouteGroup[] = [
   },
   {
     name: 'Alerts',
-    description: 'What needs a look by the founder, and the Slack URL that is told about it.',
+    description: 'What needs the attention of the founder, and the Slack URL that gets it as messages.',
     routes: alertRoutes,
   },
   {

@@ -51,7 +51,7 @@ function invitation({ url, expiresAt, uses }: FactsOf<'invitation'>, app: Foreig
       ),
       pageButton(url),
       paragraph(
-        `The link works until ${dateText(expiresAt)}, in up to ${uses} browsers. Keep it to yourself: whoever opens it sees your earnings.`,
+        `The link works until ${dateText(expiresAt)}, in up to ${uses} browsers. Keep it to yourself: anybody who opens it sees your earnings.`,
       ),
     ],
   };

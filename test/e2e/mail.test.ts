@@ -127,7 +127,7 @@ describe('mails', () => {
   });
 
   // @promise email-final
-  test('a recipient that the server refuses for good gets one attempt, and one that it refuses for now gets all', async () => {
+  test('a recipient that the server refuses permanently gets one attempt, and one that it refuses temporarily gets all', async () => {
     await setAddress('ada@example.com');
     server.refusesRecipients = 550;
     await invite();
@@ -247,7 +247,7 @@ describe('mails', () => {
   });
 
   // @promise email-once
-  test('a mail that was sent is never sent again, whoever asks', async () => {
+  test('a mail that was sent is never sent again, also if its workflow runs once more', async () => {
     await setAddress('ada@example.com');
     const { emailId } = await invite();
     await eventuallyMail('sent');

@@ -510,7 +510,8 @@ const MONEY: readonly PromiseSection[] = [
     title: 'Beyond the specification: mails',
     promises: {
       'email-invitation': 'an invitation goes to the address of the creator, and its link signs in',
-      'email-payee-changed': 'each version of a payee is mailed to its creator, whoever sets it',
+      'email-payee-changed':
+        'each version of a payee is mailed to its creator, also one that the creator has set',
       'email-payout-sent':
         'a payout that is stated as sent is mailed once to its creator, and again after it came back',
       'email-private':

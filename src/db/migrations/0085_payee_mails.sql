@@ -1,4 +1,4 @@
--- A creator learns of each version of the payee, whoever sets it. A trigger, so that no way of setting one forgets it.
+-- A creator learns of each version of the payee. A trigger, so that no way of setting one forgets it.
 create function queue_email(of_app app_id, to_creator affiliate_id, of_kind text, subject text) returns void language sql volatile as $$
   insert into emails (id, app_id, affiliate_id, kind, subject_id, status, last_problem, ended_at, next_attempt_at, relay_at)
   select new_email_id(), f.app_id, f.id, of_kind, subject, case when f.email is null then 'skipped' else 'queued' end,

@@ -1,4 +1,4 @@
--- A creator learns that the money of a payout was sent, whoever states it. A statement that is withdrawn and made again within a day is no
+-- A creator learns that the money of a payout was sent. A statement that is withdrawn and made again within a day is no
 -- news, unless the money came back in between.
 create function mail_sent_payout() returns trigger language plpgsql as $$
 declare
