@@ -1,11 +1,9 @@
-import { Alert, Anchor, Button, Checkbox, Group, NumberInput, Stack, Text } from '@mantine/core';
+import { Alert, Anchor, Button, Group, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { useEffect } from 'react';
 import type { ReactNode } from 'react';
-import { Link, useNavigate } from 'react-router';
+import { Link } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
-import type { Schemas } from '../api/client.ts';
-import { useRetryKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatCount, formatCountOf, formatInstant, formatMoney } from '../format.ts';
@@ -111,139 +109,6 @@ export function Steps({
         </Group>
       </Stack>
     </form>
-  );
-}
-
-const CENTS = 100;
-/** The largest minimum that the service takes, dollars. */
-const MOST_DOLLARS = 1_000_000;
-
-/** What a draft is asked for. */
-interface DraftTerms {
-  readonly dollars: number | string;
-  /** Whether it pays creators without a payee, too. */
-  readonly isEverybody: boolean;
-}
-
-/** Returns the call that drafts a run, and opens its page. */
-export function useDraft(appId: string, body: Schemas['NewPayoutRun'], onNotRaised: () => void) {
-  const navigate = useNavigate();
-  const moneyChanged = useMoneyChanged(appId);
-  const { key, onError } = useRetryKey(body);
-  const draft = useChange(
-    async () =>
-      await read(
-        api.POST('/apps/{appId}/payout-runs', {
-          params: { path: { appId }, header: { 'Idempotency-Key': key } },
-          body,
-        }),
-      ),
-  );
-  const send = () =>
-    draft.mutate(undefined, {
-      onSuccess: (run) => {
-        void moneyChanged();
-        void navigate(`/apps/${appId}/payouts/runs/${run.id}`);
-      },
-      onError: (error) => {
-        onError(error);
-        watchRaise(onNotRaised)(error);
-        void moneyChanged();
-      },
-    });
-  return { draft, send };
-}
-
-function DraftForm({
-  appId,
-  replaced,
-  terms: { dollars, isEverybody },
-  onTerms,
-  onNotRaised,
-  onClose,
-}: {
-  readonly appId: string;
-  readonly replaced: Run | null;
-  readonly terms: DraftTerms;
-  readonly onTerms: (terms: DraftTerms) => void;
-  readonly onNotRaised: () => void;
-  readonly onClose: () => void;
-}) {
-  const { draft, send } = useDraft(
-    appId,
-    {
-      kind: 'pay',
-      minimumCents: Math.round(Number(dollars) * CENTS),
-      withoutPayee: isEverybody ? 'include' : 'exclude',
-    },
-    onNotRaised,
-  );
-  return (
-    <Steps appId={appId} change={draft} keep="Cancel" action="Draft it" onSend={send} onClose={onClose}>
-      <Text size="sm">
-        A draft pays nothing. It lists who is paid how much, and who is left out and why. Then you approve it,
-        or not.
-      </Text>
-      {replaced?.status === 'draft' && (
-        <Text size="sm">
-          It takes the place of the draft of {formatInstant(replaced.createdAt)}, which is then cancelled.
-        </Text>
-      )}
-      <NumberInput
-        label="Leave out creators to whom less than this is due"
-        description="In US dollars. Empty: leave out nobody for that."
-        min={0}
-        max={MOST_DOLLARS}
-        decimalScale={2}
-        allowNegative={false}
-        thousandSeparator=","
-        prefix="$"
-        placeholder="$0"
-        data-autofocus
-        value={dollars}
-        onChange={(next) => onTerms({ dollars: next, isEverybody })}
-      />
-      <Checkbox
-        label="Also pay creators without a payee"
-        description="They are in a file of their own: you know how to reach them. A payee is set on the page of the creator."
-        checked={isEverybody}
-        onChange={(event) => onTerms({ dollars, isEverybody: event.currentTarget.checked })}
-      />
-    </Steps>
-  );
-}
-
-/** Drafts a payout run and opens its page. Asks for a key first if the session may not pay. */
-export function DraftDialog({
-  appId,
-  replaced,
-  isOpen,
-  onClose,
-}: {
-  readonly appId: string;
-  /** The draft that a new one replaces. */
-  readonly replaced: Run | null;
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
-  const [terms, setTerms] = useState<DraftTerms>({ dollars: '', isEverybody: true });
-  return (
-    <Dialog isOpen={isOpen} onClose={onClose} title="Draft a payout run">
-      {isOpen && (
-        <AskToPay onCancel={onClose}>
-          {(onNotRaised) => (
-            <DraftForm
-              appId={appId}
-              replaced={replaced}
-              terms={terms}
-              onTerms={setTerms}
-              onNotRaised={onNotRaised}
-              onClose={onClose}
-            />
-          )}
-        </AskToPay>
-      )}
-    </Dialog>
   );
 }
 

@@ -6,7 +6,8 @@ import { Dialog } from '../dialog.tsx';
 import { formatCountOf, formatMoney } from '../format.ts';
 import { PAYOUT_KEYS } from './keys.ts';
 import { AskToPay } from './raise-form.tsx';
-import { Steps, useDraft } from './run-dialogs.tsx';
+import { Steps } from './run-dialogs.tsx';
+import { useDraft } from './run-draft.tsx';
 import type { Run } from './words.ts';
 
 function ResendForm({

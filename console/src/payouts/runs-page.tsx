@@ -11,7 +11,7 @@ import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { PAYOUT_KEYS } from './keys.ts';
 import { PartsOfPayouts } from './parts-of-payouts.tsx';
-import { DraftDialog } from './run-dialogs.tsx';
+import { DraftDialog } from './run-draft.tsx';
 import { ReturnedMoney } from './run-resend.tsx';
 import { useOpenRun } from './runs.ts';
 import { keyName, progressOf, RUN_STATUSES } from './words.ts';
