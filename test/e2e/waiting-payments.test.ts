@@ -298,6 +298,9 @@ describe('payments that wait for the user of a subscription', () => {
 });
 
 describe('a payment of a user whom a code has bound', () => {
+  // One second for all invoices: a payment of before the one with the code earns nothing, and Stripe states whole seconds.
+  const paidAt = Date.now() - DAY_MS;
+
   /** Delivers an invoice of 10 dollars of a user, and perhaps a refund of it in crowns. */
   async function buy(name: string, userId: string, { code = false, crowns = 0 } = {}): Promise<void> {
     const id = `${name}_${userId}`;
@@ -308,7 +311,7 @@ describe('a payment of a user whom a code has bound', () => {
       subscriptionId: `sub_${id}`,
       customerId: `cus_${userId}`,
       amount: 1_000,
-      occurredAt: Date.now() - DAY_MS,
+      occurredAt: paidAt,
       legacy: { chargeId, paymentIntentId },
     });
     const discounts = code ? [{ promotion_code: 'promo_spring' }] : [];
@@ -375,7 +378,7 @@ describe('a payment of a user whom a code has bound', () => {
   test('gives another user whom it names to the creator, whether that event comes before the key is bound or after', async () => {
     for (const isBefore of [true, false]) {
       const [userId, colleague] = [randomUUID(), randomUUID()];
-      const [id, occurredAt] = [`b_${userId}`, Date.now() - DAY_MS];
+      const [id, occurredAt] = [`b_${userId}`, paidAt];
       // Of an endpoint with an earlier API version: it names the invoice, and no subscription.
       const intent = withFields(
         stripePaymentIntent({ userId: colleague, paymentIntentId: `pi_${id}`, amount: 1_000, occurredAt }),
