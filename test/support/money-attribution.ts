@@ -50,6 +50,18 @@ export class Attribution {
     while (this.#people.passOn(step));
   }
 
+  /** Returns the payments of whom was bound next, in the order of their first events; undefined if nobody was bound since. */
+  nextToHeal(): readonly Row[] | undefined {
+    const binding = this.#people.nextToHeal();
+    if (binding === undefined) return undefined;
+    const { name, isKey } = binding;
+    return [...this.#facts.rows.values()].filter(({ keys, users, customers }) =>
+      isKey
+        ? keys.includes(name)
+        : [...users, ...this.#facts.usersOf([...keys, ...customers])].includes(name),
+    );
+  }
+
   /** Returns whether a payment has this key. */
   isKey(name: string): boolean {
     return [...this.#facts.rows.values()].some(({ keys }) => keys.includes(name));

@@ -143,7 +143,7 @@ export class MoneyModel {
       if (report.undo !== undefined) this.#undos.push(report.undo);
       this.#attribution.bindReported(report, this.#step);
     }
-    this.#next();
+    this.#next(report.payment?.ref);
   }
 
   /** Adds what an export of the provider states, where the ledger lacks it. Without a time, a state is as of now. */
@@ -262,23 +262,39 @@ export class MoneyModel {
     return (ends.length > 0 ? ends : states).toSorted((a, b) => b.at - a.at)[0];
   }
 
-  #next(): void {
+  #next(reported?: string): void {
     this.#attribution.bindIdentified(this.#step);
-    this.#evaluateAll();
+    this.#evaluateAll(reported);
     for (const row of this.#facts.rows.values()) this.#findDuplicate(row);
     this.#step += 1;
   }
 
-  /** Evaluates every payment. What a code binds counts for all payments of the user, the earlier ones first. */
-  #evaluateAll(): void {
-    const count = () => this.#attribution.count;
-    for (let bindings = -1; bindings !== count();) {
-      this.#attribution.passOn(this.#step);
-      bindings = count();
-      for (const row of this.#facts.rows.values()) {
-        this.#evaluate(row);
-        if (count() > bindings) break;
+  /**
+   * Evaluates the payment that was reported, then those of everybody who was bound, who was bound first comes first; then all. What a
+   * code binds counts for all payments of the user.
+   */
+  #evaluateAll(reported?: string): void {
+    const row = reported === undefined ? undefined : this.#facts.rows.get(reported);
+    if (row !== undefined) this.#evaluate(row);
+    for (let bindings = -1; bindings !== this.#attribution.count;) {
+      this.#heal();
+      bindings = this.#attribution.count;
+      for (const one of this.#facts.rows.values()) {
+        this.#evaluate(one);
+        if (this.#attribution.count > bindings) break;
       }
+    }
+  }
+
+  #heal(): void {
+    this.#attribution.passOn(this.#step);
+    for (
+      let rows = this.#attribution.nextToHeal();
+      rows !== undefined;
+      rows = this.#attribution.nextToHeal()
+    ) {
+      for (const row of rows) this.#evaluate(row);
+      this.#attribution.passOn(this.#step);
     }
   }
 

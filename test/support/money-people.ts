@@ -48,6 +48,8 @@ export class People {
   readonly #transfers: NonNullable<Report['transfer']>[] = [];
   /** Users with a new binding, whose transfers pass it on. */
   readonly #newUsers: Binding[] = [];
+  /** New bindings whose payments were not evaluated again, the oldest first. */
+  readonly #toHeal: Binding[] = [];
 
   constructor(facts: Facts) {
     this.#facts = facts;
@@ -57,16 +59,24 @@ export class People {
     return this.users.size + this.keys.size;
   }
 
+  /** Takes the oldest binding whose payments are to be evaluated again. */
+  nextToHeal(): Binding | undefined {
+    return this.#toHeal.shift();
+  }
+
   bindUser(binding: Omit<Binding, 'isKey'>): void {
     const user = { ...binding, isKey: false };
     this.users.set(user.name, user);
     this.#newUsers.push(user);
+    this.#toHeal.push(user);
   }
 
   /** Binds a key, and the users whom events have named with it. */
   bindKey(binding: Omit<Binding, 'isKey'>): void {
     const { name: key, step } = binding;
-    this.keys.set(key, { ...binding, isKey: true });
+    const bound = { ...binding, isKey: true };
+    this.keys.set(key, bound);
+    this.#toHeal.push(bound);
     const named = [...this.#facts.usersOf([key]), ...this.#facts.payersWith(key)];
     this.signIn(
       named.map((user) => ({ key, user })),
