@@ -270,12 +270,12 @@ export class MoneyModel {
   }
 
   /**
-   * Evaluates the payment that was reported, then those of everybody who was bound, who was bound first comes first; then all. What a
-   * code binds counts for all payments of the user.
+   * Evaluates the payment that was reported, then those of each one who was bound since, in the order of the bindings; then all. A payment
+   * is evaluated with all its rows. What a code binds counts for all payments of the user.
    */
   #evaluateAll(reported?: string): void {
     const row = reported === undefined ? undefined : this.#facts.rows.get(reported);
-    if (row !== undefined) this.#evaluate(row);
+    if (row !== undefined) for (const one of this.#withOthers([row])) this.#evaluate(one);
     for (let bindings = -1; bindings !== this.#attribution.count;) {
       this.#heal();
       bindings = this.#attribution.count;
@@ -293,9 +293,17 @@ export class MoneyModel {
       rows !== undefined;
       rows = this.#attribution.nextToHeal()
     ) {
-      for (const row of rows) this.#evaluate(row);
+      for (const row of this.#withOthers(rows)) this.#evaluate(row);
       this.#attribution.passOn(this.#step);
     }
+  }
+
+  /** All rows of these payments, in the order in which they were reported, parts last. */
+  #withOthers(rows: readonly Row[]): readonly Row[] {
+    const all = new Set(rows.flatMap((row) => [...this.#facts.rowsOf(row.payment.ref)]));
+    return [...this.#facts.rows.values()]
+      .filter((one) => all.has(one))
+      .toSorted((a, b) => Number(this.#facts.isPart(a)) - Number(this.#facts.isPart(b)));
   }
 
   #evaluate(row: Row): void {
