@@ -38,7 +38,7 @@ export function prepare(
     bound as (
       insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, first_paid_at, key_source)
       select ${boundBy.binding.bindingId}::text, app_id, ${customerUserId}::text, ${boundBy.binding.attributionId}::text, now(),
-             ${instant(occurredAt)}::timestamptz, ${boundBy.key?.source ?? null}::text from unchanged
+             ${binding === null ? null : instant(occurredAt)}::timestamptz, ${boundBy.key?.source ?? null}::text from unchanged
       on conflict (app_id, customer_user_id) do nothing
       returning id
     ), attributed as (

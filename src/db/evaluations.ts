@@ -129,6 +129,10 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
     furtherKeys.length === 0 ? sql.fragment`` : sql.fragment`and exists (select from further_keys)`;
   const reassigned =
     binding?.reassignedTo == null ? sql.fragment`` : sql.fragment`, attribution_id = ${binding.reassignedTo}`;
+  const decided =
+    evaluation.decidedBindingId === null
+      ? sql.fragment``
+      : sql.fragment`, decided_binding_id = coalesce(decided_binding_id, ${evaluation.decidedBindingId})`;
   // A trigger compares the duplicate of each row that sets it.
   const duplicate =
     payment.duplicateOf === null
@@ -138,7 +142,7 @@ function hold(sql: Statements, { payment, evaluation, rows }: Application): Frag
     held as (
       update payments
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
-             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned} ${duplicate},
+             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned} ${duplicate} ${decided},
              recheck_since = ${evaluation.waitsForUser ? sql.fragment`now()` : sql.fragment`null`}
        where id = ${payment.paymentId} and version = ${payment.version} ${isBound} ${areBound} ${hasItsNumber} ${condition}
       returning id, app_id, event_id, binding_id, attribution_id, occurred_at

@@ -225,6 +225,7 @@ function paymentColumns(
   return sql.fragment`
     p.id as payment_id, p.app_id, p.event_id, e.source, e.product_id, p.store, p.version, p.environment, p.currency, p.amount_minor, p.usd_cents,
     p.occurred_at, e.received_at, p.only_anonymous_user, p.evaluated_at, p.likely_cause, p.base_cents, p.binding_id,
+    p.decided_binding_id,
     coalesce((
       select json_agg(json_build_object(
                'customerUserId', u.customer_user_id, 'via', u.via, 'identified', i.identified,

@@ -55,6 +55,7 @@ export function evaluatePayment(
     baseCents: payment.baseCents,
     fx: null,
     binding: null,
+    decidedBindingId: null,
     boundBy: null,
     furtherKeys: [],
     waitsForUser: false,
@@ -72,8 +73,10 @@ export function evaluatePayment(
   if (!isAttributed && payment.countedElsewhere) return nothing;
 
   const { inherited } = payment;
-  const user = chooseUser(payment);
-  const code = isAttributed || inherited !== null ? null : ownerByCode(payment);
+  const decided = isAttributed || inherited !== null ? undefined : decidedUser(payment);
+  const user = decided ?? chooseUser(payment);
+  const isDecided = isAttributed || inherited !== null || decided !== undefined;
+  const code = isDecided ? null : ownerByCode(payment);
   const key = code === null || code === 'ambiguous' ? null : code.key;
   const customerUserId = inherited?.customerUserId ?? key?.userKey ?? user?.customerUserId ?? null;
   if (code === 'ambiguous') return { ...nothing, customerUserId, likelyCause: 'ambiguous_code' };
@@ -87,11 +90,21 @@ export function evaluatePayment(
     };
   }
   const binding = isAttributed ? null : (inherited?.binding ?? user?.binding ?? code?.binding ?? null);
-  if (!isAttributed && inherited === null && (binding === null || !mayAttribute(payment, binding))) {
+  if (!isDecided && (binding === null || !mayAttribute(payment, binding))) {
     return { ...nothing, customerUserId, likelyCause: identityCause(payment, user) };
   }
   const base = baseOf(payment, limits);
-  if ('missing' in base) return { ...nothing, customerUserId, likelyCause: base.missing };
+  if ('missing' in base) {
+    return {
+      ...nothing,
+      customerUserId,
+      likelyCause: base.missing,
+      // What is bound meanwhile changes nothing for this payment, nor for the user whom its code binds.
+      decidedBindingId: inherited === null ? (binding?.bindingId ?? null) : null,
+      boundBy: code,
+      furtherKeys: code === null ? [] : furtherKeysOf(payment, binding, key),
+    };
+  }
 
   const numbered = binding === null ? null : numberOf(payment, binding);
   const { likelyCause, earning } =
@@ -113,6 +126,7 @@ export function evaluatePayment(
     baseCents: base.cents,
     fx: base.fx,
     binding,
+    decidedBindingId: null,
     boundBy: code,
     furtherKeys: inherited === null ? furtherKeysOf(payment, binding, key) : [],
     waitsForUser: false,
@@ -208,6 +222,12 @@ function mayBeNamed(
 function areCodesOf({ codeOwners }: PaymentSnapshot, affiliateId: AffiliateId): boolean {
   return codeOwners.length > 0 && codeOwners.every(({ binding }) => binding.affiliateId === affiliateId);
 }
+
+/** Returns the candidate who was decided on while the amount was unknown, unless a founder has given that one to nobody. */
+const decidedUser = ({ candidates, decidedBindingId }: PaymentSnapshot): UserCandidate | undefined =>
+  decidedBindingId === null
+    ? undefined
+    : candidates.find(({ binding }) => binding?.bindingId === decidedBindingId);
 
 /**
  * Returns the candidate that decides: of those who may be the payer, the first whose binding may attribute the payment, else

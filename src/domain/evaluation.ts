@@ -1,5 +1,5 @@
 import { MINUTE_MS } from './time.ts';
-import type { AdjustmentId, EventId, PaymentId } from './ids.ts';
+import type { AdjustmentId, BindingId, EventId, PaymentId } from './ids.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type { BindingSnapshot, CodeOwner, FrozenRate, EarningTerms, KeyToBind } from './payment-snapshot.ts';
 import type { PaymentNumber } from './payment-rows.ts';
@@ -67,6 +67,8 @@ export interface Evaluation {
   /** The rate at which this evaluation converted the base. Null when it converted nothing. */
   readonly fx: FrozenRate | null;
   readonly binding: BindingSnapshot | null;
+  /** The binding through which the payment will be attributed when its amount in USD is known. Null if it is known, or nobody has it. */
+  readonly decidedBindingId: BindingId | null;
   /** The code that binds the user, who is then new, or a key in place of one. Null if the user is bound, or stays unbound. */
   readonly boundBy: (CodeOwner & { readonly key: KeyToBind | null }) | null;
   /** The further keys of a person whom a code has bound: they belong to the same creator from now on. */

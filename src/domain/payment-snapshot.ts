@@ -157,6 +157,8 @@ export interface PaymentSnapshot extends Omit<RowStanding, 'isPart'> {
   readonly baseCents: number | null;
   /** The binding that the payment was attributed through. Once set, it never changes. */
   readonly bindingId: BindingId | null;
+  /** The binding that was decided on while the amount in USD was unknown. Once set, it never changes. */
+  readonly decidedBindingId: BindingId | null;
   readonly reversedCents: number;
   /** The part of the earning that a correction took back. */
   readonly correctedCents: number;

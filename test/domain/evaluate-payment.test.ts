@@ -54,6 +54,7 @@ const payment: PaymentSnapshot = {
   likelyCause: 'processing',
   baseCents: null,
   bindingId: null,
+  decidedBindingId: null,
   reversedCents: 0,
   correctedCents: 0,
   revenueCents: null,
@@ -110,6 +111,7 @@ function after(before: PaymentSnapshot, evaluation: Evaluation): PaymentSnapshot
     likelyCause: evaluation.likelyCause,
     baseCents: evaluation.baseCents,
     bindingId: before.bindingId ?? evaluation.binding?.bindingId ?? null,
+    decidedBindingId: before.decidedBindingId ?? evaluation.decidedBindingId,
     reversedCents: reversed,
     revenueCents: before.revenueCents === null && evaluation.revenue.length === 0 ? null : revenue,
     earning:
@@ -774,6 +776,7 @@ const NOTHING: Evaluation = {
   baseCents: null,
   fx: null,
   binding: null,
+  decidedBindingId: null,
   boundBy: null,
   furtherKeys: [],
   waitsForUser: false,
@@ -911,6 +914,28 @@ describe('a later evaluation of a payment from before the touch', () => {
       earning: null,
       likelyCause: 'outside_attribution_window',
     });
+  });
+
+  test('that waits for its amount earns for whom it was decided then, not for who came since', () => {
+    const unpriced = { ...payment, currency: 'NOK', usdCents: null };
+    const first = evaluatePayment(unpriced);
+    expect(first).toMatchObject({
+      likelyCause: 'missing_exchange_rate',
+      decidedBindingId: 'bnd_1',
+      binding: null,
+    });
+    const rival = { ...binding, bindingId: 'bnd_2' as BindingId, affiliateId: 'aff_2' as AffiliateId };
+    const named = { ...payment.candidates[0]!, customerUserId: 'user-2', binding: rival };
+    const known = { ...payment.candidates[0]!, via: 'key' as const };
+    const priced = { ...after(unpriced, first), candidates: [named, known], usdCents: 1_000 };
+    expect(evaluatePayment(priced)).toMatchObject({
+      binding,
+      decidedBindingId: null,
+      earning: { amountCents: 200 },
+    });
+    // A founder gave the user to nobody.
+    const alone = { ...priced, candidates: [named, { ...known, binding: null, givenToNobodyAt: NOW }] };
+    expect(evaluatePayment(alone).binding).toBe(rival);
   });
 
   test.each(['missing_exchange_rate', 'price_unknown', 'processing'] as const)(

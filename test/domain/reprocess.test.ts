@@ -171,6 +171,7 @@ const nothing: Evaluation = {
   baseCents: 1_000,
   fx: null,
   binding: null,
+  decidedBindingId: null,
   boundBy: null,
   furtherKeys: [],
   waitsForUser: false,

@@ -413,6 +413,101 @@ describe('a payment of a user whom a code has bound', () => {
   });
 });
 
+describe('a payment that waits for the rate of its currency', () => {
+  const at = Date.now() - 3 * DAY_MS;
+  const day = new Date(at).toISOString().slice(0, 10);
+  let rivalId: string;
+
+  beforeEach(async () => {
+    await api.call('PATCH', `/apps/${app.appId}/settings`, {
+      key: app.key,
+      body: { purchaseCodes: 'when_unattributed' },
+    });
+    rivalId = await newAffiliate(api, app);
+  });
+
+  async function healAll(): Promise<void> {
+    while (toHeal.length > 0) await activities.healPage(toHeal.shift() ?? '', null);
+  }
+
+  /** Attributes the user to a creator, by a code that was entered so many days ago. */
+  async function touch(userId: string, creator: string, days: number): Promise<void> {
+    const enteredAt = Date.now() - days * DAY_MS;
+    const install = {
+      deviceId: userId,
+      affiliateCode: creator,
+      firstOpenAt: enteredAt,
+      codeEnteredAt: enteredAt,
+    };
+    await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install });
+    await identify(userId);
+    await healAll();
+  }
+
+  /** Imports the rate of a currency, and has what waited for it evaluated. Returns what each creator has. */
+  async function earnedWith(currency: string): Promise<unknown> {
+    await importRates(api.sql, { source: 'operator', rates: [{ currency, day, units: '1', worthUsd: '1' }] });
+    let after: string | null = null;
+    do after = (await activities.convertPage(after)).next;
+    while (after !== null);
+    return await api.sql`
+      select affiliate_id, sum(amount_cents)::int as cents from commissions
+       where app_id = ${app.appId} group by affiliate_id`;
+  }
+
+  test.each(['USD', 'SEK'])(
+    'in %s earns for the code that it came with, though the user clicks a link of another creator first',
+    async (currency) => {
+      const code = { namespace: 'stripe', value: 'SPRING20', externalId: 'promo_spring' };
+      await api.call('POST', `/apps/${app.appId}/affiliates/${affiliateId}/codes`, {
+        key: app.key,
+        body: code,
+      });
+      await api.sql.transaction(async (tx) => {
+        await tx`set local session_replication_role = replica`;
+        await tx`update codes set created_at = 'epoch' where app_id = ${app.appId}`;
+      });
+      const userId = randomUUID();
+      const ids = { invoiceId: `in_${userId}`, subscriptionId: `sub_${userId}`, customerId: `cus_${userId}` };
+      const invoice = stripeInvoicePaid({ userId, ...ids, amount: 10_000, occurredAt: at });
+      const discounts = [{ promotion_code: 'promo_spring' }];
+      await deliver(
+        bodyOf(withFields(invoice, ['data', 'object'], { discounts, currency: currency.toLowerCase() })),
+      );
+      await healAll();
+      await touch(userId, rivalId, 1);
+      expect(await earnedWith(currency)).toEqual([{ affiliateId, cents: 2_000 }]);
+    },
+  );
+
+  test.each(['USD', 'DKK'])(
+    'in %s earns for the user of its subscription, though a later event names another one',
+    async (currency) => {
+      const [userId, rival] = [randomUUID(), randomUUID()];
+      await touch(userId, affiliateId, 5);
+      await touch(rival, rivalId, 1);
+      const ids = { subscriptionId: `sub_${userId}`, customerId: `cus_${userId}` };
+      await deliver(bodyOf(stripeSubscription({ ...ids, userId, occurredAt: at })));
+      const paymentIntentId = `pi_${userId}`;
+      const legacy = { paymentIntentId, chargeId: `ch_${userId}` };
+      const invoice = stripeInvoicePaid({
+        userId: null,
+        ...ids,
+        invoiceId: `in_${userId}`,
+        amount: 10_000,
+        occurredAt: at,
+        legacy,
+      });
+      await deliver(bodyOf(withFields(invoice, ['data', 'object'], { currency: currency.toLowerCase() })));
+      const intent = stripePaymentIntent({ userId: rival, paymentIntentId, amount: 10_000, occurredAt: at });
+      const named = { invoice: `in_${userId}`, currency: currency.toLowerCase() };
+      await deliver(bodyOf(withFields(intent, ['data', 'object'], named)));
+      await healAll();
+      expect(await earnedWith(currency)).toEqual([{ affiliateId, cents: 2_000 }]);
+    },
+  );
+});
+
 test('the ledger is consistent after all of this', async () => {
   await expectConsistentLedger(api.sql);
 });

@@ -78,6 +78,7 @@ function snapshotOf(
     likelyCause: null,
     baseCents: null,
     bindingId: null,
+    decidedBindingId: null,
     reversedCents: 0,
     revenueCents: null,
     earning: null,
