@@ -7,13 +7,13 @@ import type { Plugin } from 'vite';
 
 const outDir = path.join(import.meta.dirname, '../dist/console');
 
-/** Writes compressed copies beside the hashed files, which the service sends as they are. */
+/** Writes compressed copies beside the hashed files, which the service sends as they are. Fonts are compressed already. */
 const precompress: Plugin = {
   name: 'precompress',
   apply: 'build',
   closeBundle() {
     const folder = path.join(outDir, 'assets');
-    for (const name of readdirSync(folder)) {
+    for (const name of readdirSync(folder).filter((file) => !file.endsWith('.woff2'))) {
       const bytes = readFileSync(path.join(folder, name));
       writeFileSync(path.join(folder, `${name}.gz`), gzipSync(bytes, { level: 9 }));
       writeFileSync(

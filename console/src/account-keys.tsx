@@ -8,6 +8,7 @@ import { Confirm, Dialog } from './dialog.tsx';
 import { formatAgo, formatInstant } from './format.ts';
 import { ErrorBox, PermissionBadges, Secret, Waiting } from './parts.tsx';
 import { useCurrentSession, usePermission } from './session.ts';
+import { sayDone } from './parts/toast.tsx';
 
 type AccountKey = Schemas['AccountKey'];
 
@@ -153,7 +154,14 @@ function KeyAction({
       action="Revoke the key"
       color="red.9"
       change={revoke}
-      onConfirm={() => revoke.mutate(undefined, { onSuccess: onClose })}
+      onConfirm={() =>
+        revoke.mutate(undefined, {
+          onSuccess: () => {
+            sayDone(`“${name}” is revoked.`);
+            onClose();
+          },
+        })
+      }
       onClose={onClose}
     >
       “{name}” stops working at once, and so do its sessions

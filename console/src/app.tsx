@@ -5,35 +5,27 @@ import {
   Group,
   Menu,
   NativeSelect,
-  Stack,
   Text,
   useMantineColorScheme,
 } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { useDisclosure, useHotkeys } from '@mantine/hooks';
+import { Search } from 'lucide-react';
 import { lazy, Suspense, useState } from 'react';
 import type { ReactNode } from 'react';
-import {
-  Link,
-  Navigate,
-  NavLink,
-  Outlet,
-  Route,
-  Routes,
-  useLocation,
-  useNavigate,
-  useParams,
-} from 'react-router';
-import { OpenCount } from './alerts/open-count.tsx';
+import { Link, Navigate, Outlet, Route, Routes, useLocation, useNavigate, useParams } from 'react-router';
 import { api } from './api/client.ts';
 import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useOverview, useSession } from './api/queries.ts';
 import { timeZone } from './format.ts';
+import { ICON, Navigation } from './navigation.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
+import { Toasts } from './parts/toast.tsx';
 import { SessionContext, usePermission } from './session.ts';
 import { useSignInLink } from './sign-in-link.ts';
 import { SignInPage } from './sign-in.tsx';
 
+const Palette = lazy(async () => await import('./palette/palette.tsx'));
 const AccessPage = lazy(async () => await import('./access.tsx'));
 const NewAppPage = lazy(async () => await import('./new-app.tsx'));
 const AuditPage = lazy(async () => await import('./audit/audit-page.tsx'));
@@ -43,6 +35,8 @@ async function signOut(): Promise<void> {
   await api.POST('/session/end', {}).catch(() => {});
   location.assign('./');
 }
+
+const isMac = /mac|iphone|ipad/i.test(navigator.userAgent);
 
 const SCHEMES = { light: 'Light', dark: 'Dark', auto: 'As the system' } as const;
 
@@ -123,59 +117,58 @@ function Shell({ session }: { readonly session: Session }) {
   const [lastAppId, setLastAppId] = useState(appId);
   if (appId !== undefined && appId !== lastAppId) setLastAppId(appId);
   const chosen = pathname === '/apps/new' ? 'new' : (lastAppId ?? apps.data?.[0]?.id);
+  const chosenApp = chosen === undefined || chosen === 'new' ? null : chosen;
+  const [isSearching, search] = useDisclosure(false);
+  useHotkeys([['mod+K', search.open]], []);
   return (
     <AppShell
+      layout="alt"
       header={{ height: 56 }}
       navbar={{ width: 232, breakpoint: 'sm', collapsed: { mobile: !isOpen } }}
       padding={{ base: 'md', sm: 'xl' }}
     >
       <AppShell.Header>
-        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
-          <Group gap="sm" wrap="nowrap" style={{ flexShrink: 0 }}>
-            <Burger
-              opened={isOpen}
-              onClick={toggle}
-              hiddenFrom="sm"
-              size="sm"
-              aria-label="Menu"
-              aria-expanded={isOpen}
-            />
+        <Group h="100%" px={{ base: 'md', sm: 'xl' }} justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap" style={{ flexShrink: 0 }} hiddenFrom="sm">
+            <Burger opened={isOpen} onClick={toggle} size="sm" aria-label="Menu" aria-expanded={isOpen} />
             <div className="brand">
               <Logo /> Tributary
             </div>
           </Group>
+          <button type="button" className="search-button" onClick={search.open}>
+            <Search {...ICON} />
+            <span className="search-text">Search or jump to …</span>
+            <kbd aria-hidden="true">{isMac ? '⌘' : 'Ctrl '}K</kbd>
+          </button>
           <AccountMenu session={session} />
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="sm" aria-label="Pages">
-        <Stack gap="xs" style={{ flex: 1 }}>
-          {/* Keeps its place before the apps are known, so that the links below do not move. */}
-          <div style={{ minHeight: 36 }}>
-            {apps.data !== undefined && apps.data.length > 0 && chosen !== undefined && (
-              <AppSwitcher apps={apps.data} chosen={chosen} onChosen={close} />
-            )}
+        <Group h={32} px={4} mb="sm" justify="space-between" wrap="nowrap">
+          <div className="brand">
+            <Logo /> Tributary
           </div>
-          <div>
-            {chosen !== undefined &&
-              chosen !== 'new' &&
-              APP_PAGES.filter((page) => page.title !== null).map(({ path, title }) => (
-                <NavLink key={path} className="nav" to={`/apps/${chosen}/${path}`} onClick={close}>
-                  {title}
-                  {path === 'alerts' && <OpenCount appId={chosen} />}
-                </NavLink>
-              ))}
-            <NavLink className="nav" to="/access" onClick={close}>
-              Access
-            </NavLink>
-            <NavLink className="nav" to="/audit" onClick={close}>
-              Audit
-            </NavLink>
-          </div>
-        </Stack>
+          <Burger opened onClick={close} hiddenFrom="sm" size="sm" aria-label="Close the menu" />
+        </Group>
+        {/* Keeps its place before the apps are known, so that the links below do not move. */}
+        <div style={{ minHeight: 36, marginBottom: 8 }}>
+          {apps.data !== undefined && apps.data.length > 0 && chosen !== undefined && (
+            <AppSwitcher apps={apps.data} chosen={chosen} onChosen={close} />
+          )}
+        </div>
+        <div className="nav-list">
+          <Navigation appId={chosenApp} onChosen={close} />
+        </div>
         <Text size="xs" className="quiet" px={12}>
           Times are in {timeZone}.
         </Text>
       </AppShell.Navbar>
+      <Toasts />
+      {isSearching && (
+        <Suspense>
+          <Palette appId={chosenApp} onClosed={search.close} />
+        </Suspense>
+      )}
       <AppShell.Main>
         <div style={{ maxWidth: 1120, margin: '0 auto' }}>
           <PageBoundary key={pathname}>

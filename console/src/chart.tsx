@@ -1,9 +1,9 @@
 import './chart.css';
 import {
+  Area,
   Bar,
   CartesianGrid,
   ComposedChart,
-  Line,
   ResponsiveContainer,
   Tooltip,
   XAxis,
@@ -22,8 +22,8 @@ export interface ChartPoint {
 const TEXT = { fontSize: 12, fill: 'var(--tri-quiet)' };
 
 /**
- * A chart of bars over a table with the same values, for people who do not see it or want the numbers. With `before`, a dashed
- * line shows the previous period. A chunk of its own: load it lazily.
+ * A chart of bars over a table with the same values, for people who do not see it or want the numbers. With `before`, an area
+ * behind them shows the previous period. A chunk of its own: load it lazily.
  */
 export default function Chart({
   points,
@@ -41,7 +41,7 @@ export default function Chart({
   return (
     <>
       <div aria-hidden="true" className="chart no-print">
-        <ResponsiveContainer width="100%" height={220}>
+        <ResponsiveContainer width="100%" height={280}>
           <ComposedChart
             data={[...points]}
             margin={{ top: 8, right: 8, bottom: 0, left: 0 }}
@@ -66,7 +66,7 @@ export default function Chart({
             />
             <Tooltip
               isAnimationActive={false}
-              cursor={{ fill: 'var(--tri-nav-hover)' }}
+              cursor={{ fill: 'var(--tri-hover)' }}
               formatter={(value) => format(Number(value))}
               contentStyle={{
                 background: 'var(--tri-surface)',
@@ -77,24 +77,26 @@ export default function Chart({
               labelStyle={{ color: 'var(--tri-quiet)' }}
               itemStyle={{ color: 'var(--mantine-color-text)' }}
             />
-            <Bar
-              dataKey="value"
-              name={measure}
-              fill="var(--tri-pulse)"
-              radius={[3, 3, 0, 0]}
-              isAnimationActive={false}
-            />
             {before !== undefined && (
-              <Line
+              <Area
                 dataKey="before"
                 name={before}
-                stroke="var(--tri-quiet)"
+                stroke="var(--tri-series-before)"
                 strokeWidth={1.5}
-                strokeDasharray="5 4"
+                fill="var(--tri-series-before)"
+                fillOpacity={0.12}
                 dot={false}
+                activeDot={false}
                 isAnimationActive={false}
               />
             )}
+            <Bar
+              dataKey="value"
+              name={measure}
+              fill="var(--tri-series)"
+              radius={[3, 3, 0, 0]}
+              isAnimationActive={false}
+            />
           </ComposedChart>
         </ResponsiveContainer>
       </div>

@@ -1,4 +1,5 @@
 import '@mantine/core/styles.css';
+import './fonts.css';
 import './styles.css';
 import { MantineProvider } from '@mantine/core';
 import type { MantineThemeOverride } from '@mantine/core';

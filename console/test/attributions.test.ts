@@ -196,7 +196,7 @@ describeInBrowser('manual attributions in a browser', ({ service, signedIn }) =>
     await page.reload();
     await row(page, /3 of these payments are from before a manual attribution .* Earns nothing/).waitFor();
     await page.goto(`${service.url}/console/apps/${founder.app.id}/overview`);
-    await page.locator('.figures').first().waitFor();
+    await page.locator('.owed').waitFor();
     expect(await page.getByText('earned nothing, and still can').count()).toBe(0);
     await page.goto(`${service.url}/console/apps/${founder.app.id}/unattributed`);
 

@@ -67,6 +67,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByLabel('Link code', { exact: true }).fill('ada-7');
     await button(page, 'Create the link').click();
     await page.getByRole('row', { name: /ada-7.*Active 0 0 \$0\.00/ }).waitFor();
+    await page.getByRole('status').getByText('The link ada-7 of Ada Lovelace works.').waitFor();
     for (const [press, meaning, action, state] of [
       ['Pause', 'Payments from now on earn nothing', 'Pause the creator', 'Paused'],
       ['Remove', 'can still sign in to see what is owed', 'Remove the creator', 'Removed'],
@@ -618,12 +619,62 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems(/status of 403/)).toEqual([]);
   });
 
+  test('a link from the list of links is of a creator who is found by name, and the message about it leads to it', async () => {
+    const founder = await newFounder();
+    await post(`/apps/${founder.appId}/affiliates`, founder.key, { name: 'Ada Lovelace' });
+    const { page, problems } = await openApp(founder, 'links');
+    await button(page, 'New link').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Where the link leads').fill('https://example.com/get');
+    await dialog.getByLabel('Link code', { exact: true }).fill('ada-8');
+    expect(await dialog.getByRole('button', { name: 'Create the link' }).isDisabled()).toBe(true);
+    await dialog.getByRole('combobox', { name: 'Creator' }).fill('love');
+    await page.getByRole('option', { name: 'Ada Lovelace' }).click();
+    await dialog.getByRole('button', { name: 'Create the link' }).click();
+    await page.getByRole('status').getByRole('link', { name: 'Open' }).click();
+    await page.getByRole('row', { name: /ada-8.*Ada Lovelace/ }).waitFor();
+    expect(new URL(page.url()).search).toBe('?q=ada-8');
+    expect(problems()).toEqual([]);
+  });
+
+  test('the search that Ctrl K opens finds creators, links, pages and ids, and leads to them by keyboard', async () => {
+    const founder = await newFounder();
+    const path = `/apps/${founder.appId}/affiliates`;
+    const { id: ada } = await post<{ id: string }>(path, founder.key, { name: 'Ada Lovelace' });
+    const { page, problems } = await openApp(founder, 'overview');
+    await title(page, 'Overview');
+    const search = page.getByRole('textbox', { name: 'Search or jump to' });
+    const find = async (text: string) => {
+      await page.keyboard.press('Control+k');
+      await search.fill(text);
+    };
+    await find('lovel');
+    await page.getByRole('dialog').getByText('Ada Lovelace').waitFor();
+    await checkPage(page, 'palette');
+    await page.keyboard.press('Enter');
+    await title(page, 'Ada Lovelace');
+    await find('commis');
+    await page.keyboard.press('Enter');
+    await title(page, 'Commissions');
+    await find(ada);
+    await page.getByRole('dialog').getByText(`Creator ${ada}`).click();
+    await title(page, 'Ada Lovelace');
+    await find('user 7');
+    await page.getByRole('dialog').getByText('Events of the user “user 7”').click();
+    await title(page, 'Events');
+    expect(new URL(page.url()).search).toBe('?user=user%207');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.press('Escape');
+    await search.waitFor({ state: 'hidden' });
+    expect(problems()).toEqual([]);
+  });
+
   test('figures stay on the page when they cannot be read again, and a search that fails says so', async () => {
     const founder = await newFounder();
     await withMoney(founder, 'Ada');
     const { page, problems } = await openApp(founder, 'overview');
     await page.getByText('$5.50 due to 1 creator').waitFor();
-    await page.locator('.figures > div', { hasText: 'Revenue' }).first().waitFor();
+    await page.locator('.measure', { hasText: 'Revenue' }).first().waitFor();
     await page.route('**/apps/*/**', async (route) => {
       const body = { code: 'rate_limited', title: 'No', detail: 'Not now.', status: 429 };
       await route.fulfill({
@@ -640,7 +691,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     };
     await readAgain();
     await page.getByText('$5.50 due to 1 creator').waitFor();
-    await page.locator('.figures > div', { hasText: 'Revenue' }).first().waitFor();
+    await page.locator('.measure', { hasText: 'Revenue' }).first().waitFor();
     await page.getByText('What there is to do could not be read').waitFor();
     await page.unroute('**/apps/*/**');
     await page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
@@ -682,7 +733,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     });
     await service.sql`update commissions set status = 'matured', matured_at = now() where id = ${reversal} and status = 'pending'`;
     const { page, problems } = await openApp(founder, 'overview');
-    const figure = (name: string) => page.locator('.figures > div', { hasText: name }).first();
+    const figure = (name: string) => page.locator('.measure, .owed > div', { hasText: name }).first();
     const figures = async (expected: Readonly<Record<string, string>>) => {
       for (const [name, value] of Object.entries(expected))
         await figure(name).getByText(value, { exact: true }).waitFor();
@@ -704,10 +755,10 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     // A period that has not ended is compared with as much of the one before.
     expect(new Set(lengths)).toEqual(new Set([lengths[0]]));
     expect(lengths[0]).toBeGreaterThan(300 * DAY_MS);
-    await page.getByLabel('Measure').selectOption('commissions');
+    await page.getByText('Earned', { exact: true }).click();
     await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
-    // The previous period is a dashed line, and a column of the table for those who do not see it.
-    await page.locator('.recharts-line path[stroke-dasharray]').first().waitFor({ state: 'attached' });
+    // The previous period is an area, and a column of the table for those who do not see it.
+    await page.locator('.recharts-area-area').first().waitFor({ state: 'attached' });
     await page.getByText('As a table').click();
     await page.getByRole('columnheader', { name: 'The 12 months before' }).waitFor();
     await page.getByLabel('Range').selectOption('30d');

@@ -11,6 +11,7 @@ import { ErrorBox, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { useSlack } from './queries.ts';
 import { ALERT_KEYS } from './words.ts';
+import { sayDone } from '../parts/toast.tsx';
 
 type Slack = Schemas['SlackUrl'];
 
@@ -28,7 +29,12 @@ function UrlForm({ appId, onClose }: { readonly appId: string; readonly onClose:
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        save.mutate(undefined, { onSuccess: onClose });
+        save.mutate(undefined, {
+          onSuccess: () => {
+            sayDone('Alerts go to this URL. Send a test to see one.');
+            onClose();
+          },
+        });
       }}
     >
       <Stack>

@@ -10,6 +10,7 @@ import { Confirm, Dialog } from '../dialog.tsx';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { NAMESPACES } from './words.ts';
 import type { Namespace } from './words.ts';
+import { sayDone } from '../parts/toast.tsx';
 
 export type Code = Schemas['Code'];
 export type Creator = Pick<Schemas['ListedAffiliate'], 'id' | 'name'>;
@@ -87,7 +88,13 @@ function AddForm({
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        add.mutate(undefined, { onSuccess: onClose, onError: retry.onError });
+        add.mutate(undefined, {
+          onSuccess: ({ value: added }) => {
+            sayDone(`${added} is a code of ${creator.name}.`);
+            onClose();
+          },
+          onError: retry.onError,
+        });
       }}
     >
       <Stack>
@@ -205,7 +212,14 @@ export function DeactivateDialog({
           action="Deactivate the code"
           color="red.9"
           change={deactivate}
-          onConfirm={() => deactivate.mutate(code.id, { onSuccess: close })}
+          onConfirm={() =>
+            deactivate.mutate(code.id, {
+              onSuccess: () => {
+                sayDone(`${code.value} attributes nobody any more.`);
+                close();
+              },
+            })
+          }
           onClose={close}
         >
           Purchases with it from now on attribute nobody. What {creator.name} earned stays, and the customers

@@ -169,7 +169,7 @@ function Row({
           {statusHint(row)}
         </Text>
       </td>
-      <td className="number">{formatMoney(row.amountCents)}</td>
+      <td className="number lead">{formatMoney(row.amountCents)}</td>
     </tr>
   );
 }

@@ -58,7 +58,7 @@ export function CommissionTable({ rows }: { readonly rows: readonly Commission[]
                 {dateOf(row)}
               </Text>
             </td>
-            <td className="number">{formatMoney(row.amountCents)}</td>
+            <td className="number lead">{formatMoney(row.amountCents)}</td>
           </tr>
         ))}
       </tbody>

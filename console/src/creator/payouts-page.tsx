@@ -64,7 +64,7 @@ export function PayoutsPage() {
                   <td className="number" data-name="Rows">
                     {formatCount(row.itemCount)}
                   </td>
-                  <td className="number" data-name="Amount">
+                  <td className="number lead" data-name="Amount">
                     {formatMoney(row.totalCents)}
                   </td>
                   <td>{row.money !== undefined && <PayoutMoney money={row.money} />}</td>

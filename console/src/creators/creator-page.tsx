@@ -24,30 +24,42 @@ import { Payee } from './payee.tsx';
 import { PayoutBlockDialog, PayoutBlockHistory, PayoutBlockNotice } from './payout-block.tsx';
 import { Entries } from './entries.tsx';
 import { CREATOR_STATUSES, CREATOR_TONES } from './creators-page.tsx';
+import { sayDone } from '../parts/toast.tsx';
 
 type Creator = Schemas['ListedAffiliate'];
 type Status = Creator['status'];
 
 /** What a change of the status means. Existing commissions never change. */
 const CHANGES: Readonly<
-  Record<Status, { readonly title: string; readonly action: string; readonly meaning: string }>
+  Record<
+    Status,
+    {
+      readonly title: string;
+      readonly action: string;
+      readonly meaning: string;
+      readonly done: (name: string) => string;
+    }
+  >
 > = {
   paused: {
     title: 'Pause',
     action: 'Pause the creator',
     meaning:
       'The links go on leading to your app, and clicks and installs are counted. Payments from now on earn nothing, also those of users who came before. What is held or due stays and is paid. You can end the pause at any time; what was paid meanwhile stays without a commission.',
+    done: (name) => `${name} is paused.`,
   },
   removed: {
     title: 'Remove',
     action: 'Remove the creator',
     meaning:
       'The links go on leading to your app, but nothing is counted, and no install is attributed to this creator. Payments from now on earn nothing. What is held or due stays and is paid. The creator can still sign in to see what is owed. History stays, and you can bring the creator back.',
+    done: (name) => `${name} is removed.`,
   },
   active: {
     title: 'Make active',
     action: 'Make the creator active',
     meaning: 'Payments from now on earn commissions again. Payments that earned nothing meanwhile stay so.',
+    done: (name) => `${name} is active.`,
   },
 };
 
@@ -84,7 +96,14 @@ function StatusDialog({
           action={CHANGES[status].action}
           {...(status === 'active' ? {} : { color: 'red.9' as const })}
           change={change}
-          onConfirm={() => change.mutate(status, { onSuccess: onClose })}
+          onConfirm={() =>
+            change.mutate(status, {
+              onSuccess: () => {
+                sayDone(CHANGES[status].done(creator.name));
+                onClose();
+              },
+            })
+          }
           onClose={onClose}
         >
           {CHANGES[status].meaning}
@@ -141,6 +160,9 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
   );
 }
 
+/** How many commissions are shown at first. */
+const SHOWN = 10;
+
 function CreatorView({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
   const canWrite = usePermission('write');
   const canInvite = usePermission('setup');
@@ -148,7 +170,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
     'edit' | 'invite' | 'revoke' | 'link' | 'blocked' | 'lifted' | Status | null
   >(null);
   const close = () => setOpen(null);
-  const query = { affiliateId: creator.id };
+  const query = { affiliateId: creator.id, limit: SHOWN };
   const commissions = useCommissions(appId, query);
   const { status } = creator;
   return (
@@ -164,6 +186,9 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
         </Text>
       </Group>
       <Group gap="xs">
+        <Button disabled={!canInvite} onClick={() => setOpen('invite')}>
+          Invite link
+        </Button>
         <Button variant="default" disabled={!canWrite} onClick={() => setOpen('edit')}>
           Edit
         </Button>
@@ -190,9 +215,6 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
         <Button variant="default" component="a" href={`creator/as/${appId}/${creator.id}/`}>
           See as creator
         </Button>
-        <Button variant="default" disabled={!canInvite} onClick={() => setOpen('invite')}>
-          Invite link
-        </Button>
         <Button variant="default" disabled={!canInvite} onClick={() => setOpen('revoke')}>
           Revoke links and sign out
         </Button>
@@ -209,28 +231,42 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
       </Group>
       <PayoutBlockNotice creator={creator} onLift={() => setOpen('lifted')} />
       <Money appId={appId} affiliateId={creator.id} />
-      <CreatorTerms appId={appId} creator={creator} />
-      <Section
-        id="links"
-        title="Links"
-        aside={
-          <Button variant="default" size="xs" disabled={!canWrite} onClick={() => setOpen('link')}>
-            New link
-          </Button>
-        }
-      >
-        <LinkTable appId={appId} query={{ affiliateId: creator.id }} />
-      </Section>
-      <Codes appId={appId} creator={creator} />
-      <Entries appId={appId} creator={creator} />
-      <Section id="commissions" title="Commissions">
-        <CommissionTable appId={appId} list={commissions} query={query} />
-      </Section>
-      <Payee appId={appId} creator={creator} />
-      <Section id="payouts" title="Payouts">
-        <PayoutHistory appId={appId} affiliateId={creator.id} />
-      </Section>
-      <PayoutBlockHistory appId={appId} affiliateId={creator.id} />
+      <div className="main-and-side">
+        <Stack gap="xl">
+          <Section
+            id="links"
+            title="Links"
+            aside={
+              <Button variant="default" size="xs" disabled={!canWrite} onClick={() => setOpen('link')}>
+                New link
+              </Button>
+            }
+          >
+            <LinkTable appId={appId} query={{ affiliateId: creator.id }} />
+          </Section>
+          <Codes appId={appId} creator={creator} />
+          <Section
+            id="commissions"
+            title="Commissions"
+            aside={
+              <Link className="more" to={`/apps/${appId}/commissions?creator=${creator.id}`}>
+                All, with filters
+              </Link>
+            }
+          >
+            <CommissionTable appId={appId} list={commissions} query={query} />
+          </Section>
+          <Entries appId={appId} creator={creator} />
+          <Section id="payouts" title="Payouts">
+            <PayoutHistory appId={appId} affiliateId={creator.id} />
+          </Section>
+        </Stack>
+        <Stack gap="xl">
+          <CreatorTerms appId={appId} creator={creator} />
+          <Payee appId={appId} creator={creator} />
+          <PayoutBlockHistory appId={appId} affiliateId={creator.id} />
+        </Stack>
+      </div>
       <Dialog isOpen={open === 'edit'} onClose={close} title={`Edit ${creator.name}`}>
         <CreatorForm appId={appId} creator={creator} onCancel={close} onDone={close} />
       </Dialog>

@@ -72,7 +72,7 @@ function CreatorTable({ appId, rows }: { readonly appId: string; readonly rows: 
             <td className="number" data-name="Installs">
               {formatCount(row.installs)}
             </td>
-            <td className="number" data-name="Earned">
+            <td className="number lead" data-name="Earned">
               {formatMoney(row.commissionCents)}
             </td>
           </tr>

@@ -31,7 +31,7 @@ function Row({ entry, onUndo }: { readonly entry: Entry; readonly onUndo: () => 
           </Text>
         )}
       </td>
-      <td className="number">{formatMoney(entry.amountCents)}</td>
+      <td className="number lead">{formatMoney(entry.amountCents)}</td>
       <td style={{ textAlign: 'right' }}>
         {entry.undoneByEntryId !== null && (
           <Text size="sm" className="quiet">

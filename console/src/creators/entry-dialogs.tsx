@@ -10,6 +10,7 @@ import { ErrorBox } from '../parts.tsx';
 import { AskToPay, watchRaise } from '../payouts/raise-form.tsx';
 import { ENTRY_CATEGORIES } from '../words.ts';
 import { ReasonDialog, ReasonField } from './reason-dialog.tsx';
+import { sayDone } from '../parts/toast.tsx';
 
 export type Entry = Schemas['Entry'];
 type Category = Entry['category'];
@@ -113,7 +114,9 @@ function EntryForm({
         event.preventDefault();
         add.mutate(body, {
           onSuccess: (entry) => {
-            if (entry !== null) onClose();
+            if (entry === null) return;
+            sayDone(`${formatMoney(entry.amountCents)} for ${creator.name} is in the ledger.`);
+            onClose();
           },
           onError: watchRaise(() => {
             add.reset();

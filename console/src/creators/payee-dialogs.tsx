@@ -10,6 +10,7 @@ import { AskToPay, watchRaise } from '../payouts/raise-form.tsx';
 import { EMPTY, isComplete, PayeeFields, payeeOf, RECEIVERS } from './payee-fields.tsx';
 import type { Draft } from './payee-fields.tsx';
 import { METHODS, PROBLEMS } from './payee-words.ts';
+import { sayDone } from '../parts/toast.tsx';
 
 type Creator = Schemas['ListedAffiliate'];
 export type PayeeVersion = Schemas['PayeeVersion'];
@@ -73,7 +74,13 @@ function SetForm({
         event.preventDefault();
         change.mutate(
           { ...payeeOf(draft), expectedVersion: version },
-          { onSuccess: onClose, onError: watchRaise(onNotRaised) },
+          {
+            onSuccess: () => {
+              sayDone('The payee is set. It counts after its wait.');
+              onClose();
+            },
+            onError: watchRaise(onNotRaised),
+          },
         );
       }}
     >

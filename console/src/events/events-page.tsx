@@ -44,7 +44,7 @@ function EventRow({ row, appId }: { readonly row: Event; readonly appId: string 
         )}
       </td>
       <td>{row.customerUserId ?? <span className="quiet">none</span>}</td>
-      <td className="number">
+      <td className="number lead">
         <Amount event={row} />
       </td>
       <td>

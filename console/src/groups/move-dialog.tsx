@@ -9,6 +9,7 @@ import type { ChosenCreator } from '../parts/creator-select.tsx';
 import { canTakeEffect, EffectiveField, effectiveFromOf, SOON } from '../policies/effective.tsx';
 import { staleAfterTerms, useGroups } from '../policies/queries.ts';
 import type { AffiliateGroup } from '../policies/queries.ts';
+import { sayDone } from '../parts/toast.tsx';
 
 function Form({
   appId,
@@ -43,7 +44,16 @@ function Form({
       onSubmit={(event) => {
         event.preventDefault();
         if (creator === null || from === null) return;
-        move.mutate({ affiliateId: creator.id, from }, { onSuccess: onClose });
+        const { id: affiliateId, name } = creator;
+        move.mutate(
+          { affiliateId, from },
+          {
+            onSuccess: () => {
+              sayDone(`${name} changes the group.`);
+              onClose();
+            },
+          },
+        );
       }}
     >
       <Stack>

@@ -97,7 +97,7 @@ export function LinkTable({
                   <td className="number" data-name="Installs">
                     {formatCount(row.installs)}
                   </td>
-                  <td className="number" data-name="Revenue">
+                  <td className="number lead" data-name="Revenue">
                     {formatMoney(row.revenueCents)}
                   </td>
                   <td style={{ textAlign: 'right' }}>

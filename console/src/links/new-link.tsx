@@ -1,28 +1,28 @@
-import { Button, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { Button, Group, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
-import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
-import { ErrorBox, Waiting } from '../parts.tsx';
-
-type Creator = Pick<Schemas['ListedAffiliate'], 'id' | 'name'>;
+import { CreatorSelect } from '../parts/creator-select.tsx';
+import type { ChosenCreator } from '../parts/creator-select.tsx';
+import { ErrorBox } from '../parts.tsx';
+import { sayDone } from '../parts/toast.tsx';
 
 function Form({
   appId,
-  creators,
+  fixedCreator,
   onClose,
 }: {
   readonly appId: string;
-  readonly creators: readonly Creator[];
+  /** Whose link it is. Undefined: it is chosen. */
+  readonly fixedCreator: ChosenCreator | undefined;
   readonly onClose: () => void;
 }) {
-  const [affiliateId, setAffiliateId] = useState(creators[0]?.id ?? '');
+  const [creator, setCreator] = useState<ChosenCreator | null>(fixedCreator ?? null);
   const [destinationUrl, setDestinationUrl] = useState('');
   const [slug, setSlug] = useState('');
   const create = useChange(
-    async () =>
+    async (affiliateId: string) =>
       await read(
         api.POST('/apps/{appId}/links', {
           params: { path: { appId } },
@@ -39,24 +39,26 @@ function Form({
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        create.mutate(undefined, { onSuccess: onClose });
+        if (creator === null) return;
+        create.mutate(creator.id, {
+          onSuccess: (link) => {
+            sayDone(`The link ${link.slug} of ${creator.name} works.`, {
+              to: `/apps/${appId}/links?q=${encodeURIComponent(link.slug)}`,
+              text: 'Open',
+            });
+            onClose();
+          },
+        });
       }}
     >
       <Stack>
-        {creators.length > 1 && (
-          <NativeSelect
-            label="Creator"
-            value={affiliateId}
-            onChange={(event) => setAffiliateId(event.currentTarget.value)}
-            data={creators.map(({ id, name }) => ({ value: id, label: name }))}
-          />
-        )}
+        {fixedCreator === undefined && <CreatorSelect appId={appId} value={creator} onChange={setCreator} />}
         <TextInput
           label="Where the link leads"
           placeholder="https://apps.apple.com/app/…"
           required
           withAsterisk={false}
-          data-autofocus
+          {...(fixedCreator === undefined ? {} : { 'data-autofocus': true })}
           value={destinationUrl}
           onChange={(event) => setDestinationUrl(event.currentTarget.value)}
         />
@@ -73,41 +75,12 @@ function Form({
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={create.isPending} disabled={affiliateId === ''}>
+          <Button type="submit" loading={create.isPending} disabled={creator === null}>
             Create the link
           </Button>
         </Group>
       </Stack>
     </form>
-  );
-}
-
-const LISTED = 100;
-
-function Choose({ appId, onClose }: { readonly appId: string; readonly onClose: () => void }) {
-  const creators = useQuery({
-    queryKey: ['creators', appId, 'by-name'],
-    queryFn: async () =>
-      await read(
-        api.GET('/apps/{appId}/affiliates', {
-          params: { path: { appId }, query: { sort: 'name', limit: LISTED, status: 'active' } },
-        }),
-      ),
-  });
-  if (creators.error !== null)
-    return <ErrorBox error={creators.error} retry={() => void creators.refetch()} />;
-  if (creators.data === undefined) return <Waiting what="creators" />;
-  if (creators.data.items.length === 0)
-    return <Text size="sm">Add a creator first: each link belongs to one.</Text>;
-  return (
-    <Stack>
-      {creators.data.nextCursor !== null && (
-        <Text size="sm" className="quiet">
-          These are the first {LISTED} creators. For another one, open their page and create the link there.
-        </Text>
-      )}
-      <Form appId={appId} creators={creators.data.items} onClose={onClose} />
-    </Stack>
   );
 }
 
@@ -119,7 +92,7 @@ export function NewLinkDialog({
   onClose,
 }: {
   readonly appId: string;
-  readonly creator?: Creator;
+  readonly creator?: ChosenCreator;
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }) {
@@ -129,11 +102,7 @@ export function NewLinkDialog({
       onClose={onClose}
       title={creator === undefined ? 'New link' : `New link of ${creator.name}`}
     >
-      {creator === undefined ? (
-        <Choose appId={appId} onClose={onClose} />
-      ) : (
-        <Form appId={appId} creators={[creator]} onClose={onClose} />
-      )}
+      <Form appId={appId} fixedCreator={creator} onClose={onClose} />
     </Dialog>
   );
 }

@@ -79,7 +79,7 @@ function Leaders({
                   <td>
                     <Name appId={appId} row={row} />
                   </td>
-                  <td className="number">{format(of(row))}</td>
+                  <td className="number lead">{format(of(row))}</td>
                 </tr>
               ))}
             </tbody>

@@ -1,120 +1,22 @@
 import { Stack, Text } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { lazy, Suspense } from 'react';
 import { Link, useParams, useSearchParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useOverview } from '../api/queries.ts';
 import { OVERVIEW_MS } from '../api/query-client.ts';
-import { formatCount, formatMoney, formatShare, timeZone } from '../format.ts';
-import { Nothing, Section } from '../lists.tsx';
+import { timeZone } from '../format.ts';
+import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { chosen, Choice } from '../parts/choice.tsx';
-import { Figures } from '../parts/figures.tsx';
-import { nameOfBar, RANGES } from '../ranges.ts';
+import { RANGES } from '../ranges.ts';
 import { usePermission } from '../session.ts';
+import { Funnel } from './funnel.tsx';
 import { TopLists } from './leaders.tsx';
+import { MeasureCard } from './measure-card.tsx';
 import { MEASURES, sumOf } from './measures.ts';
-import type { Measure, Point, Sums } from './measures.ts';
+import { Owed } from './owed.tsx';
 import { ToDo, useToDo } from './to-do.tsx';
-
-const Chart = lazy(async () => await import('../chart.tsx'));
-
-type Overview = Schemas['AppOverview'];
-
-/** Says what the previous period had, on one line. */
-const beforeHint = (before: string) => `${before}\u00A0before`;
-
-/** Says which part of the step before came this far, and what the previous period had. */
-function stepHint(part: number, of: number | null, step: string, before: string): string {
-  // Purchase codes and people bring payers who are no users of the step before.
-  const rate = of === null || of === 0 || part > of ? '' : `${formatShare(part / of)} of ${step} · `;
-  return `${rate}${beforeHint(before)}`;
-}
-
-function Funnel({ now, before }: { readonly now: Sums; readonly before: Sums }) {
-  return (
-    <Figures
-      figures={[
-        {
-          name: 'Clicks',
-          value: formatCount(now.clicks),
-          hint: stepHint(now.clicks, null, '', formatCount(before.clicks)),
-        },
-        {
-          name: 'Installs',
-          value: formatCount(now.installs),
-          hint: stepHint(now.installs, now.clicks, 'clicks', formatCount(before.installs)),
-        },
-        {
-          name: 'Users',
-          value: formatCount(now.identified),
-          hint: stepHint(now.identified, now.installs, 'installs', formatCount(before.identified)),
-        },
-        {
-          name: 'Paying users',
-          value: formatCount(now.paid),
-          hint: stepHint(now.paid, now.identified, 'users', formatCount(before.paid)),
-        },
-        {
-          name: 'Revenue',
-          value: formatMoney(now.revenueCents),
-          hint: `net of refunds · ${beforeHint(formatMoney(before.revenueCents))}`,
-        },
-        {
-          name: 'Earned',
-          value: formatMoney(now.commissionCents),
-          hint: `by creators · ${beforeHint(formatMoney(before.commissionCents))}`,
-        },
-      ]}
-    />
-  );
-}
-
-/** What creators are owed at present, whatever the range. */
-function Balances({
-  appId,
-  overview: { commissions, due },
-}: {
-  readonly appId: string;
-  readonly overview: Overview;
-}) {
-  return (
-    <Figures
-      figures={[
-        { name: 'Held', value: formatMoney(commissions.pending), hint: 'in the hold period' },
-        {
-          name: 'Due',
-          value: formatMoney(due.payableCents),
-          hint: <Link to={`/apps/${appId}/payouts`}>Pay creators</Link>,
-        },
-        ...(due.negativeCents < 0
-          ? [
-              {
-                name: 'Negative balances',
-                value: formatMoney(due.negativeCents),
-                hint: 'refunds after a payout; later commissions outweigh them',
-              },
-            ]
-          : []),
-        { name: 'Paid', value: formatMoney(commissions.paid), hint: 'in payouts, since the beginning' },
-      ]}
-    />
-  );
-}
-
-/** Joins the points of two periods by their place: the third day with the third day before. */
-function chartPoints(now: readonly Point[], before: readonly Point[], interval: string, measure: Measure) {
-  const { of } = MEASURES[measure];
-  return now.map((point, index) => {
-    const earlier = before[index];
-    return {
-      name: nameOfBar(point.at, interval),
-      value: of(point),
-      ...(earlier === undefined ? {} : { before: of(earlier) }),
-    };
-  });
-}
 
 /** The points of a range, and of as much of the period before it. */
 function useSeries(appId: string, range: keyof typeof RANGES, enabled: boolean) {
@@ -146,54 +48,55 @@ function useSeries(appId: string, range: keyof typeof RANGES, enabled: boolean) 
 
 function Range({
   appId,
+  overview,
   range,
   series,
 }: {
   readonly appId: string;
+  readonly overview: Schemas['AppOverview'];
   readonly range: keyof typeof RANGES;
   readonly series: ReturnType<typeof useSeries>;
 }) {
   const [search, setSearch] = useSearchParams();
   const measure = chosen(MEASURES, search.get('measure'), 'revenue');
-  const choose = (name: string) => (value: string) =>
-    setSearch((before) => ({ ...Object.fromEntries(before), [name]: value }), { replace: true });
   const failure = series.error !== null && (
     <ErrorBox error={series.error} retry={() => void series.refetch()} />
   );
   if (series.data === undefined) return failure || <Waiting what="the figures" />;
-  const { current, earlier, ...shown } = series.data;
-  const points = chartPoints(current, earlier, shown.interval, measure);
+  const { current, earlier, name, interval, before } = series.data;
   return (
     <Stack gap="xl">
       {failure}
-      <Section
-        id="funnel"
-        title={shown.name}
-        aside={<Choice label="Range" options={RANGES} value={range} onChange={choose('range')} />}
-      >
-        <Funnel now={sumOf(current)} before={sumOf(earlier)} />
-      </Section>
-      <Section
-        id="chart"
-        title="Over time"
-        hint={`The dashed line: ${shown.before.toLowerCase()}. Days are those of ${timeZone}.`}
-        aside={<Choice label="Measure" options={MEASURES} value={measure} onChange={choose('measure')} />}
-      >
-        <div className="surface chart-surface">
-          {points.every((point) => point.value === 0 && (point.before ?? 0) === 0) ? (
-            <Nothing title="Nothing in this range" />
-          ) : (
-            <Suspense fallback={<Waiting what="the chart" />}>
-              <Chart
-                points={points}
-                measure={MEASURES[measure].name}
-                before={shown.before}
-                format={MEASURES[measure].format}
-              />
-            </Suspense>
-          )}
-        </div>
-      </Section>
+      <section aria-labelledby="measures">
+        <h2 id="measures" className="spoken">
+          {name}
+        </h2>
+        <MeasureCard
+          current={current}
+          earlier={earlier}
+          interval={interval}
+          before={before}
+          measure={measure}
+          onChoose={(value) =>
+            setSearch((old) => ({ ...Object.fromEntries(old), measure: value }), { replace: true })
+          }
+        />
+        <Text size="xs" className="quiet" mt={6}>
+          {name}, compared with {before.toLowerCase()}. Days are those of {timeZone}.
+        </Text>
+      </section>
+      <div className="halves">
+        <Section id="funnel" title="From click to payment">
+          <div className="surface">
+            <Funnel sums={sumOf(current)} />
+          </div>
+        </Section>
+        <Section id="balances" title="Owed to creators now">
+          <div className="surface">
+            <Owed appId={appId} overview={overview} />
+          </div>
+        </Section>
+      </div>
       <TopLists appId={appId} measure={measure} range={range} from={RANGES[range].from} />
     </Stack>
   );
@@ -204,7 +107,7 @@ export function OverviewPage() {
   const canRead = usePermission('read');
   const overview = useOverview(appId, canRead);
   const toDo = useToDo(appId, canRead);
-  const [search] = useSearchParams();
+  const [search, setSearch] = useSearchParams();
   const range = chosen(RANGES, search.get('range'), '30d');
   const series = useSeries(appId, range, canRead);
   const content = () => {
@@ -226,16 +129,29 @@ export function OverviewPage() {
           </Text>
         )}
         <ToDo appId={appId} due={due} found={toDo} />
-        <Section id="balances" title="Owed to creators now">
-          <Balances appId={appId} overview={overview.data} />
-        </Section>
-        <Range appId={appId} range={range} series={series} />
+        <Range appId={appId} overview={overview.data} range={range} series={series} />
       </Stack>
     );
   };
   return (
     <>
-      <PageHead title="Overview">What creators brought, and what they are owed.</PageHead>
+      <PageHead
+        title="Overview"
+        aside={
+          canRead && (
+            <Choice
+              label="Range"
+              options={RANGES}
+              value={range}
+              onChange={(value) =>
+                setSearch((old) => ({ ...Object.fromEntries(old), range: value }), { replace: true })
+              }
+            />
+          )
+        }
+      >
+        What creators brought, and what they are owed.
+      </PageHead>
       {content()}
     </>
   );

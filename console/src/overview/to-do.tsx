@@ -1,4 +1,4 @@
-import { Text } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import { useOpenAlerts } from '../alerts/queries.ts';
@@ -7,7 +7,6 @@ import type { Alert } from '../alerts/words.ts';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { atLeast, formatAgo, formatCount, formatCountOf, formatMoney } from '../format.ts';
-import { Section } from '../lists.tsx';
 import { usePermission } from '../session.ts';
 import { useEndpoints } from '../webhooks/queries.ts';
 import { stateText } from '../webhooks/words.ts';
@@ -39,10 +38,13 @@ function payTask({ payableCents, payees }: Schemas['AppOverview']['due']): Task 
   };
 }
 
+/** Causes of sales that came through no creator: nothing is broken. */
+const ORGANIC: readonly string[] = ['user_not_attributed', 'outside_attribution_window'];
+
 /** Names the payments of the last 30 days that earn once their cause is removed, and the most frequent cause. */
 function causeTask(causes: readonly Schemas['UnattributedCause'][]): Task | null {
   const healing = causes
-    .filter(({ heals }) => heals === 'when_fixed')
+    .filter(({ heals, likelyCause }) => heals === 'when_fixed' && !ORGANIC.includes(likelyCause))
     // What a person has settled by a manual attribution is not to do.
     .map(({ settledCount, ...cause }) => ({ ...cause, count: cause.count - settledCount }))
     .filter(({ count: open }) => open > 0)
@@ -157,7 +159,7 @@ export function useToDo(appId: string, enabled: boolean) {
   };
 }
 
-/** Cards with what to do. Nothing where there is nothing to do. */
+/** Lines with what to do. Nothing where there is nothing to do. */
 export function ToDo({
   appId,
   due,
@@ -176,27 +178,27 @@ export function ToDo({
   ].filter((task) => task !== null);
   if (tasks.length === 0 && error === null) return null;
   return (
-    <Section id="to-do" title="To do">
+    <section aria-labelledby="to-do">
+      <h2 id="to-do" className="spoken">
+        To do
+      </h2>
       {error !== null && (
         <Text size="sm" role="alert" mb="sm">
           What there is to do could not be read: {error.message}
         </Text>
       )}
-      <ul className="cards">
+      <ul className="surface needs">
         {tasks.map((task) => (
-          <li key={task.to} className="surface">
-            <Text size="sm" fw={600}>
-              {task.title}
-            </Text>
-            <Text size="sm" className="quiet" style={{ overflowWrap: 'anywhere' }}>
-              {task.text}
-            </Text>
-            <Text size="sm">
-              <Link to={`/apps/${appId}/${task.to}`}>{task.action}</Link>
-            </Text>
+          <li key={task.to}>
+            <div>
+              <b>{task.title}</b> <span className="quiet">{task.text}</span>
+            </div>
+            <Button component={Link} to={`/apps/${appId}/${task.to}`} variant="default" size="compact-sm">
+              {task.action}
+            </Button>
           </li>
         ))}
       </ul>
-    </Section>
+    </section>
   );
 }

@@ -1,4 +1,5 @@
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
+import { ListFilter } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import type { ReactNode } from 'react';
 import { useSearchParams } from 'react-router';
@@ -55,8 +56,20 @@ export function FilterBar({
   readonly aside?: ReactNode;
   readonly children: ReactNode;
 }) {
+  const [isOpen, setIsOpen] = useState(false);
   return (
-    <Group gap="sm" align="flex-end" mb="md" role="search" className="filters">
+    <Group gap="sm" align="flex-end" mb="md" role="search" className="filters" data-open={isOpen}>
+      {/* In a narrow window, where the fields would fill the first view. */}
+      <Button
+        className="filters-toggle"
+        variant="default"
+        size="xs"
+        leftSection={<ListFilter size={16} aria-hidden="true" />}
+        aria-expanded={isOpen}
+        onClick={() => setIsOpen(!isOpen)}
+      >
+        {filters.isEmpty ? 'Filters' : 'Filters (some are set)'}
+      </Button>
       {children}
       {!filters.isEmpty && (
         <Button variant="subtle" size="xs" onClick={filters.clear}>

@@ -103,11 +103,12 @@ function Due({
                   <td className="number" data-name="Rows">
                     {formatCount(row.count)}
                   </td>
-                  <td className="number" data-name="Due">
+                  <td className="number lead" data-name="Due">
                     {formatMoney(row.totalCents)}
                   </td>
                   <td style={{ textAlign: 'right' }}>
                     <Button
+                      variant="default"
                       size="compact-sm"
                       aria-label={`Pay ${row.affiliateName} ${formatMoney(row.totalCents)}`}
                       onClick={() => onPay(paymentOf(row))}
@@ -122,7 +123,7 @@ function Due({
               <tr>
                 <td>All creators</td>
                 <td />
-                <td className="number">{formatMoney(totalCents)}</td>
+                <td className="number lead">{formatMoney(totalCents)}</td>
                 <td />
               </tr>
             </tfoot>
@@ -208,7 +209,7 @@ function NotPaid({ appId }: { readonly appId: string }) {
                 <td className="number" data-name="Held">
                   {formatMoney(row.heldCents)}
                 </td>
-                <td className="number" data-name="Balance">
+                <td className="number lead" data-name="Balance">
                   {formatMoney(row.balanceCents)}
                 </td>
               </tr>
@@ -284,7 +285,7 @@ export function PayoutHistory({
                 <td className="number" data-name="Rows">
                   {formatCount(row.itemCount)}
                 </td>
-                <td className="number">{formatMoney(row.totalCents)}</td>
+                <td className="number lead">{formatMoney(row.totalCents)}</td>
               </tr>
             ))}
           </tbody>

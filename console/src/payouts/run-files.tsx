@@ -76,7 +76,7 @@ export function RunFiles({ appId, run }: { readonly appId: string; readonly run:
                 <td className="number" data-name="Payouts">
                   {formatCount(file.rowCount)}
                 </td>
-                <td className="number" data-name="Amount">
+                <td className="number lead" data-name="Amount">
                   {formatMoney(file.totalCents)}
                 </td>
                 <td>

@@ -66,7 +66,7 @@ export function NotPaidByRun({ appId, run }: ListProps) {
                   <Creator appId={appId} row={row} />
                 </td>
                 <td>{row.why}</td>
-                <td className="number" data-name="Amount">
+                <td className="number lead" data-name="Amount">
                   {formatMoney(row.expectedCents)}
                 </td>
               </tr>
@@ -210,7 +210,7 @@ export function RunItems({ appId, run }: ListProps) {
                   <td>
                     <Creator appId={appId} row={item} />
                   </td>
-                  <td className="number" data-name="Amount">
+                  <td className="number lead" data-name="Amount">
                     {formatMoney(item.expectedCents)}
                   </td>
                   {isApproved && (
@@ -312,7 +312,7 @@ export function LeftOut({ appId, run }: ListProps) {
                   <td className="number" data-name="Held">
                     {formatMoney(row.heldCents)}
                   </td>
-                  <td className="number" data-name="Balance">
+                  <td className="number lead" data-name="Balance">
                     {formatMoney(row.balanceCents)}
                   </td>
                 </tr>

@@ -110,7 +110,7 @@ function Exceptions({ rows }: Pick<Results, 'rows'>) {
               <td style={{ overflowWrap: 'anywhere' }}>{row.affiliateName}</td>
               <td style={{ overflowWrap: 'anywhere' }}>{row.status}</td>
               <td>{OUTCOMES[row.outcome]}</td>
-              <td className="number" data-name="Amount">
+              <td className="number lead" data-name="Amount">
                 {formatMoney(row.amountCents)}
               </td>
             </tr>

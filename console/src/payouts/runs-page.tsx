@@ -50,7 +50,7 @@ function RunRow({ appId, run }: { readonly appId: string; readonly run: Run }) {
       <td className="number" data-name="Creators">
         {formatCount(run.itemCount)}
       </td>
-      <td className="number" data-name="Total">
+      <td className="number lead" data-name="Total">
         {formatMoney(run.totalCents)}
       </td>
       <td className="number" data-name="Paid">

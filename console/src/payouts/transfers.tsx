@@ -10,6 +10,7 @@ import { Section } from '../lists.tsx';
 import { ErrorBox } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { AskToPay, watchRaise } from './raise-form.tsx';
+import { sayDone } from '../parts/toast.tsx';
 
 type Transfer = Schemas['PayoutTransfer'];
 type State = Transfer['state'];
@@ -23,20 +24,29 @@ const STATES: Readonly<Record<State, string>> = {
 const TONES = { sent: 'good', returned: 'bad', withdrawn: 'plain', return_withdrawn: 'good' } as const;
 
 /** What each mark means, and the button that makes it. */
-const MARKS: Readonly<Record<State, { readonly action: string; readonly meaning: string }>> = {
-  sent: { action: 'Mark as sent', meaning: 'You transferred the money to the creator.' },
+const MARKS: Readonly<
+  Record<State, { readonly action: string; readonly meaning: string; readonly done: string }>
+> = {
+  sent: {
+    action: 'Mark as sent',
+    meaning: 'You transferred the money to the creator.',
+    done: 'The payout is marked as sent.',
+  },
   returned: {
     action: 'Mark as returned',
     meaning:
       'The transfer came back. The commissions stay paid here: transfer the money again, then mark it as sent.',
+    done: 'The payout is marked as returned.',
   },
   withdrawn: {
     action: 'Withdraw the mark',
     meaning: 'The mark before was a mistake: the money was not sent. Both marks stay visible.',
+    done: 'The mark is withdrawn.',
   },
   return_withdrawn: {
     action: 'Withdraw the return',
     meaning: 'The mark before was a mistake: the money did not come back. Both marks stay visible.',
+    done: 'The return is withdrawn.',
   },
 };
 
@@ -117,7 +127,13 @@ function MarkForm({
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        mark.mutate(undefined, { onSuccess: onClose, onError: watchRaise(onNotRaised) });
+        mark.mutate(undefined, {
+          onSuccess: () => {
+            sayDone(MARKS[state].done);
+            onClose();
+          },
+          onError: watchRaise(onNotRaised),
+        });
       }}
     >
       <Stack>

@@ -7,6 +7,7 @@ import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
+import { SettingsParts } from '../navigation.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
 import { usePermission } from '../session.ts';
@@ -274,6 +275,7 @@ export default function SettingsPage() {
       <PageHead title="Settings">
         Changes apply from now on. Commissions that exist are never calculated again.
       </PageHead>
+      <SettingsParts appId={appId} />
       {canRead ? (
         <SettingsOfApp key={appId} appId={appId} />
       ) : (

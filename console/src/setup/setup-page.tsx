@@ -7,6 +7,7 @@ import { api, Problem, read } from '../api/client.ts';
 import type { Setup } from '../api/client.ts';
 import { KEYS, LIVE_MS } from '../api/queries.ts';
 import { formatAgo, formatCountOf, formatInstant } from '../format.ts';
+import { SettingsParts } from '../navigation.tsx';
 import { CodeBlock, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { allArrive, CodesStep, noneArrived } from './codes-step.tsx';
@@ -251,6 +252,7 @@ export default function SetupPage() {
         From an empty app to the first attributed purchase. You can leave at any time: the list knows what is
         done.
       </PageHead>
+      <SettingsParts appId={appId} />
       {content()}
     </>
   );

@@ -64,7 +64,7 @@ function CauseRow({ row, filters }: { readonly row: Cause; readonly filters: Fil
       <td className="number" data-name="Payments">
         {atLeast(formatCount(row.count), row.truncated)}
       </td>
-      <td className="number" data-name="Money">
+      <td className="number lead" data-name="Money">
         {row.unknownCount === row.count ? (
           <span className="quiet">unknown</span>
         ) : (
@@ -188,7 +188,7 @@ function PaymentRow({
           </span>
         )}
       </td>
-      <td className="number" data-name="Amount">
+      <td className="number lead" data-name="Amount">
         {row.amountCents === null ? <span className="quiet">unknown</span> : formatMoney(row.amountCents)}
       </td>
       <td>

@@ -6,6 +6,7 @@ import { useChange } from '../api/queries.ts';
 import { ErrorBox, Secret } from '../parts.tsx';
 import { EVENT_TYPES, WEBHOOK_KEYS } from './words.ts';
 import type { Endpoint, EventType } from './words.ts';
+import { sayDone } from '../parts/toast.tsx';
 
 const ALL_TYPES = Object.keys(EVENT_TYPES) as EventType[];
 
@@ -66,7 +67,13 @@ export function EndpointForm({
       onSubmit={(event) => {
         event.preventDefault();
         if (endpoint === null) create.mutate(undefined);
-        else change.mutate(endpoint.id, { onSuccess: onClose });
+        else
+          change.mutate(endpoint.id, {
+            onSuccess: () => {
+              sayDone('The endpoint is changed.');
+              onClose();
+            },
+          });
       }}
     >
       <Stack>

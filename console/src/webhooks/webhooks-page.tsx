@@ -5,6 +5,7 @@ import { api, given, read } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatAgo, formatInstant } from '../format.ts';
 import { Section } from '../lists.tsx';
+import { SettingsParts } from '../navigation.tsx';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { FilterBar, oneOf, SelectFilter, useFilters } from '../parts/filters.tsx';
@@ -170,6 +171,7 @@ export default function WebhooksPage() {
         Messages to your own server about commissions, payouts and webhooks of providers that cannot be
         processed. Each is signed and repeated for three days.
       </PageHead>
+      <SettingsParts appId={appId} />
       {canRead ? (
         <Webhooks key={appId} appId={appId} />
       ) : (

@@ -1,0 +1,211 @@
+import {
+  Activity,
+  Bell,
+  CircleDollarSign,
+  CircleHelp,
+  FileClock,
+  KeyRound,
+  LayoutDashboard,
+  Link2,
+  ListChecks,
+  Percent,
+  Settings,
+  Users,
+  Wallet,
+  Webhook,
+} from 'lucide-react';
+import type { LucideIcon } from 'lucide-react';
+import type { ReactNode } from 'react';
+import { NavLink, useLocation } from 'react-router';
+import { OpenCount } from './alerts/open-count.tsx';
+import { useOverview } from './api/queries.ts';
+import { formatMoney } from './format.ts';
+import { usePermission } from './session.ts';
+
+/** An entry of the navigation. */
+interface Entry {
+  /** The path of the page, under `/apps/:appId/` or under the console. */
+  readonly path: string;
+  readonly title: string;
+  readonly Icon: LucideIcon;
+}
+
+/** The pages of an app, by what they are about. */
+const APP_ENTRIES: readonly { readonly label: string | null; readonly entries: readonly Entry[] }[] = [
+  {
+    label: null,
+    entries: [
+      { path: 'overview', title: 'Overview', Icon: LayoutDashboard },
+      { path: 'alerts', title: 'Alerts', Icon: Bell },
+    ],
+  },
+  {
+    label: 'Program',
+    entries: [
+      { path: 'creators', title: 'Creators', Icon: Users },
+      { path: 'links', title: 'Links', Icon: Link2 },
+      { path: 'policies', title: 'Policies', Icon: Percent },
+    ],
+  },
+  {
+    label: 'Money',
+    entries: [
+      { path: 'commissions', title: 'Commissions', Icon: CircleDollarSign },
+      { path: 'payouts', title: 'Payouts', Icon: Wallet },
+    ],
+  },
+  {
+    label: 'Data',
+    entries: [
+      { path: 'events', title: 'Events', Icon: Activity },
+      { path: 'unattributed', title: 'Unattributed', Icon: CircleHelp },
+      { path: 'deliveries', title: 'Deliveries', Icon: Webhook },
+    ],
+  },
+];
+
+/** The parts of the settings of an app, each a page. */
+const SETTINGS_PARTS = [
+  ['settings', 'General'],
+  ['setup', 'Set-up'],
+  ['webhooks', 'Webhooks'],
+  ['ledger', 'Ledger'],
+] as const;
+
+const ACCOUNT_ENTRIES: readonly Entry[] = [
+  { path: 'access', title: 'Access', Icon: KeyRound },
+  { path: 'audit', title: 'Audit', Icon: FileClock },
+];
+
+/** How an icon looks beside a text. */
+export const ICON = { size: 16, strokeWidth: 1.75, 'aria-hidden': true } as const;
+
+/** Returns the pages that somebody may look for: those of the app, if one is chosen, and of the account. */
+export function pagesOf(
+  appId: string | null,
+): readonly (Pick<Entry, 'title' | 'Icon'> & { readonly to: string })[] {
+  const settings = SETTINGS_PARTS.map(([path, title]) => ({
+    path,
+    title: path === 'settings' ? 'Settings' : title,
+    Icon: Settings,
+  }));
+  const ofApp = [...APP_ENTRIES.flatMap(({ entries }) => entries), ...settings];
+  return [
+    ...(appId === null
+      ? []
+      : ofApp.map(({ path, ...entry }) => ({ ...entry, to: `/apps/${appId}/${path}` }))),
+    ...ACCOUNT_ENTRIES.map(({ path, ...entry }) => ({ ...entry, to: `/${path}` })),
+  ];
+}
+
+function EntryLink({
+  entry: { title, Icon },
+  to,
+  isCurrent,
+  onClick,
+  children,
+}: {
+  readonly entry: Pick<Entry, 'title' | 'Icon'>;
+  readonly to: string;
+  /** Whether the page is one of those of the entry, where the address alone does not say it. */
+  readonly isCurrent?: boolean;
+  readonly onClick: () => void;
+  readonly children?: ReactNode;
+}) {
+  return (
+    <NavLink
+      className="nav"
+      to={to}
+      onClick={onClick}
+      {...(isCurrent === true ? { 'aria-current': 'page' as const } : {})}
+    >
+      <Icon {...ICON} />
+      {title}
+      {children}
+    </NavLink>
+  );
+}
+
+/** What is due to creators, beside the name of the payouts. */
+function DueAmount({ cents }: { readonly cents: number }) {
+  return cents === 0 ? null : (
+    <span className="nav-count">
+      {formatMoney(cents)}
+      <span className="spoken"> due</span>
+    </span>
+  );
+}
+
+/** The links to the pages of an app, if one is chosen, and to those of the account. */
+export function Navigation({
+  appId,
+  onChosen,
+}: {
+  readonly appId: string | null;
+  readonly onChosen: () => void;
+}) {
+  const { pathname } = useLocation();
+  const canRead = usePermission('read');
+  const overview = useOverview(appId ?? '', canRead && appId !== null);
+  const isOf = (path: string) => pathname === `/apps/${appId}/${path}`;
+  // Until the first sale; then it is a part of the settings.
+  const isSettingUp = overview.data?.funnel.paid === 0;
+  const isInSettings = SETTINGS_PARTS.some(([path]) => isOf(path) && !(path === 'setup' && isSettingUp));
+  return (
+    <>
+      {appId !== null && (
+        <>
+          {isSettingUp && (
+            <EntryLink
+              entry={{ title: 'Set-up', Icon: ListChecks }}
+              to={`/apps/${appId}/setup`}
+              onClick={onChosen}
+            />
+          )}
+          {APP_ENTRIES.map(({ label, entries }) => (
+            <div key={label}>
+              {label !== null && <div className="nav-label">{label}</div>}
+              {entries.map((entry) => (
+                <EntryLink
+                  key={entry.path}
+                  entry={entry}
+                  to={`/apps/${appId}/${entry.path}`}
+                  onClick={onChosen}
+                >
+                  {entry.path === 'alerts' && <OpenCount appId={appId} />}
+                  {entry.path === 'payouts' && <DueAmount cents={overview.data?.due.payableCents ?? 0} />}
+                </EntryLink>
+              ))}
+            </div>
+          ))}
+        </>
+      )}
+      <div className="nav-end">
+        {appId !== null && (
+          <EntryLink
+            entry={{ title: 'Settings', Icon: Settings }}
+            to={`/apps/${appId}/settings`}
+            isCurrent={isInSettings}
+            onClick={onChosen}
+          />
+        )}
+        {ACCOUNT_ENTRIES.map((entry) => (
+          <EntryLink key={entry.path} entry={entry} to={`/${entry.path}`} onClick={onChosen} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** The links between the parts of the settings of an app. */
+export function SettingsParts({ appId }: { readonly appId: string }) {
+  return (
+    <nav className="page-parts" aria-label="Parts of the settings">
+      {SETTINGS_PARTS.map(([path, title]) => (
+        <NavLink key={path} to={`/apps/${appId}/${path}`}>
+          {title}
+        </NavLink>
+      ))}
+    </nav>
+  );
+}

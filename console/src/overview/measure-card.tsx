@@ -1,0 +1,115 @@
+import { lazy, Suspense } from 'react';
+import { formatRate } from '../format.ts';
+import { Nothing } from '../lists.tsx';
+import { Waiting } from '../parts.tsx';
+import { nameOfBar } from '../ranges.ts';
+import { MEASURES, sumOf } from './measures.ts';
+import type { Measure, Point } from './measures.ts';
+
+const Chart = lazy(async () => await import('../chart.tsx'));
+
+/** How much more or less a value is than the one before it, in words and in short. Null without a value before. */
+function changeOf(now: number, before: number): { readonly short: string; readonly words: string } | null {
+  if (before <= 0) return null;
+  const bps = Math.round((Math.abs(now - before) / before) * 1_000) * 10;
+  if (bps === 0) return { short: '0 %', words: 'the same' };
+  return { short: `${now > before ? '▲' : '▼'} ${formatRate(bps)}`, words: now > before ? 'up' : 'down' };
+}
+
+/** The course of a measure, without numbers. */
+function Sparkline({ values }: { readonly values: readonly number[] }) {
+  const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
+  const at = (value: number, index: number) =>
+    `${((index / Math.max(1, values.length - 1)) * 96 + 1).toFixed(1)},${(23 - ((value - low) / (high - low)) * 21).toFixed(1)}`;
+  return (
+    <svg className="sparkline" viewBox="0 0 98 24" preserveAspectRatio="none" aria-hidden="true">
+      <polyline points={values.map(at).join(' ')} vectorEffect="non-scaling-stroke" />
+    </svg>
+  );
+}
+
+/** Joins the points of two periods by their place: the third day with the third day before. */
+function chartPoints(now: readonly Point[], before: readonly Point[], interval: string, measure: Measure) {
+  const { of } = MEASURES[measure];
+  return now.map((point, index) => {
+    const earlier = before[index];
+    return {
+      name: nameOfBar(point.at, interval),
+      value: of(point),
+      ...(earlier === undefined ? {} : { before: of(earlier) }),
+    };
+  });
+}
+
+/** The sums of a range, each with what the previous period had; the chosen one has a chart. */
+export function MeasureCard({
+  current,
+  earlier,
+  interval,
+  before,
+  measure,
+  onChoose,
+}: {
+  readonly current: readonly Point[];
+  readonly earlier: readonly Point[];
+  readonly interval: string;
+  /** The name of the previous period. */
+  readonly before: string;
+  readonly measure: Measure;
+  readonly onChoose: (measure: Measure) => void;
+}) {
+  const [now, then] = [sumOf(current), sumOf(earlier)];
+  const points = chartPoints(current, earlier, interval, measure);
+  return (
+    <div className="surface">
+      <fieldset className="measures">
+        <legend className="spoken">Measure</legend>
+        {(Object.keys(MEASURES) as Measure[]).map((key) => {
+          const { name, of, format } = MEASURES[key];
+          const change = changeOf(of(now), of(then));
+          return (
+            <label key={key} className="measure">
+              <input
+                type="radio"
+                className="spoken"
+                name="measure"
+                value={key}
+                checked={key === measure}
+                onChange={() => onChoose(key)}
+              />
+              <span className="measure-name">{name}</span>
+              <span className="measure-value">{format(of(now))}</span>
+              <span className="measure-before">
+                {change !== null && (
+                  <span title={change.words}>
+                    <span aria-hidden="true">{change.short}</span>
+                    <span className="spoken">
+                      {change.words} {change.short.replace(/^[▲▼] /, '')}
+                    </span>
+                    {' · '}
+                  </span>
+                )}
+                {format(of(then))}&nbsp;before
+              </span>
+              <Sparkline values={current.map(of)} />
+            </label>
+          );
+        })}
+      </fieldset>
+      <div className="chart-surface">
+        {points.every((point) => point.value === 0 && (point.before ?? 0) === 0) ? (
+          <Nothing title="Nothing in this range" />
+        ) : (
+          <Suspense fallback={<Waiting what="the chart" />}>
+            <Chart
+              points={points}
+              measure={MEASURES[measure].name}
+              before={before}
+              format={MEASURES[measure].format}
+            />
+          </Suspense>
+        )}
+      </div>
+    </div>
+  );
+}

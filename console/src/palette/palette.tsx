@@ -1,0 +1,131 @@
+import '@mantine/spotlight/styles.css';
+import { createSpotlight, Spotlight } from '@mantine/spotlight';
+import { useDebouncedValue } from '@mantine/hooks';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { CornerDownLeft, Search, Users } from 'lucide-react';
+import type { LucideIcon } from 'lucide-react';
+import { useEffect, useState } from 'react';
+import { useNavigate } from 'react-router';
+import { api, read } from '../api/client.ts';
+import { ICON, pagesOf } from '../navigation.tsx';
+import { TYPING_MS } from '../parts/search-filter.tsx';
+import { usePermission } from '../session.ts';
+import { jumpsTo } from './jumps.ts';
+
+/** How many creators and links are shown at most, each. */
+const MOST = 6;
+
+const [store, palette] = createSpotlight();
+
+interface Row {
+  readonly to: string;
+  readonly title: string;
+  readonly hint?: string;
+  readonly Icon: LucideIcon;
+}
+
+/** Reads the creators and the links that a text finds. */
+function useFound(appId: string | null, text: string) {
+  const canRead = usePermission('read');
+  const { data } = useQuery({
+    queryKey: ['search', appId, text],
+    queryFn: async () =>
+      await read(
+        api.GET('/apps/{appId}/search', { params: { path: { appId: appId ?? '' }, query: { q: text } } }),
+      ),
+    enabled: canRead && appId !== null && text !== '',
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  });
+  return text === '' ? undefined : data;
+}
+
+function Rows({ label, rows }: { readonly label: string; readonly rows: readonly Row[] }) {
+  const navigate = useNavigate();
+  if (rows.length === 0) return null;
+  return (
+    <Spotlight.ActionsGroup label={label}>
+      {rows.map(({ to, title, hint, Icon }) => (
+        <Spotlight.Action
+          key={to + title}
+          label={title}
+          {...(hint === undefined ? {} : { description: hint })}
+          leftSection={<Icon {...ICON} />}
+          onClick={() => void navigate(to)}
+        />
+      ))}
+    </Spotlight.ActionsGroup>
+  );
+}
+
+/**
+ * Finds a page, a creator, a link, or what belongs to an id, and leads there. It is open from when it is shown. A chunk of its own: load
+ * it lazily.
+ */
+export default function Palette({
+  appId,
+  onClosed,
+}: {
+  readonly appId: string | null;
+  readonly onClosed: () => void;
+}) {
+  useEffect(() => palette.open(), []);
+  const [query, setQuery] = useState('');
+  const text = query.trim();
+  const [typed] = useDebouncedValue(text, TYPING_MS);
+  const found = useFound(appId, typed);
+  const pages = pagesOf(appId).filter(({ title }) => title.toLowerCase().includes(text.toLowerCase()));
+  const base = `/apps/${appId}`;
+  const groups: readonly (readonly [label: string, rows: readonly Row[]])[] = [
+    [
+      'Creators',
+      (found?.affiliates ?? []).slice(0, MOST).map(({ id, name, email }) => ({
+        to: `${base}/creators/${id}`,
+        title: name,
+        ...(email === null ? {} : { hint: email }),
+        Icon: Users,
+      })),
+    ],
+    [
+      'Links',
+      (found?.links ?? []).slice(0, MOST).map(({ slug, affiliateName }) => ({
+        to: `${base}/links?q=${encodeURIComponent(slug)}`,
+        title: slug,
+        hint: affiliateName,
+        Icon: Search,
+      })),
+    ],
+    ['Pages', pages.map(({ to, title, Icon }) => ({ to, title, Icon }))],
+    [
+      'Go to',
+      appId === null || text === ''
+        ? []
+        : jumpsTo(text).map(({ path, title }) => ({ to: `${base}/${path}`, title, Icon: CornerDownLeft })),
+    ],
+  ];
+  const isEmpty = groups.every(([, rows]) => rows.length === 0);
+  return (
+    <Spotlight.Root
+      store={store}
+      query={query}
+      onQueryChange={setQuery}
+      onSpotlightClose={onClosed}
+      shortcut={null}
+      aria-label="Search or jump to"
+      scrollable
+      maxHeight={420}
+    >
+      <Spotlight.Search
+        placeholder="A creator, link, page, user id, or any id"
+        aria-label="Search or jump to"
+        leftSection={<Search {...ICON} />}
+      />
+      <Spotlight.ActionsList>
+        {groups.map(([label, rows]) => (
+          <Rows key={label} label={label} rows={rows} />
+        ))}
+        {isEmpty && <Spotlight.Empty>Nothing found</Spotlight.Empty>}
+      </Spotlight.ActionsList>
+    </Spotlight.Root>
+  );
+}
