@@ -158,14 +158,24 @@ export class PageBoundary extends Component<
     return { hasFailed: true };
   }
 
+  readonly #reload = () => {
+    if (this.state.hasFailed) location.reload();
+  };
+
+  override componentDidMount() {
+    addEventListener('online', this.#reload);
+  }
+
+  override componentWillUnmount() {
+    removeEventListener('online', this.#reload);
+  }
+
   override render() {
+    const why = navigator.onLine
+      ? 'The page could not be loaded. The service may have been upgraded since you opened it.'
+      : 'You are offline. The page is loaded when the connection is back.';
     return this.state.hasFailed ? (
-      <ErrorBox
-        error={
-          new Error('The page could not be loaded. The service may have been upgraded since you opened it.')
-        }
-        retry={() => location.reload()}
-      />
+      <ErrorBox error={new Error(why)} retry={() => location.reload()} />
     ) : (
       this.props.children
     );

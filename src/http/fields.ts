@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { HIDDEN_CHARACTERS } from '../domain/hidden-characters.ts';
 import { ID_PREFIXES, isId } from '../domain/ids.ts';
 import type { IdKind } from '../domain/ids.ts';
 import { LAST_INSTANT } from '../domain/time.ts';
@@ -69,8 +70,17 @@ function onOneLine(text: z.ZodString): z.ZodString {
     .meta({ override: { pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' } });
 }
 
-/** A display name: trimmed, on one line. */
-export const label = onOneLine(z.string().trim().min(1).max(200));
+/** A display name: trimmed, on one line, in letters of any script. */
+export const label = z
+  .string()
+  .trim()
+  .min(1)
+  .max(200)
+  .regex(
+    new RegExp(String.raw`^[^\p{Cc}${HIDDEN_CHARACTERS}]*$`, 'u'),
+    'Must not contain control characters, nor marks that turn or break text.',
+  )
+  .meta({ override: { pattern: String.raw`^[^\u0000-\u001f\u007f-\u009f${HIDDEN_CHARACTERS}]*$` } });
 
 /** The caller's own id of a device. */
 export const deviceId = onOneLine(z.string().min(1).max(200)).meta({

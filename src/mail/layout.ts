@@ -1,3 +1,5 @@
+import { HIDDEN_CHARACTERS } from '../domain/hidden-characters.ts';
+
 /** A text of somebody else, such as a name: shown in its own direction, and never as markup. */
 export interface Foreign {
   readonly foreign: string;
@@ -28,7 +30,7 @@ export interface MailText {
 }
 
 /** Characters without a picture of their own: line breaks and other controls, and those that change the direction of a text. */
-const HIDDEN = /[\p{Cc}\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]+/gu;
+const HIDDEN = new RegExp(String.raw`[\p{Cc}${HIDDEN_CHARACTERS}]+`, 'gu');
 const RIGHT_TO_LEFT =
   /\p{Script=Hebrew}|\p{Script=Arabic}|\p{Script=Syriac}|\p{Script=Thaana}|\p{Script=Nko}|\p{Script=Adlam}/u;
 const ISOLATE = ['\u2068', '\u2069'] as const;

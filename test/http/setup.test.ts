@@ -569,6 +569,7 @@ describe('affiliates', () => {
   test.each([
     ['no name', { name: '' }],
     ['a name on two lines', { name: 'a\nb' }],
+    ['a name that is written backwards', { name: 'Ada\u202eLovelace' }],
     ['an invalid e-mail address', { name: 'x', email: 'x' }],
     ['a rate over 100 %', { name: 'x', defaultCommissionRateBps: 10_001 }],
     ['an unknown field', { name: 'x', rate: 1 }],

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { neutralizeFormula } from '../../db/payout-csv.ts';
 import { erasePayees, findPayee, listPayees, setPayee } from '../../db/payees.ts';
 import type { StoredPayee } from '../../db/payees.ts';
+import { HIDDEN_CHARACTERS } from '../../domain/hidden-characters.ts';
 import { maskRecipient, PAYEE_METHODS, RECEIVER_TYPES } from '../../domain/payee.ts';
 import { mayPay } from '../authenticate.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
@@ -20,8 +21,7 @@ const RECEIVER_TYPE = 'Whether Wise pays a person or an institution.';
 const REFERENCE = 'How to pay, in your own words, such as the number of an account.';
 const MASKED = 'The start of the address or name, to recognize it.';
 
-/** Line breaks of Unicode, and characters that change the direction of a text, so that it reads as another one. */
-const HIDDEN_CHARACTERS = /[\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/u;
+const HIDDEN = new RegExp(`[${HIDDEN_CHARACTERS}]`, 'u');
 
 /** A text that files for PayPal and Wise can carry: they show an apostrophe before a formula to the receiver. */
 function fitForFiles(text: z.ZodType<string, string>) {
@@ -31,7 +31,7 @@ function fitForFiles(text: z.ZodType<string, string>) {
       'Must not begin with = + - @, nor have one of them after ; or |. A spreadsheet would run it as a formula.',
     )
     .refine(
-      (value) => !HIDDEN_CHARACTERS.test(value),
+      (value) => !HIDDEN.test(value),
       'Must not contain line breaks or characters that change the direction of the text.',
     );
 }
