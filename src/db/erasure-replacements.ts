@@ -16,8 +16,9 @@ export interface Replacements {
 }
 
 /**
- * Replaces a person's identifiers in rows, in one transaction. Rows that another row with the pseudonym makes superfluous are
- * deleted first. The numbers of rows are added to the counts of the erasure. Running it again finds nothing to replace.
+ * Replaces a person's identifiers in rows, in one transaction. Of two rows that become the same, the one
+ * with the identifier stays: a fact that arrived after the mark stored the other one under the pseudonym, which did not lead to the
+ * first one yet. The numbers of replaced rows are added to the counts of the erasure. Running it again finds nothing to replace.
  */
 export async function replaceInRows(sql: Sql, person: Replacements): Promise<void> {
   await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
@@ -162,13 +163,17 @@ async function replaceBindings(
   tx: Statements,
   { appId, user, pseudonym, keys }: Replacements,
 ): Promise<number> {
-  // A code may have bound the pseudonym of a key since it was erased. The binding from before keeps the key.
+  // A later fact may have bound a pseudonym since it was marked. The binding from before keeps the user or the key.
   await tx`
     update bindings b set customer_user_id = k.replacement || '~' || replace(gen_random_uuid()::text, '-', '')
       from ${keysOf(tx, keys)} k
      cross join lateral (${boundKey(tx, appId, tx.fragment`k.user_key`)}) earlier
      cross join lateral (${boundKey(tx, appId, tx.fragment`k.replacement`)}) later
      where b.id = later.id`;
+  await tx`
+    update bindings set customer_user_id = ${pseudonym} || '~' || replace(gen_random_uuid()::text, '-', '')
+     where app_id = ${appId} and customer_user_id = ${pseudonym}
+       and exists (select from bindings where app_id = ${appId} and customer_user_id = ${user})`;
   // A reason may name the person.
   await tx`
     update manual_attributions set reason = null
@@ -183,39 +188,32 @@ async function replaceBindings(
      where b.id = own.id
     returning 1`);
   const ofUser = await count(tx`
-    update bindings b
-       set customer_user_id = case when exists (select from bindings x where x.app_id = ${appId} and x.customer_user_id = ${pseudonym})
-                                   then ${pseudonym} || '~' || replace(gen_random_uuid()::text, '-', '') else ${pseudonym} end
-     where b.app_id = ${appId} and b.customer_user_id = ${user}
+    update bindings set customer_user_id = ${pseudonym} where app_id = ${appId} and customer_user_id = ${user}
     returning 1`);
   return ofKeys + ofUser;
 }
 
 async function replacePayers(tx: Statements, { appId, user, pseudonym }: Replacements): Promise<number> {
-  const superfluous = await count(tx`
+  await tx`
     delete from payment_users u
-     where u.app_id = ${appId} and u.customer_user_id = ${user}
+     where u.app_id = ${appId} and u.customer_user_id = ${pseudonym}
        and exists (select from payment_users x
-                    where x.app_id = ${appId} and x.customer_user_id = ${pseudonym} and x.payment_id = u.payment_id)
-    returning 1`);
-  const replaced = await count(tx`
+                    where x.app_id = ${appId} and x.customer_user_id = ${user} and x.payment_id = u.payment_id)`;
+  return await count(tx`
     update payment_users set customer_user_id = ${pseudonym} where app_id = ${appId} and customer_user_id = ${user}
     returning 1`);
-  return superfluous + replaced;
 }
 
 async function replacePaymentKeys(tx: Statements, { appId, keys }: Replacements): Promise<number> {
-  const superfluous = await count(tx`
+  await tx`
     delete from payment_user_keys u using ${keysOf(tx, keys)} k
-     where u.app_id = ${appId} and u.user_key = k.user_key and u.source = k.source
+     where u.app_id = ${appId} and u.user_key = k.replacement and u.source = k.source
        and exists (select from payment_user_keys x
-                    where x.app_id = ${appId} and x.user_key = k.replacement and x.payment_id = u.payment_id and x.source = k.source)
-    returning 1`);
-  const replaced = await count(tx`
+                    where x.app_id = ${appId} and x.user_key = k.user_key and x.payment_id = u.payment_id and x.source = k.source)`;
+  return await count(tx`
     update payment_user_keys u set user_key = k.replacement from ${keysOf(tx, keys)} k
      where u.app_id = ${appId} and u.user_key = k.user_key and u.source = k.source
     returning 1`);
-  return superfluous + replaced;
 }
 
 interface SubscriptionCode {
@@ -263,12 +261,11 @@ async function replaceSubscriptionCodes(
 
 /** Replaces the user and the keys in links between them. A key of the person may be linked to another erased user. */
 async function replaceLinks(tx: Statements, { appId, user, pseudonym, keys }: Replacements): Promise<number> {
-  const superfluous = await count(tx`
+  await tx`
     delete from user_links l using ${keysOf(tx, keys)} k, user_links x
      where l.app_id = ${appId} and l.environment = any('{production,sandbox}'::text[])
-       and l.user_key = k.user_key and l.source = k.source
-       and x.app_id = ${appId} and x.environment = l.environment and x.source = l.source and x.user_key = k.replacement
-    returning 1`);
+       and l.user_key = k.replacement and l.source = k.source
+       and x.app_id = ${appId} and x.environment = l.environment and x.source = l.source and x.user_key = k.user_key`;
   const ofKeys = await count(tx`
     update user_links l
        set user_key = k.replacement,
@@ -280,7 +277,7 @@ async function replaceLinks(tx: Statements, { appId, user, pseudonym, keys }: Re
   const ofUser = await count(tx`
     update user_links set customer_user_id = ${pseudonym} where app_id = ${appId} and customer_user_id = ${user}
     returning 1`);
-  return superfluous + ofKeys + ofUser;
+  return ofKeys + ofUser;
 }
 
 async function replaceTransfers(

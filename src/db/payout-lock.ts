@@ -8,3 +8,10 @@ import type { Statements } from './sql.ts';
 export async function lockPayoutsOf(tx: Statements, affiliateId: AffiliateId): Promise<void> {
   await tx`select pg_advisory_xact_lock(hashtextextended('payout of ' || ${affiliateId}::text, 0))`;
 }
+
+/** Waits for each of many creators as `lockPayoutsOf` does, in the order of their ids. Keep them few: the locks share the memory of the server. */
+export async function lockPayoutsOfAll(tx: Statements, affiliateIds: readonly AffiliateId[]): Promise<void> {
+  await tx`
+    select pg_advisory_xact_lock(hashtextextended('payout of ' || c.id, 0))
+      from (select distinct x collate "C" as id from unnest(${[...affiliateIds]}::text[]) x order by 1 offset 0) c`;
+}

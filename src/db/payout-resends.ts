@@ -3,6 +3,7 @@ import { decideResend } from '../domain/payout-run.ts';
 import type { ReturnedPayout } from '../domain/payout-run.ts';
 import type { AffiliateId, AppId, PayoutId, PayoutRunId, PayoutRunItemId } from '../domain/ids.ts';
 import { findPayeesAt } from './payees.ts';
+import { lockPayoutsOfAll } from './payout-lock.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
@@ -71,19 +72,34 @@ export async function readReturned(tx: Statements, appId: AppId, asOf: number): 
   });
 }
 
+/** Items that one transaction decides, so that a block or another payee does not wait for all of a run. */
+const DECIDED = 200;
+
 /**
  * Decides for each item of an approved resend run whether its money is sent again, unless the run was stopped. What came back is sent again
  * by one item: a unique key holds that, too. A repetition decides nothing more.
  */
-export async function decideResends(sql: Sql, runId: PayoutRunId): Promise<void> {
-  await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
-    const run = await tx.maybe`
-      select from payout_runs where id = ${runId} and kind = 'resend' and status = 'approved' and stopped_at is null for update`;
-    if (run !== undefined) await decideItems(tx, runId);
-  });
+export async function decideResends(sql: Sql, runId: PayoutRunId, most = DECIDED): Promise<void> {
+  let decided: number;
+  do {
+    decided = await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+      const run = await tx.maybe`
+        select from payout_runs where id = ${runId} and kind = 'resend' and status = 'approved' and stopped_at is null for update`;
+      return run === undefined ? 0 : await decideItems(tx, runId, most);
+    });
+  } while (decided === most);
 }
 
-async function decideItems(tx: Statements, runId: PayoutRunId): Promise<void> {
+/** Decides the next items under the locks of their creators, so that what is read of them holds. Returns their number. */
+async function decideItems(tx: Statements, runId: PayoutRunId, most: number): Promise<number> {
+  const next = tx.fragment`
+    (select * from payout_run_items
+      where run_id = ${runId} and payout_id is not null and resend_result is null order by position limit ${most})`;
+  const creators = await tx<{ readonly affiliateId: AffiliateId }>`select i.affiliate_id from ${next} i`;
+  await lockPayoutsOfAll(
+    tx,
+    creators.map(({ affiliateId }) => affiliateId),
+  );
   const items = await tx<{
     readonly id: PayoutRunItemId;
     readonly returnPosition: number | null;
@@ -93,10 +109,9 @@ async function decideItems(tx: Statements, runId: PayoutRunId): Promise<void> {
   }>`
     select i.id, r.position as return_position, are_payouts_blocked(i.affiliate_id) as is_blocked, i.payee_version,
            (select max(y.version) from payees y where y.app_id = i.app_id and y.affiliate_id = i.affiliate_id) as latest_payee_version
-      from payout_run_items i
+      from ${next} i
      cross join lateral (select i.payout_id as id) p
       left join lateral (${returnOf(tx)}) r on true
-     where i.run_id = ${runId} and i.payout_id is not null and i.resend_result is null
      order by i.position`;
   const decided = items.map((item) => {
     const result = decideResend({ ...item, isReturned: item.returnPosition !== null });
@@ -106,4 +121,5 @@ async function decideItems(tx: Statements, runId: PayoutRunId): Promise<void> {
     update payout_run_items i set resend_result = x.result, return_position = x.position
       from jsonb_to_recordset(${tx.json(decided)}) x (id text, result text, position int)
      where i.id = x.id`;
+  return decided.length;
 }

@@ -262,6 +262,8 @@ export async function approveRun(
  */
 export async function cancelRun(sql: Sql, appId: AppId, runId: PayoutRunId): Promise<PayoutRun | undefined> {
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    // Waits for a decision about its items. Only a statement that begins afterwards sees what was decided.
+    await tx`select from payout_runs where app_id = ${appId} and id = ${runId} for update`;
     await tx`
       update payout_runs
          set status = case status when 'draft' then 'cancelled' else status end,

@@ -1331,6 +1331,7 @@ CREATE UNIQUE INDEX payout_run_items_of_creator ON payout_run_items USING btree 
 CREATE UNIQUE INDEX payout_run_items_of_payout ON payout_run_items USING btree (run_id, payout_id) WHERE (payout_id IS NOT NULL);
 CREATE UNIQUE INDEX payout_run_items_one_per_return ON payout_run_items USING btree (payout_id, return_position) WHERE (return_position IS NOT NULL);
 CREATE INDEX payout_run_items_waiting ON payout_run_items USING btree (run_id, "position") WHERE (request_id IS NULL);
+CREATE TRIGGER payout_run_items_begin BEFORE UPDATE ON payout_run_items FOR EACH ROW WHEN ((((old.request_id IS NULL) AND (new.request_id IS NOT NULL)) OR ((old.resend_result IS NULL) AND (new.resend_result IS NOT NULL)))) EXECUTE FUNCTION guard_item_of_run();
 CREATE TRIGGER payout_run_items_change BEFORE INSERT OR UPDATE ON payout_run_items FOR EACH ROW EXECUTE FUNCTION payout_run_item_change();
 CREATE TRIGGER payout_run_items_kept BEFORE TRUNCATE ON payout_run_items FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_run_items_of_approved BEFORE DELETE ON payout_run_items FOR EACH ROW EXECUTE FUNCTION keep_list_of_approved_run();
@@ -1381,6 +1382,7 @@ CREATE UNIQUE INDEX payout_runs_one_open ON payout_runs USING btree (app_id) WHE
 CREATE TRIGGER payout_runs_approver BEFORE UPDATE ON payout_runs FOR EACH ROW WHEN (((old.status = 'draft'::text) AND (new.status = 'approved'::text))) EXECUTE FUNCTION require_another_approver();
 CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'kind status minimum_cents item_count total_cents approved_by stopped_at');
 CREATE TRIGGER payout_runs_kept BEFORE DELETE OR TRUNCATE ON payout_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_runs_stop_undecided BEFORE UPDATE OF stopped_at ON payout_runs FOR EACH ROW WHEN (((old.stopped_at IS NULL) AND (new.stopped_at IS NOT NULL))) EXECUTE FUNCTION refuse_stop_of_decided_run();
 CREATE TRIGGER payout_runs_transition BEFORE UPDATE ON payout_runs FOR EACH ROW EXECUTE FUNCTION payout_run_transition();
 
 create table payout_transfers (
@@ -3020,6 +3022,27 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION guard_item_of_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  run payout_runs;
+begin
+  select * into run from payout_runs where id = new.run_id for share;
+  if run.stopped_at is not null then
+    raise exception 'payout run % was stopped', new.run_id using errcode = 'integrity_constraint_violation';
+  end if;
+  if new.resend_result = 'resent' then
+    perform pg_advisory_xact_lock(hashtextextended('payout of ' || new.affiliate_id::text, 0));
+    if are_payouts_blocked(new.affiliate_id) then
+      raise exception 'payouts of % are blocked', new.affiliate_id
+        using errcode = 'object_not_in_prerequisite_state', hint = 'lift the block first';
+    end if;
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION guard_manual_attribution()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3639,6 +3662,17 @@ AS $function$
 begin
   if exists (select from policies p where p.app_id = new.app_id and p.id = new.policy_id and p.archived_at is not null) then
     raise exception 'policy % is archived and cannot be assigned', new.policy_id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION refuse_stop_of_decided_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select from payout_run_items i where i.run_id = new.id and i.resend_result is not null) then
+    raise exception 'payout run % has decided about its items and cannot be stopped', new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $function$;

@@ -2,9 +2,10 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
-import { pseudonymize } from '../../src/db/erased-identifiers.ts';
+import { findPseudonyms, pseudonymize } from '../../src/db/erased-identifiers.ts';
 import { eraseUser, findOpenErasure, finishErasure } from '../../src/db/erasures.ts';
 import { eraseDeliveries } from '../../src/db/erasure-deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
@@ -12,7 +13,7 @@ import { requestReprocessing } from '../../src/db/reprocess.ts';
 import { raiseOutcome } from '../../src/db/reprocess-deliveries.ts';
 import type { Sql, Statements } from '../../src/db/sql.ts';
 import type { AppId, DeliveryId, ErasureId } from '../../src/domain/ids.ts';
-import { MINUTE_MS } from '../../src/domain/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { providers } from '../../src/providers/index.ts';
 import { newAffiliate, newApp, TEST_KEY } from '../support/api.ts';
 import { REVENUECAT_TOKEN, startErasing } from '../support/erasing.ts';
@@ -20,9 +21,17 @@ import type { Erasing } from '../support/erasing.ts';
 import { PERSONAL_COLUMNS } from '../support/personal-columns.ts';
 import type { Treatment } from '../support/personal-columns.ts';
 import { startProcessingApi } from '../support/processing-api.ts';
-import { bodyOf, eventOf, revenuecatEvent, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+import {
+  bodyOf,
+  eventOf,
+  revenuecatEvent,
+  revenuecatTransfer,
+  stripeInvoicePaid,
+  stripeSubscription,
+} from '../support/provider-fixtures.ts';
 import { rounds } from '../support/rounds.ts';
 import { findInTables } from '../support/search-everywhere.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 let erasing: Erasing;
 
@@ -133,6 +142,112 @@ describe('the steps of an erasure', () => {
       expect(await erasing.totalOf(erasure.pseudonym)).toBe(200 + 4 * 200);
     }
     await erasing.expectErased(texts);
+  });
+
+  /** Erases a user while the payments of the app are held, and runs `work` when the identifiers are marked and the rows wait. */
+  const eraseAround = async (userId: string, work: () => Promise<unknown>) => {
+    const holder = new pg.Client(erasing.api.database.url);
+    await holder.connect();
+    try {
+      await holder.query('begin');
+      await holder.query('select from payments where app_id = $1 for no key update', [erasing.appId]);
+      const opening = erasing.open(userId);
+      await untilWaiting(erasing.sql);
+      await work();
+      await holder.query('commit');
+      const erasure = await opening;
+      await erasing.complete(erasure);
+      return erasure;
+    } finally {
+      await holder.end();
+    }
+  };
+  const earnedBy = async (affiliateId: string) => {
+    const { cents } = await erasing.sql.one<{ cents: number }>`
+      select coalesce(sum(amount_cents), 0)::float8 as cents from commissions where affiliate_id = ${affiliateId}`;
+    return cents;
+  };
+  /** Reports a user of a new creator. */
+  const userOfAnother = async () => {
+    const affiliateId = await newAffiliate(erasing.api, erasing.app);
+    const [deviceId, userId] = [`device-${randomUUID()}`, `user-${randomUUID()}`];
+    const at = erasing.api.clock.now - 10 * DAY_MS;
+    const install = { deviceId, affiliateCode: affiliateId, firstOpenAt: at, codeEnteredAt: at };
+    await erasing.api.call('POST', '/sdk/install', { key: erasing.app.sdkKey, body: install });
+    expect((await erasing.identify(deviceId, userId)).status).toBe(200);
+    return { affiliateId, userId };
+  };
+
+  // @promise erased-beside-others
+  test('a user who is bound anew beside the erasure goes on to earn for the creator from before', async () => {
+    const [person, other] = [await erasing.newPerson(), await userOfAnother()];
+    await erasing.purchase(person.userId);
+    const erasure = await eraseAround(
+      person.userId,
+      async () => await erasing.revenuecat(revenuecatTransfer({ from: [other.userId], to: [person.userId] })),
+    );
+    await erasing.purchase(person.userId);
+    expect([await erasing.totalOf(erasure.pseudonym), await earnedBy(other.affiliateId)]).toEqual([400, 0]);
+    await erasing.expectErased(Object.values(person));
+  });
+
+  // @promise erased-beside-others
+  test('a subscription that is tied to another user beside the erasure of its user stays with that one', async () => {
+    const [person, other] = [await erasing.newPerson(), await userOfAnother()];
+    const names = { subscriptionId: `sub_${randomUUID()}`, customerId: `cus_${randomUUID()}` };
+    const at = { occurredAt: erasing.paidAt };
+    await erasing.stripe(stripeSubscription({ ...names, ...at, userId: person.userId }));
+    const pay = async () => await erasing.stripe(stripeInvoicePaid({ ...names, ...at, userId: null }));
+    await pay();
+    const before = await earnedBy(erasing.affiliateId);
+    await eraseAround(
+      person.userId,
+      async () =>
+        await erasing.stripe(
+          stripeSubscription({
+            ...names,
+            type: 'customer.subscription.updated',
+            userId: other.userId,
+            occurredAt: erasing.paidAt + MINUTE_MS,
+          }),
+        ),
+    );
+    await pay();
+    expect((await earnedBy(erasing.affiliateId)) - before).toBeGreaterThan(0);
+    expect(await earnedBy(other.affiliateId)).toBe(0);
+    await erasing.expectErased([...Object.values(person), ...Object.values(names)]);
+  });
+
+  // @promise erased-beside-others
+  test('a user and a key that a payment names again beside the erasure keep their rank among those of the payment', async () => {
+    const person = await erasing.newPerson();
+    const names = { subscriptionId: `sub_${randomUUID()}`, customerId: `cus_${randomUUID()}` };
+    await erasing.stripe(stripeInvoicePaid({ ...names, userId: person.userId, occurredAt: erasing.paidAt }));
+    const ranks = async () =>
+      await erasing.sql`
+        select 'user' as of, position from payment_users y join payments p on p.id = y.payment_id where p.ref = ${ref} union all
+        select 'key', position from payment_user_keys y join payments p on p.id = y.payment_id where p.ref = ${ref} order by 1, 2`;
+    const { ref } = await erasing.sql.one<{ ref: string }>`
+      select p.ref from payments p join payment_users u on u.payment_id = p.id where u.customer_user_id = ${person.userId}`;
+    const before = await ranks();
+    await eraseAround(person.userId, async () => {
+      const known = await findPseudonyms(erasing.sql, erasing.secretBox, erasing.appId, {
+        users: [person.userId],
+        keys: Object.values(names),
+      });
+      await erasing.sql`
+        insert into payment_users (app_id, customer_user_id, payment_id, environment, position)
+        select app_id, ${known.users.get(person.userId) ?? ''}, payment_id, environment, position + 7 from payment_users
+         where customer_user_id = ${person.userId}`;
+      await erasing.sql`
+        insert into payment_user_keys (app_id, source, user_key, payment_id, environment, position)
+        select app_id, source, k.replacement, payment_id, environment, position + 7
+          from payment_user_keys y
+          join jsonb_to_recordset(${erasing.sql.json([...known.keys].map(([word, replacement]) => ({ word, replacement })))})
+               k (word text, replacement text) on k.word = y.user_key`;
+    });
+    expect(before).toHaveLength(3);
+    expect(await ranks()).toEqual(before);
   });
 
   test('a body that names an erased person is encrypted until its delivery has its outcome', async () => {

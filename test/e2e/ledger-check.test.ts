@@ -584,6 +584,20 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     ],
   ],
   [
+    'payout_runs_pay_what_was_approved',
+    'a stopped run that has decided about an item',
+    [
+      `insert into payout_runs (id, app_id, account_id, key_id, kind, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at,
+                                status, approved_at, approved_by, stopped_at)
+         select 'run_01h455vb4pex5vsknk084sn02q', r.app_id, r.account_id, r.key_id, 'resend', now(), 0, true, 1, r.net_cents, now() + interval '1 day',
+                'approved', now(), r.key_id, now()
+           from payout_requests r where r.payout_id = ${aPayout}`,
+      `insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, payout_id, resend_result)
+         select 'pit_01h455vb4pex5vsknk084sn02q', r.app_id, 'run_01h455vb4pex5vsknk084sn02q', r.affiliate_id, 'x', 1, r.net_cents, 'other', r.payout_id, 'blocked'
+           from payout_requests r where r.payout_id = ${aPayout} returning run_id as id`,
+    ],
+  ],
+  [
     'payouts_are_chained',
     'a payout that is not in the chain',
     [`delete from payout_chain where payout_id = ${aPayout} returning payout_id as id`],

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { decideResends } from '../../src/db/payout-resends.ts';
+import type { PayoutRunId } from '../../src/domain/ids.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -7,6 +10,7 @@ import type { Run, RunFile } from '../support/payout-runs.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -358,6 +362,113 @@ describe('a resend run', () => {
     expect(await returned()).toMatchObject({ count: 2 });
   });
 
+  /**
+   * Approves a run whose decision waits for the payout of its last item, runs `work`, and lets the decision go on when another statement
+   * waits, too. Returns what `work` returns, and whether it ended while the decision was held.
+   */
+  const whileDeciding = async <T>(
+    draft: Run,
+    work: () => Promise<T>,
+  ): Promise<{ value: T; early: boolean }> => {
+    const holder = new pg.Client(service.database.url);
+    await holder.connect();
+    try {
+      await holder.query('begin');
+      const last = (await itemsOf(draft)).at(-1)?.payoutId;
+      await holder.query('select from payouts where id = $1 for no key update', [last]);
+      await runs.approve(draft);
+      await untilWaiting(service.sql, 1);
+      const working = work();
+      const early = await Promise.race([
+        working.then(() => true),
+        untilWaiting(service.sql, 2).then(() => false),
+      ]);
+      await holder.query('commit');
+      return { value: await working, early };
+    } finally {
+      await holder.end();
+    }
+  };
+
+  // @promise run-resend-cancelled
+  test('whose cancellation arrives while its items are decided is not stopped, and the answer says so', async () => {
+    await paidAndReturned();
+    const draft = await runs.draft(0, 'include', 'resend');
+    const { value, early } = await whileDeciding(draft, async () => await runs.cancel(draft));
+    expect([early, value]).toEqual([false, expect.objectContaining({ stoppedAt: null })]);
+    expect(await runs.settled(draft)).toMatchObject({ paidCount: 2, paidCents: 140, stoppedAt: null });
+    expect((await itemsOf(draft)).map(({ outcome }) => outcome)).toEqual(['resent', 'resent']);
+  });
+
+  const block = async (creator: string) =>
+    await founder.ok('POST', `${base}/affiliates/${creator}/payout-blocks`, {
+      state: 'blocked',
+      reason: 'A test',
+    });
+  const changePayee = async (creator: string) =>
+    await runs.setPayee(creator, { method: 'paypal', recipient: { email: 'ben@example.com' } });
+
+  // @promise run-resend-race
+  test.each([
+    ['a block', block],
+    ['another payee', changePayee],
+  ])('has decided before %s of a creator is answered that arrives meanwhile', async (_, change) => {
+    await paidAndReturned();
+    const draft = await runs.draft(0, 'include', 'resend');
+    const { early } = await whileDeciding(draft, async () => await change(ben));
+    expect(early).toBe(false);
+    expect(await runs.settled(draft)).toMatchObject({ paidCount: 2 });
+  });
+
+  // @promise run-resend-race
+  test.each([
+    ['a block', 'blocked', block],
+    ['another payee', 'payee_changed', changePayee],
+  ])('waits for %s that is being stored, and sends nothing', async (_, outcome, change) => {
+    await paidAndReturned();
+    const draft = await runs.draft(0, 'include', 'resend');
+    await runOn(
+      service.database.url,
+      `create or replace function hold_creator() returns trigger language plpgsql as $$
+       begin perform pg_advisory_xact_lock(1); return new; end $$;
+       create trigger payees_hold after insert on payees for each row execute function hold_creator();
+       create trigger payout_blocks_hold after insert on payout_blocks for each row execute function hold_creator()`,
+    );
+    const holder = new pg.Client(service.database.url);
+    await holder.connect();
+    try {
+      await holder.query('select pg_advisory_lock(1)');
+      const changing = change(ben);
+      await untilWaiting(service.sql, 1);
+      await runs.approve(draft);
+      const settling = runs.settled(draft);
+      await Promise.race([settling, untilWaiting(service.sql, 2)]);
+      await holder.query('select pg_advisory_unlock(1)');
+      await changing;
+      expect(await settling).toMatchObject({ paidCount: 1, paidCents: 40 });
+      expect((await itemsOf(draft)).map((item) => item.outcome)).toEqual([outcome, 'resent']);
+    } finally {
+      await holder.end();
+      await runOn(
+        service.database.url,
+        'drop trigger payees_hold on payees; drop trigger payout_blocks_hold on payout_blocks',
+      );
+    }
+  });
+
+  test('decides about all items, also when they need several transactions', async () => {
+    await paidAndReturned();
+    const draft = await runs.draft(0, 'include', 'resend');
+    await service.sql`
+      update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour'
+       where id = ${draft.id}`;
+    await decideResends(service.sql, draft.id as PayoutRunId, 1);
+    expect((await itemsOf(draft)).map(({ outcome }) => outcome)).toEqual(['resent', 'resent']);
+    expect(await runs.cancel(draft)).toMatchObject({ status: 'approved', stoppedAt: null });
+    await service.sql`update payout_runs set relayed_at = null where id = ${draft.id}`;
+    expect(await runs.settled(draft)).toMatchObject({ paidCount: 2, paidCents: 140 });
+  });
+
   // @promise run-resend-database
   test('is kept from sending twice, or what did not come back, by the database', async () => {
     const run = await paidAndReturned();
@@ -390,5 +501,24 @@ describe('a resend run', () => {
     );
     await expect(insert(paid[1]?.payoutId ?? '', ben, 99)).rejects.toThrow(/is not what the run pays/);
     await expect(insert(paid[1]?.payoutId ?? '', cleo, 100)).rejects.toThrow(/is not what the run pays/);
+    // What is decided can't be stopped, and what is stopped is not decided. Nothing is sent to a creator whose payouts are blocked.
+    await importReport(done, reportOf(resent, ['Returned', 'Returned']));
+    const last = await runs.draft(0, 'include', 'resend');
+    await block(cleo);
+    const decide = (before: string, creator: string, result: string, after = '') =>
+      change(`begin;
+        update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour'
+         where id = '${last.id}';
+        ${before}
+        update payout_run_items i set resend_result = '${result}',
+               return_position = case '${result}' when 'resent' then (select transfer_position from money_of_payout(i.payout_id)) end
+         where run_id = '${last.id}' and affiliate_id = '${creator}';
+        ${after}
+        rollback`);
+    const stop = `update payout_runs set stopped_at = now() where id = '${last.id}';`;
+    await decide('', ben, 'resent');
+    await expect(decide('', cleo, 'resent')).rejects.toThrow(/payouts of aff_\w+ are blocked/);
+    await expect(decide(stop, ben, 'resent')).rejects.toThrow(/was stopped/);
+    await expect(decide('', cleo, 'blocked', stop)).rejects.toThrow(/has decided/);
   });
 });

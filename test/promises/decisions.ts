@@ -497,8 +497,11 @@ const MONEY: readonly PromiseSection[] = [
       'run-resend-once': 'each return is sent again once, in whatever order reports and runs come',
       'run-resend-approved':
         'a resend run that an earlier version approves is sent, and a cancelled one sends nothing',
+      'run-resend-cancelled': 'a cancellation while the items are decided is answered as not stopped',
+      'run-resend-race':
+        'a block or another payee that is answered before an item is decided counts for it, and one that arrives meanwhile waits',
       'run-resend-database':
-        'the database refuses to send again what did not come back, what was sent again, and another amount',
+        'the database refuses to send again what did not come back, what was sent again, another amount, or to a blocked creator, and to stop what is decided',
       'run-model':
         'random runs, exports, reports and kills leave what a model says: each cent in one payout, and no money sent twice',
       'run-another-approver':

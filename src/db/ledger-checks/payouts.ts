@@ -76,7 +76,7 @@ export const PAYOUT_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'payout_runs_pay_what_was_approved',
-    'The total of a payout run is the sum of its items. Each item that was paid or sent again has a payout of its creator and its amount, and no unapproved one has. What is sent again came back. A settled run states what was paid or sent again.',
+    'The total of a payout run is the sum of its items. Each item that was paid or sent again has a payout of its creator and its amount, and no unapproved one has. What is sent again came back. A stopped run has decided nothing about what came back. A settled run states what was paid or sent again.',
     (sql, appId) => sql.fragment`
       select r.id::text
         from payout_runs r
@@ -86,7 +86,8 @@ export const PAYOUT_CHECKS: readonly LedgerCheck[] = [
                 bool_or(r.approved_at is null and (q.id is not null or i.resend_result is not null) or q.affiliate_id <> i.affiliate_id
                         or (f.is_filed or i.payout_id is not null)
                            and (p.affiliate_id, p.total_cents) is distinct from (i.affiliate_id::text, i.expected_cents::bigint)
-                        or i.resend_result = 'resent' and t.state is distinct from 'returned') as is_wrong
+                        or i.resend_result = 'resent' and t.state is distinct from 'returned'
+                        or i.resend_result is not null and r.stopped_at is not null) as is_wrong
            from payout_run_items i
            left join lateral (select * from payout_requests x where x.id = i.request_id offset 0) q on true
            left join lateral (select * from payouts x where x.id = coalesce(i.payout_id, q.payout_id) offset 0) p on true
