@@ -9,6 +9,7 @@ import type { EmailToSend } from '../src/db/emails.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { EMAIL_RETRY_MS } from '../src/domain/email.ts';
 import type { EmailResult, EmailStatus } from '../src/domain/email.ts';
+import { titleOf } from '../src/providers/index.ts';
 import { writeMail } from '../src/mail/messages.ts';
 import { createMailSender } from '../src/mail/smtp.ts';
 import { throwIfCancelled } from './cancellation.ts';
@@ -74,7 +75,7 @@ export function createEmailActivities({
   /** Returns the text of a mail, or why there is none to send. */
   async function write(email: EmailToSend, publicUrl: string) {
     try {
-      const facts = await readMailFacts({ sql, secretBox, publicUrl }, email);
+      const facts = await readMailFacts({ sql, secretBox, publicUrl, titleOf }, email);
       return typeof facts === 'string' ? facts : writeMail(facts);
     } catch (error) {
       if (error instanceof SecretUnreadable) return 'SECRETS_KEY lacks the key that the mail needs.';
@@ -132,7 +133,13 @@ export function createEmailActivities({
       if (status !== 'queued' || dueInMs === null) {
         return { state: status === 'queued' ? 'failed' : status, attempts, problem, waitMs: 0 };
       }
-      if (address === null) return await end(email, 'skipped', 'The creator has no e-mail address.');
+      if (address === null) {
+        const reason =
+          email.affiliateId === null
+            ? 'The settings of the app do not have the address any more.'
+            : 'The creator has no e-mail address.';
+        return await end(email, 'skipped', reason);
+      }
       if (email.isExpired)
         return await end(email, 'failed', problem ?? 'What it contained is not valid any more.');
       if (dueInMs > 0) {

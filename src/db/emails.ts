@@ -4,12 +4,13 @@ import { PAGE_EXAMINES, pageOf, pageOfExamined, createdBefore } from './page.ts'
 import type { Examined, Page, Position } from './page.ts';
 import type { Sql } from './sql.ts';
 
-/** A mail to a creator. */
+/** A mail to a creator, or to one of the people who run an app. */
 export interface Email {
   readonly id: EmailId;
   readonly kind: EmailKind;
-  readonly affiliateId: AffiliateId;
-  /** The present address of the creator, which a mail is sent to. Null without one. */
+  /** The creator whom it is to or about. Null for a mail to the people who run the app. */
+  readonly affiliateId: AffiliateId | null;
+  /** Where it goes: the present address of the creator, or that of a reader of its own, masked once the mail has ended. Null without one. */
   readonly address: string | null;
   readonly status: EmailStatus;
   /** Those that were begun. */
@@ -51,10 +52,10 @@ export async function listEmails(
        where m.is_match or m.examined = ${examines}
        order by m.examined limit ${limit + 1}
     )
-    select p.id, p.kind, p.affiliate_id, f.email as address, p.status, p.attempts, p.last_problem, p.created_at, p.next_attempt_at,
+    select p.id, p.kind, p.affiliate_id, coalesce(p.recipient, f.email) as address, p.status, p.attempts, p.last_problem, p.created_at, p.next_attempt_at,
            p.ended_at, p.is_match, p.examined, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key
       from page p
-     cross join lateral (select email from affiliates x where x.id = p.affiliate_id offset 0) f
+      left join lateral (select email from affiliates x where x.id = p.affiliate_id offset 0) f on true
      order by p.examined`;
   return isFiltered ? pageOfExamined(rows, limit, examines) : pageOf(rows, limit);
 }
@@ -86,7 +87,8 @@ export async function claimEmails(sql: Sql, claimMs: number, limit: number): Pro
 export interface EmailToSend extends Email {
   readonly appId: AppId;
   readonly appName: string;
-  readonly creatorName: string;
+  /** Null for a mail to the people who run the app. */
+  readonly creatorName: string | null;
   readonly subjectId: string;
   /** How long until the next attempt is due, ms; 0 or less if it is due. Null for a mail that has ended. */
   readonly dueInMs: number | null;
@@ -96,15 +98,20 @@ export interface EmailToSend extends Email {
   readonly encryptionKeyId: string | null;
 }
 
-/** Returns a mail with its creator and app. Undefined for an unknown one. */
+/**
+ * Returns a mail with its app, and the creator if it is to one. Undefined for an unknown one. An address that the settings of the app do not
+ * have any more is null.
+ */
 export async function loadEmail(sql: Sql, id: EmailId): Promise<EmailToSend | undefined> {
   return await sql.maybe<EmailToSend>`
-    select e.id, e.kind, e.affiliate_id, f.email as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
+    select e.id, e.kind, e.affiliate_id,
+           case when e.recipient is null then f.email
+                when e.affiliate_id is not null or e.recipient = any(a.notification_emails) then e.recipient end as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
            e.ended_at, e.app_id, a.name as app_name, f.name as creator_name, e.subject_id, e.expires_at, e.ciphertext, e.encryption_key_id,
            ceil(extract(epoch from e.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
            coalesce(e.expires_at <= clock_timestamp(), false) as is_expired
       from emails e
-      join affiliates f on f.app_id = e.app_id and f.id = e.affiliate_id
+      left join affiliates f on f.app_id = e.app_id and f.id = e.affiliate_id
       join apps a on a.id = e.app_id
      where e.id = ${id}`;
 }
