@@ -41,8 +41,8 @@ export interface EmailActivities {
   sendEmail(emailId: string): Promise<EmailProgress>;
 }
 
-/** Connections of a process to the mail server at a time. */
-const IN_FLIGHT = 4;
+/** Connections of a process to the mail server at a time: those of mails whose reader waits are their own. */
+const IN_FLIGHT = { urgent: 2, others: 4 };
 /** How long a mail waits without a connection, ms: at least, and more with each one that was turned away, up to the most. */
 const BUSY_MS = { least: 500, each: 250, most: 10_000 };
 /** The shortest wait of a workflow, ms: another process makes the attempt that is due. */
@@ -58,9 +58,9 @@ export function createEmailActivities({
   observeEmail,
 }: EmailActivityDeps): EmailActivities {
   const sender = mail === null ? null : createMailSender(mail);
-  let inFlight = 0;
+  const inFlight = { urgent: 0, others: 0 };
   /** Mails that were turned away since a connection was free. */
-  let turnedAway = 0;
+  const turnedAway = { urgent: 0, others: 0 };
 
   /** Ends a mail without an attempt. */
   async function end(
@@ -152,18 +152,19 @@ export function createEmailActivities({
           problem ?? 'The last attempt was interrupted: the server may have the mail.',
         );
       }
-      if (inFlight >= IN_FLIGHT) {
-        turnedAway += 1;
-        const spread = Math.min(BUSY_MS.most, BUSY_MS.each * turnedAway);
+      const urgency = email.isUrgent ? 'urgent' : 'others';
+      if (inFlight[urgency] >= IN_FLIGHT[urgency]) {
+        turnedAway[urgency] += 1;
+        const spread = Math.min(BUSY_MS.most, BUSY_MS.each * turnedAway[urgency]);
         const waitMs = Math.round(BUSY_MS.least + spread * Math.random());
         return { state: 'later', attempts, problem, waitMs };
       }
-      inFlight += 1;
+      inFlight[urgency] += 1;
       try {
         return await attempt(email, address);
       } finally {
-        inFlight -= 1;
-        turnedAway = 0;
+        inFlight[urgency] -= 1;
+        turnedAway[urgency] = 0;
       }
     },
   };

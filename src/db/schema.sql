@@ -612,6 +612,7 @@ CREATE INDEX emails_by_created ON emails USING btree (app_id, created_at DESC, i
 CREATE INDEX emails_due ON emails USING btree (next_attempt_at) WHERE (ended_at IS NULL);
 CREATE INDEX emails_of_creator ON emails USING btree (affiliate_id, kind, created_at DESC);
 CREATE INDEX emails_to_relay ON emails USING btree (relay_at) WHERE (ended_at IS NULL);
+CREATE INDEX emails_urgent_to_relay ON emails USING btree (relay_at) WHERE ((ended_at IS NULL) AND ((expires_at - created_at) <= '01:00:00'::interval));
 CREATE TRIGGER emails_guard BEFORE UPDATE ON emails FOR EACH ROW EXECUTE FUNCTION guard_email();
 CREATE TRIGGER emails_recipient BEFORE UPDATE ON emails FOR EACH ROW WHEN ((old.recipient IS NOT NULL)) EXECUTE FUNCTION mask_ended_recipient();
 
@@ -1631,7 +1632,7 @@ create table retention_progress (
   "position" click_id,
   finished_at timestamp with time zone,
   constraint retention_progress_pkey PRIMARY KEY (kind),
-  constraint retention_progress_kind_check CHECK ((kind = ANY (ARRAY['idempotency_keys'::text, 'identities'::text, 'refused_counters'::text, 'user_agents'::text, 'bodies'::text, 'webhook_messages'::text])))
+  constraint retention_progress_kind_check CHECK ((kind = ANY (ARRAY['idempotency_keys'::text, 'identities'::text, 'refused_counters'::text, 'user_agents'::text, 'bodies'::text, 'webhook_messages'::text, 'emails'::text])))
 );
 
 create table revenue_entries (

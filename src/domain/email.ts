@@ -51,6 +51,8 @@ export function withoutRepeats(addresses: readonly string[]): string[] {
 export interface EmailKeys {
   readonly emailId: EmailId;
   readonly appId: AppId;
+  /** Whether its reader waits for it, such as for a code: it goes before others. */
+  readonly isUrgent: boolean;
 }
 
 /** The waits between the attempts at a mail, ms. Each is longer than an attempt may take. */
