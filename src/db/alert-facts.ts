@@ -115,7 +115,7 @@ async function loadRhythm(sql: Sql, appId: AppId, provider: string, lastAccepted
 /** Returns the draft or approved payout run of each app, which has at most one. */
 async function loadRuns(sql: Sql, appIds: readonly AppId[]): Promise<Of<RunFacts>[]> {
   return await sql<Of<RunFacts>>`
-    select r.app_id, r.id, r.status, r.total_cents, r.item_count, r.created_at, r.expires_at, r.approved_at, last.at as advanced_at
+    select r.app_id, r.id, r.status, r.total_cents, r.item_count, r.scheduled_month, r.created_at, r.expires_at, r.approved_at, last.at as advanced_at
       from unnest(${[...appIds]}::text[]) a (app_id)
      cross join lateral (
        select * from payout_runs x where x.app_id = a.app_id and x.status in ('draft', 'approved') offset 0) r

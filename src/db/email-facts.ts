@@ -5,6 +5,7 @@ import { maskRecipient } from '../domain/payee.ts';
 import { CREATOR_LINK_USES, creatorPageUrl, creatorSignInUrl } from '../domain/sessions.ts';
 import { mailSecretContext } from './email-secrets.ts';
 import type { EmailToSend } from './emails.ts';
+import { readAlert, readDraft, readReport } from './notification-facts.ts';
 import { openPayeeChange } from './payee-changes.ts';
 import type { StoredPayeeChange } from './payee-changes.ts';
 import { openRecipient } from './payees.ts';
@@ -18,6 +19,8 @@ export interface MailFactsDeps {
   readonly secretBox: SecretBox;
   /** Base address of links, without a trailing slash. */
   readonly publicUrl: string;
+  /** Returns the name of a provider as people know it. */
+  readonly titleOf: (provider: string) => string;
 }
 
 /**
@@ -25,7 +28,8 @@ export interface MailFactsDeps {
  * `SecretUnreadable` if the key that its token or code needs is missing.
  */
 export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Promise<MailFacts | string> {
-  const reader = { appName: email.appName, creatorName: email.creatorName };
+  const { appName } = email;
+  const reader = { appName, creatorName: email.creatorName ?? '' };
   switch (email.kind) {
     case 'invitation':
       return await readInvitation(deps, email, reader);
@@ -35,10 +39,22 @@ export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Pr
       return await readChangedPayee(deps, email, reader);
     case 'payout_sent':
       return await readSentPayout(deps, email, reader);
+    case 'address_changed':
+      return { ...reader, kind: 'address_changed' };
+    case 'alert_opened':
+    case 'alert_closed':
+      return await readAlert(deps, email, email.kind);
+    case 'run_drafted':
+      return await readDraft(deps, email);
+    case 'weekly_report':
+      return await readReport(deps, email);
   }
 }
 
-type Reader = Pick<MailFacts, 'appName' | 'creatorName'>;
+interface Reader {
+  readonly appName: string;
+  readonly creatorName: string;
+}
 
 function secretOf({ secretBox }: MailFactsDeps, { id, ciphertext, encryptionKeyId }: EmailToSend): string {
   return secretBox.decrypt(Buffer.from(ciphertext ?? []), encryptionKeyId ?? '', mailSecretContext(id));

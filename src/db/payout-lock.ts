@@ -1,4 +1,4 @@
-import type { AffiliateId } from '../domain/ids.ts';
+import type { AffiliateId, AppId } from '../domain/ids.ts';
 import type { Statements } from './sql.ts';
 
 /**
@@ -8,3 +8,7 @@ import type { Statements } from './sql.ts';
 export async function lockPayoutsOf(tx: Statements, affiliateId: AffiliateId): Promise<void> {
   await tx`select pg_advisory_xact_lock(hashtextextended('payout of ' || ${affiliateId}::text, 0))`;
 }
+
+/** The lock under which runs of an app are drafted and approved, until the end of the transaction. */
+export const lockOfRuns = (tx: Statements, appId: AppId) =>
+  tx.fragment`hashtextextended('payout runs of ' || ${appId}::text, 0)`;

@@ -171,6 +171,7 @@ CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
 CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed');
 CREATE TRIGGER affiliates_email BEFORE INSERT OR UPDATE OF email ON affiliates FOR EACH ROW EXECUTE FUNCTION note_email_change();
+CREATE TRIGGER affiliates_mail_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((old.email IS NOT NULL) AND (new.email IS NOT NULL) AND (lower(old.email) <> lower(new.email)))) EXECUTE FUNCTION mail_former_address();
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
 
@@ -182,10 +183,12 @@ create table alerts (
   facts jsonb not null,
   opened_at timestamp with time zone not null,
   closed_at timestamp with time zone,
+  mail_number smallint,
   constraint alerts_pkey PRIMARY KEY (id),
   constraint alerts_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint alerts_check CHECK ((closed_at >= opened_at)),
   constraint alerts_facts_check CHECK ((jsonb_typeof(facts) = 'object'::text)),
+  constraint alerts_mail_number_check CHECK (((mail_number >= 1) AND (mail_number <= 3))),
   constraint alerts_rule_check CHECK ((rule = ANY (ARRAY['provider_silent'::text, 'deliveries_failing'::text, 'webhooks_refused'::text, 'draft_waiting'::text, 'run_stalled'::text, 'endpoint_failing'::text]))),
   constraint alerts_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 100)))
 );
@@ -196,6 +199,9 @@ CREATE TRIGGER alerts_announce_closed AFTER UPDATE ON alerts FOR EACH ROW EXECUT
 CREATE TRIGGER alerts_announce_opened AFTER INSERT ON alerts FOR EACH ROW EXECUTE FUNCTION announce_alert();
 CREATE TRIGGER alerts_guard BEFORE UPDATE ON alerts FOR EACH ROW EXECUTE FUNCTION guard_alert();
 CREATE TRIGGER alerts_kept BEFORE DELETE OR TRUNCATE ON alerts FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER alerts_mail_closed AFTER UPDATE ON alerts FOR EACH ROW WHEN ((new.mail_number < 3)) EXECUTE FUNCTION mail_alert();
+CREATE TRIGGER alerts_mail_number BEFORE INSERT ON alerts FOR EACH ROW EXECUTE FUNCTION number_alert_mail();
+CREATE TRIGGER alerts_mail_opened AFTER INSERT ON alerts FOR EACH ROW WHEN ((new.mail_number IS NOT NULL)) EXECUTE FUNCTION mail_alert();
 
 create table apps (
   id app_id not null,
@@ -216,6 +222,12 @@ create table apps (
   purchase_codes text collate "C",
   payee_wait_days integer,
   payout_approval text collate "C",
+  payout_schedule jsonb,
+  payout_schedule_key key_id,
+  payout_schedule_since timestamp with time zone,
+  notification_emails text[],
+  weekly_report boolean,
+  notifications_since timestamp with time zone,
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),
@@ -226,14 +238,20 @@ create table apps (
   constraint apps_ios_app_ids_check CHECK ((cardinality(ios_app_ids) <= 10)),
   constraint apps_link_subdomain_check CHECK ((link_subdomain ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'::text)),
   constraint apps_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint apps_notification_emails_check CHECK ((((cardinality(notification_emails) >= 1) AND (cardinality(notification_emails) <= 10)) AND (array_position(notification_emails, NULL::text) IS NULL))),
   constraint apps_payee_wait_days_check CHECK (((payee_wait_days >= 1) AND (payee_wait_days <= 30))),
   constraint apps_payout_approval_check CHECK ((payout_approval = 'another_key'::text)),
+  constraint apps_payout_schedule_check CHECK ((jsonb_typeof(payout_schedule) = 'object'::text)),
   constraint apps_purchase_codes_check CHECK ((purchase_codes = 'when_unattributed'::text)),
-  constraint apps_stripe_accounts_check CHECK ((cardinality(stripe_accounts) <= 100))
+  constraint apps_stripe_accounts_check CHECK ((cardinality(stripe_accounts) <= 100)),
+  constraint apps_weekly_report_check CHECK ((NOT weekly_report)),
+  constraint payout_schedule_is_set CHECK ((((payout_schedule IS NULL) = (payout_schedule_key IS NULL)) AND ((payout_schedule IS NULL) = (payout_schedule_since IS NULL))))
 );
 CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
 CREATE INDEX apps_with_mobile_apps_of_account ON apps USING btree (account_id, created_at, id) WHERE ((cardinality(ios_app_ids) > 0) OR (android_apps <> '[]'::jsonb));
-CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payee_wait_days payout_approval');
+CREATE INDEX apps_with_notifications ON apps USING btree (id) WHERE (notification_emails IS NOT NULL);
+CREATE INDEX apps_with_payout_schedule ON apps USING btree (id) WHERE (payout_schedule IS NOT NULL);
+CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payee_wait_days payout_approval payout_schedule notification_emails! weekly_report');
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
 CREATE TRIGGER apps_limit BEFORE INSERT ON apps FOR EACH ROW EXECUTE FUNCTION refuse_app_beyond_limit();
 
@@ -561,7 +579,7 @@ create table delivery_bodies (
 create table emails (
   id email_id not null,
   app_id app_id not null,
-  affiliate_id affiliate_id not null,
+  affiliate_id affiliate_id,
   kind text collate "C" not null,
   subject_id text collate "C" not null,
   ciphertext bytea,
@@ -574,16 +592,19 @@ create table emails (
   next_attempt_at timestamp with time zone default now(),
   relay_at timestamp with time zone default now(),
   ended_at timestamp with time zone,
+  recipient text,
   constraint emails_pkey PRIMARY KEY (id),
   constraint emails_app_id_kind_subject_id_key UNIQUE (app_id, kind, subject_id),
   constraint emails_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint email_end CHECK ((((status = 'queued'::text) = (ended_at IS NULL)) AND ((ended_at IS NULL) = (next_attempt_at IS NOT NULL)) AND ((ended_at IS NULL) = (relay_at IS NOT NULL)))),
   constraint email_ends_without_secret CHECK (((ended_at IS NULL) OR (ciphertext IS NULL))),
+  constraint email_has_reader CHECK ((((affiliate_id IS NULL) = (kind = ANY (ARRAY['alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text]))) AND ((recipient IS NULL) = (kind <> ALL (ARRAY['address_changed'::text, 'alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text]))))),
   constraint email_secret_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL))),
   constraint email_sent_by_an_attempt CHECK (((status <> 'sent'::text) OR (attempts >= 1))),
   constraint emails_attempts_check CHECK (((attempts >= 0) AND (attempts <= 10))),
-  constraint emails_kind_check CHECK ((kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payee_changed'::text, 'payout_sent'::text]))),
+  constraint emails_kind_check CHECK ((kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payee_changed'::text, 'payout_sent'::text, 'address_changed'::text, 'alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text]))),
   constraint emails_last_problem_check CHECK (((length(last_problem) >= 1) AND (length(last_problem) <= 300))),
+  constraint emails_recipient_check CHECK (((length(recipient) >= 3) AND (length(recipient) <= 320))),
   constraint emails_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'failed'::text, 'skipped'::text]))),
   constraint emails_subject_id_check CHECK (((length(subject_id) >= 1) AND (length(subject_id) <= 100)))
 );
@@ -591,7 +612,9 @@ CREATE INDEX emails_by_created ON emails USING btree (app_id, created_at DESC, i
 CREATE INDEX emails_due ON emails USING btree (next_attempt_at) WHERE (ended_at IS NULL);
 CREATE INDEX emails_of_creator ON emails USING btree (affiliate_id, kind, created_at DESC);
 CREATE INDEX emails_to_relay ON emails USING btree (relay_at) WHERE (ended_at IS NULL);
+CREATE INDEX emails_urgent_to_relay ON emails USING btree (relay_at) WHERE ((ended_at IS NULL) AND ((expires_at - created_at) <= '01:00:00'::interval));
 CREATE TRIGGER emails_guard BEFORE UPDATE ON emails FOR EACH ROW EXECUTE FUNCTION guard_email();
+CREATE TRIGGER emails_recipient BEFORE UPDATE ON emails FOR EACH ROW WHEN ((old.recipient IS NOT NULL)) EXECUTE FUNCTION mask_ended_recipient();
 
 create table entries (
   id entry_id not null,
@@ -1355,6 +1378,7 @@ create table payout_runs (
   paid_cents cents,
   relayed_at timestamp with time zone,
   kind text collate "C" not null default 'pay'::text,
+  scheduled_month text collate "C",
   constraint payout_runs_pkey PRIMARY KEY (id),
   constraint payout_runs_app_id_id_key UNIQUE (app_id, id),
   constraint payout_runs_account_id_approved_by_fkey FOREIGN KEY (account_id, approved_by) REFERENCES account_keys(account_id, id),
@@ -1369,6 +1393,7 @@ create table payout_runs (
   constraint payout_runs_kind_check CHECK ((kind = ANY (ARRAY['pay'::text, 'resend'::text]))),
   constraint payout_runs_minimum_cents_check CHECK (((minimum_cents)::bigint >= 0)),
   constraint payout_runs_result CHECK ((((status = 'settled'::text) = (paid_count IS NOT NULL)) AND ((paid_count IS NULL) = (paid_cents IS NULL)))),
+  constraint payout_runs_scheduled_month_check CHECK ((scheduled_month ~ '^\d{4}-(0[1-9]|1[0-2])$'::text)),
   constraint payout_runs_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'approved'::text, 'settled'::text, 'cancelled'::text]))),
   constraint payout_runs_stop CHECK (((stopped_at IS NULL) OR (approved_at IS NOT NULL))),
   constraint payout_runs_total_cents_check CHECK (((total_cents)::bigint >= 0))
@@ -1377,9 +1402,23 @@ CREATE INDEX payout_runs_approved ON payout_runs USING btree (relayed_at NULLS F
 CREATE INDEX payout_runs_by_created ON payout_runs USING btree (app_id, created_at DESC, id DESC);
 CREATE UNIQUE INDEX payout_runs_one_open ON payout_runs USING btree (app_id) WHERE (status = ANY (ARRAY['draft'::text, 'approved'::text]));
 CREATE TRIGGER payout_runs_approver BEFORE UPDATE ON payout_runs FOR EACH ROW WHEN (((old.status = 'draft'::text) AND (new.status = 'approved'::text))) EXECUTE FUNCTION require_another_approver();
-CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'kind status minimum_cents item_count total_cents approved_by stopped_at');
+CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'status minimum_cents item_count total_cents scheduled_month approved_by stopped_at');
 CREATE TRIGGER payout_runs_kept BEFORE DELETE OR TRUNCATE ON payout_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_runs_mail AFTER INSERT ON payout_runs FOR EACH ROW WHEN ((new.scheduled_month IS NOT NULL)) EXECUTE FUNCTION mail_drafted_run();
 CREATE TRIGGER payout_runs_transition BEFORE UPDATE ON payout_runs FOR EACH ROW EXECUTE FUNCTION payout_run_transition();
+
+create table payout_schedule_months (
+  app_id app_id not null,
+  month text collate "C" not null,
+  run_id payout_run_id,
+  done_at timestamp with time zone not null default now(),
+  constraint payout_schedule_months_pkey PRIMARY KEY (app_id, month),
+  constraint payout_schedule_months_run_id_key UNIQUE (run_id),
+  constraint payout_schedule_months_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint payout_schedule_months_app_id_run_id_fkey FOREIGN KEY (app_id, run_id) REFERENCES payout_runs(app_id, id),
+  constraint payout_schedule_months_month_check CHECK ((month ~ '^\d{4}-(0[1-9]|1[0-2])$'::text))
+);
+CREATE TRIGGER payout_schedule_months_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_schedule_months FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table payout_transfers (
   id transfer_id not null,
@@ -1593,7 +1632,7 @@ create table retention_progress (
   "position" click_id,
   finished_at timestamp with time zone,
   constraint retention_progress_pkey PRIMARY KEY (kind),
-  constraint retention_progress_kind_check CHECK ((kind = ANY (ARRAY['idempotency_keys'::text, 'identities'::text, 'refused_counters'::text, 'user_agents'::text, 'bodies'::text, 'webhook_messages'::text])))
+  constraint retention_progress_kind_check CHECK ((kind = ANY (ARRAY['idempotency_keys'::text, 'identities'::text, 'refused_counters'::text, 'user_agents'::text, 'bodies'::text, 'webhook_messages'::text, 'emails'::text])))
 );
 
 create table revenue_entries (
@@ -1968,6 +2007,16 @@ create table webhook_secrets (
 CREATE INDEX webhook_secrets_by_app ON webhook_secrets USING btree (app_id, provider, created_at);
 CREATE UNIQUE INDEX webhook_secrets_one_current ON webhook_secrets USING btree (app_id, provider) WHERE (expires_at IS NULL);
 CREATE TRIGGER webhook_secrets_audit AFTER INSERT OR UPDATE OF expires_at ON webhook_secrets FOR EACH ROW EXECUTE FUNCTION write_audit_row('webhook_secret', 'provider', 'provider environment signed expires_at');
+
+create table weekly_reports (
+  app_id app_id not null,
+  monday date not null,
+  created_at timestamp with time zone not null default now(),
+  constraint weekly_reports_pkey PRIMARY KEY (app_id, monday),
+  constraint weekly_reports_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint weekly_reports_monday_check CHECK ((EXTRACT(isodow FROM monday) = (1)::numeric))
+);
+CREATE TRIGGER weekly_reports_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON weekly_reports FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 -- Views
 
@@ -3235,12 +3284,44 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION mail_alert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform queue_notification(new.app_id, case tg_op when 'INSERT' then 'alert_opened' else 'alert_closed' end, new.id);
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION mail_changed_payee()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
   perform queue_email(new.app_id, new.affiliate_id, 'payee_changed', new.id);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mail_drafted_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform queue_notification(new.app_id, 'run_drafted', new.id);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mail_former_address()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  -- Bounds what a founder can have mailed to addresses of others.
+  if (select count(*) from (select from emails e where e.affiliate_id = new.id and e.kind = 'address_changed'
+                               and e.created_at > now() - interval '1 day' limit 5) m) < 5 then
+    insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient)
+    select id, new.app_id, new.id, 'address_changed', id, old.email from new_email_id() id;
+  end if;
   return null;
 end $function$;
 
@@ -3349,6 +3430,20 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION mask_ended_recipient()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.recipient is distinct from old.recipient then
+    raise exception 'mail % has another recipient', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  if new.ended_at is not null then
+    new.recipient := left(old.recipient, 1) || '•••' || substring(old.recipient from '@[^@]*$');
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION money_of_payout(of_payout text)
  RETURNS TABLE(transfer_position integer, transfer_state text, stated_at timestamp with time zone)
  LANGUAGE sql
@@ -3405,6 +3500,29 @@ begin
     new.email_confirmed := may_pay;
   elsif may_pay and old.email_confirmed is false then
     new.email_confirmed := true;
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION number_alert_mail()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  mailed integer;
+begin
+  new.mail_number := null;
+  -- The draft of a schedule has a mail of its own.
+  if (new.rule = 'draft_waiting' and new.facts ? 'scheduledMonth')
+     or not exists (select from apps a where a.id = new.app_id and a.notification_emails is not null) then
+    return new;
+  end if;
+  select count(*) into mailed
+    from (select from alerts a
+           where a.app_id = new.app_id and a.rule = new.rule and a.subject = new.subject and a.closed_at > new.opened_at - interval '1 day'
+             and a.opened_at > new.opened_at - interval '1 day' and a.mail_number is not null limit 3) m;
+  if mailed < 3 then
+    new.mail_number := mailed + 1;
   end if;
   return new;
 end $function$;
@@ -3603,6 +3721,21 @@ AS $function$
          case when f.email is null then now() end, case when f.email is not null then now() end, case when f.email is not null then now() end
     from affiliates f where f.app_id = of_app and f.id = to_creator
   on conflict (app_id, kind, subject_id) do nothing
+$function$;
+
+CREATE OR REPLACE FUNCTION queue_notification(of_app app_id, of_kind text, subject text)
+ RETURNS bigint
+ LANGUAGE sql
+AS $function$
+  with written as (
+    insert into emails (id, app_id, kind, subject_id, recipient)
+    select new_email_id(), a.id, of_kind, subject || '/' || left(md5(lower(address)), 16), address
+      from apps a cross join unnest(a.notification_emails) address
+     where a.id = of_app
+    on conflict (app_id, kind, subject_id) do nothing
+    returning id
+  )
+  select count(*) from written
 $function$;
 
 CREATE OR REPLACE FUNCTION rank_affiliate()

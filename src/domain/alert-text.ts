@@ -50,7 +50,7 @@ const OPENED: Readonly<Record<AlertRule, Sentence>> = {
   webhooks_refused: (provider, facts, _, titleOf) =>
     `${numberOf(facts, 'refused')} requests in the name of ${titleOf(provider)} were refused. Compare the secret with that of its dashboard.`,
   draft_waiting: (_, facts) =>
-    `A payout run of ${dollars(numberOf(facts, 'totalCents'))} waits for your approval. Approve it or cancel it.`,
+    `${facts['scheduledMonth'] === undefined ? 'A payout run' : 'The payout run of the schedule'} of ${dollars(numberOf(facts, 'totalCents'))} waits for your approval. Approve it or cancel it.`,
   run_stalled: (_, facts) =>
     `A payout run of ${dollars(numberOf(facts, 'totalCents'))} is approved, and was not paid any further for an hour. Ask the operator of the service.`,
   endpoint_failing: (_, facts) => {
@@ -77,6 +77,29 @@ const CLOSED: Readonly<
   run_stalled: () => 'The payout run goes on, or has ended.',
   endpoint_failing: () => 'It accepts messages again, or was deleted.',
 };
+
+/** Returns what an alert says when it opens: what is so, and what to do. `subject` is the name of a provider as people know it, or an id. */
+export function openedText(
+  {
+    rule,
+    subject,
+    facts,
+  }: { readonly rule: AlertRule; readonly subject: string; readonly facts: AlertFacts },
+  at: number,
+): string {
+  return OPENED[rule](subject, facts, at, (name) => name);
+}
+
+/** Returns what an alert says when it closes. `subject` is the name of a provider as people know it, or an id. */
+export function closedText({
+  rule,
+  subject,
+}: {
+  readonly rule: AlertRule;
+  readonly subject: string;
+}): string {
+  return CLOSED[rule](subject, (name) => name);
+}
 
 /**
  * Returns the text of a message about an alert, or of a test message, as Slack shows it. It depends on nothing else, so that each attempt

@@ -62,6 +62,8 @@ export interface RunFacts {
   readonly status: 'draft' | 'approved';
   readonly totalCents: number;
   readonly itemCount: number;
+  /** The month whose run the payout schedule has drafted. Null: a person has drafted it. */
+  readonly scheduledMonth: string | null;
   readonly createdAt: number;
   /** When a draft can't be approved any more. */
   readonly expiresAt: number;
@@ -108,7 +110,7 @@ const FAILING = 5;
 const REFUSED = 3;
 /** How long a refused request keeps an alert open while nothing was accepted since, ms. */
 const REFUSAL_COUNTS_MS = 7 * DAY_MS;
-/** A draft of a payout run waits for longer than that, ms. */
+/** A draft that a person has made waits after that, ms. Nobody looks at one of the schedule, which waits at once. */
 const DRAFT_WAITS_MS = DAY_MS;
 /** A payout run that is paid advances within that, ms. */
 const RUN_ADVANCES_MS = HOUR_MS;
@@ -176,12 +178,20 @@ function* signsOfProvider(facts: ProviderFacts, now: number): Generator<Sign> {
 }
 
 function* signsOfRun(run: RunFacts, now: number): Generator<Sign> {
-  const { id, status, totalCents, itemCount, createdAt, expiresAt, approvedAt, advancedAt } = run;
-  if (status === 'draft' && now - createdAt > DRAFT_WAITS_MS && now < expiresAt)
+  const { id, status, totalCents, itemCount, scheduledMonth, createdAt, expiresAt, approvedAt, advancedAt } =
+    run;
+  const waitsMs = scheduledMonth === null ? DRAFT_WAITS_MS : 0;
+  if (status === 'draft' && now - createdAt > waitsMs && now < expiresAt)
     yield {
       rule: 'draft_waiting',
       subject: id,
-      facts: { totalCents, itemCount, draftedAt: createdAt, expiresAt },
+      facts: {
+        totalCents,
+        itemCount,
+        ...(scheduledMonth === null ? {} : { scheduledMonth }),
+        draftedAt: createdAt,
+        expiresAt,
+      },
       opens: true,
     };
   if (status === 'approved' && approvedAt !== null) {

@@ -1,24 +1,10 @@
 import type { EmailKind, MailFacts } from '../domain/email.ts';
 import type { PayeeMethod } from '../domain/payee.ts';
 import { layOut } from './layout.ts';
-import type { Block, Foreign, MailContent, MailText, Part } from './layout.ts';
-
-const foreign = (text: string): Foreign => ({ foreign: text });
-const paragraph = (...parts: Part[]): Block => ({ type: 'paragraph', parts });
-
-const DATE = new Intl.DateTimeFormat('en-GB', {
-  day: 'numeric',
-  month: 'long',
-  year: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-  timeZone: 'UTC',
-});
-
-/** Returns an instant for people, such as `26 November 2026, 14:05 UTC`. */
-function dateText(at: number): string {
-  return `${DATE.format(at).replace(' at ', ', ')} UTC`;
-}
+import type { Block, MailText, Part } from './layout.ts';
+import { alertClosed, alertOpened, runDrafted, weeklyReport } from './notifications.ts';
+import { dateText, foreign, MONEY, paragraph } from './parts.ts';
+import type { Foreign, Message } from './parts.ts';
 
 const METHODS: Readonly<Record<PayeeMethod, string>> = {
   paypal: 'PayPal',
@@ -39,7 +25,6 @@ function payeeFacts({
 const pageButton = (url: string): Block => ({ type: 'button', label: 'Open your page', url });
 
 type FactsOf<Kind extends EmailKind> = Extract<MailFacts, { readonly kind: Kind }>;
-type Message = Omit<MailContent, 'footer'>;
 
 function invitation({ url, expiresAt, uses }: FactsOf<'invitation'>, app: Foreign): Message {
   return {
@@ -106,8 +91,6 @@ function payeeCode(facts: FactsOf<'payee_code'>, app: Foreign): Message {
   };
 }
 
-const MONEY = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' });
-
 function payoutSent(facts: FactsOf<'payout_sent'>, app: Foreign): Message {
   const amount = MONEY.format(facts.amountCents / 100);
   return {
@@ -131,6 +114,24 @@ function payoutSent(facts: FactsOf<'payout_sent'>, app: Foreign): Message {
   };
 }
 
+function addressChanged(app: Foreign): Message {
+  return {
+    subject: [app, ': another address was set for you'],
+    blocks: [
+      paragraph(
+        'Another e-mail address was set for your page at ',
+        app,
+        '. Mails about your payouts go there from now on, and no longer to this address.',
+      ),
+      paragraph(
+        'If you did not ask for this, tell ',
+        app,
+        ' in a way that you know. Do not answer this mail.',
+      ),
+    ],
+  };
+}
+
 function messageOf(facts: MailFacts, app: Foreign): Message {
   switch (facts.kind) {
     case 'invitation':
@@ -141,6 +142,16 @@ function messageOf(facts: MailFacts, app: Foreign): Message {
       return payeeCode(facts, app);
     case 'payout_sent':
       return payoutSent(facts, app);
+    case 'address_changed':
+      return addressChanged(app);
+    case 'alert_opened':
+      return alertOpened(facts, app);
+    case 'alert_closed':
+      return alertClosed(facts, app);
+    case 'run_drafted':
+      return runDrafted(facts, app);
+    case 'weekly_report':
+      return weeklyReport(facts, app);
   }
 }
 
@@ -148,13 +159,27 @@ function messageOf(facts: MailFacts, app: Foreign): Message {
 export function writeMail(facts: MailFacts): MailText {
   const app = foreign(facts.appName);
   const { subject, blocks } = messageOf(facts, app);
+  if (!('creatorName' in facts)) {
+    return layOut(facts.appName, {
+      subject,
+      blocks,
+      footer: [
+        'You get this mail because your address is in the settings of ',
+        app,
+        ', where it can be removed.',
+        ...(facts.kind === 'weekly_report' ? [' The weekly report can be turned off there alone.'] : []),
+      ],
+    });
+  }
   return layOut(facts.appName, {
     subject,
     blocks: [paragraph('Hello ', foreign(facts.creatorName), ','), ...blocks],
     footer: [
       'You get this mail because ',
       app,
-      ' has your address as that of one of its creators. If you do not know ',
+      facts.kind === 'address_changed'
+        ? ' had your address as that of one of its creators. If you do not know '
+        : ' has your address as that of one of its creators. If you do not know ',
       app,
       ', ignore it.',
     ],

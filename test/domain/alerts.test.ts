@@ -39,6 +39,7 @@ const run = (over: Partial<RunFacts> = {}): RunFacts => ({
   status: 'draft',
   totalCents: 41_200,
   itemCount: 2,
+  scheduledMonth: null,
   createdAt: START,
   expiresAt: START + 7 * DAY_MS,
   approvedAt: null,

@@ -40,7 +40,10 @@ const SENT: MailFacts = {
   pageUrl: PAGE,
 };
 
-const ALL: readonly MailFacts[] = [INVITATION, PAYEE, CODE, SENT];
+const FORMER: MailFacts = { ...READER, kind: 'address_changed' };
+
+type ToCreator = Extract<MailFacts, { readonly creatorName: string }>;
+const ALL = [INVITATION, PAYEE, CODE, SENT, FORMER] as readonly ToCreator[];
 
 describe('the text of mails', () => {
   test.each(ALL)('a mail of the kind $kind names the app, greets the creator and has both forms', (facts) => {
