@@ -86,7 +86,7 @@ export type PayeeChangeOutcome =
 
 /**
  * Stores the payee that a creator wants, and the mail with its code, in the place of an earlier wish. Nothing is stored while no code may be
- * sent to the creator, or after too many within an hour.
+ * sent to the creator, or after too many within an hour. Waits for a payout that is being settled.
  */
 export async function requestPayeeChange(
   { sql, secretBox }: PayeeDeps,
@@ -99,7 +99,7 @@ export async function requestPayeeChange(
   const sealed = secretBox.encrypt(textOfRecipient(payee) ?? '', changeContext({ id, appId, affiliateId }));
   const sealedCode = secretBox.encrypt(code, mailSecretContext(emailId));
   const codeHash = secretBox.tokenHash(approvedText(id, payee, code));
-  return await sql.transaction<PayeeChangeOutcome>(async (tx) => {
+  return await sql.within(LONG_STATEMENT_MS).transaction<PayeeChangeOutcome>(async (tx) => {
     // One request of a creator at a time, so that the limit holds.
     const creator = await tx.maybe<{ address: string; recent: number }>`
       select f.email as address,
@@ -109,6 +109,8 @@ export async function requestPayeeChange(
         from affiliates f where f.app_id = ${appId} and f.id = ${affiliateId} and ${isUsable(tx)} for no key update`;
     if (creator === undefined) return { outcome: 'no_address' };
     if (creator.recent >= PAYEE_CODES_IN_AN_HOUR) return { outcome: 'too_many' };
+    // What a founder sets or blocks at the same time either sees this change, or is the latest version that it replaces.
+    await lockPayoutsOf(tx, affiliateId);
     await tx`
       update payee_changes set ended_at = now(), ciphertext = null, encryption_key_id = null
        where affiliate_id = ${affiliateId} and ended_at is null and id <> ${id}`;
@@ -128,7 +130,10 @@ export async function requestPayeeChange(
   });
 }
 
-/** What became of a code that was entered. `ended`: it was used, replaced or entered wrong too often, its time is over, or the address has changed. */
+/**
+ * What became of a code that was entered. `ended`: it was used, replaced or entered wrong too often, its time is over, the address has changed,
+ * or the founder has set a payee or blocked the payouts since.
+ */
 export type CodeOutcome =
   | { readonly outcome: 'set'; readonly payee: StoredPayee }
   | { readonly outcome: 'wrong'; readonly attemptsLeft: number }
@@ -161,18 +166,20 @@ export async function confirmPayeeChange(
   return await sql.within(LONG_STATEMENT_MS).transaction<CodeOutcome>(async (tx) => {
     await lockPayoutsOf(tx, affiliateId);
     const deps = { sql: tx, secretBox };
+    const latest = await findLatestPayee(deps, appId, affiliateId);
+    const latestVersion = latest?.version ?? 0;
     const ended = await tx.maybe`
       update payee_changes c
          set ended_at = now(), payee_id = ${payeeId}, ciphertext = null, encryption_key_id = null
         from affiliates f
-       where c.id = ${id} and c.ended_at is null and c.expires_at > now() and f.app_id = c.app_id and f.id = c.affiliate_id and ${isUsable(tx)}
+       where c.id = ${id} and c.ended_at is null and c.expires_at > now() and coalesce(c.latest_version, ${latestVersion}::int) = ${latestVersion}::int
+         and f.app_id = c.app_id and f.id = c.affiliate_id and ${isUsable(tx)}
       returning c.id`;
-    const latest = await findLatestPayee(deps, appId, affiliateId);
     // Also says so to a transaction that runs again after its answer was lost.
     if (latest !== null && isStoredAs(latest, payee)) return { outcome: 'set', payee: latest };
     if (ended === undefined) return { outcome: 'ended' };
     const place = { id: payeeId, appId, affiliateId, accountId: null, keyId: null };
-    await appendPayee(deps, place, payee, (latest?.version ?? 0) + 1);
+    await appendPayee(deps, place, payee, latestVersion + 1);
     const stored = await findLatestPayee(deps, appId, affiliateId);
     return stored === null ? { outcome: 'ended' } : { outcome: 'set', payee: stored };
   });
