@@ -78,11 +78,13 @@ async function readChangedPayee(
   { appId, subjectId }: EmailToSend,
   reader: Reader,
 ): Promise<MailFacts | string> {
+  // Behind the id, the subject of a mail to a former address has a part of the hash of the address.
+  const [payeeId = ''] = subjectId.split('/');
   const row = await sql.maybe<
     SealedRecipient & Pick<StoredPayee, 'affiliateId' | 'version' | 'method' | 'countsFrom' | 'keyId'>
   >`
     select affiliate_id, version, method, counts_from, set_by as key_id, ciphertext, encryption_key_id
-      from payees where app_id = ${appId} and id = ${subjectId}`;
+      from payees where app_id = ${appId} and id = ${payeeId}`;
   if (row === undefined) return 'The payee does not exist.';
   const recipient = openRecipient(secretBox, appId, row)?.recipient ?? null;
   return {
@@ -104,13 +106,12 @@ async function readPayeeCode(
   const row = await deps.sql.maybe<StoredPayeeChange>`
     select id, app_id, affiliate_id, method, ciphertext, encryption_key_id, code_hash, expires_at
       from payee_changes where app_id = ${email.appId} and id = ${email.subjectId} and ended_at is null`;
-  if (row === undefined) return 'The code was used, or another one has replaced it.';
-  const { method, recipient } = openPayeeChange(deps.secretBox, row);
+  if (row === undefined)
+    return 'The code was used or replaced, or the founder has set a payee or blocked the payouts.';
   return {
     ...reader,
     kind: 'payee_code',
-    method,
-    maskedRecipient: recipient === null ? null : maskRecipient(recipient),
+    payee: openPayeeChange(deps.secretBox, row),
     code: shownCode(secretOf(deps, email)),
     expiresAt: row.expiresAt,
   };

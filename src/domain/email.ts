@@ -1,6 +1,6 @@
 import type { AlertFacts, AlertRule } from './alerts.ts';
 import type { AppId, EmailId } from './ids.ts';
-import type { PayeeMethod } from './payee.ts';
+import type { Payee, PayeeMethod } from './payee.ts';
 import { HOUR_MS, MINUTE_MS } from './time.ts';
 
 /**
@@ -106,8 +106,10 @@ interface ChangedPayee extends ShownPayee {
   readonly pageUrl: string;
 }
 
-interface PayeeCode extends ShownPayee {
+interface PayeeCode extends MailReader {
   readonly kind: 'payee_code';
+  /** What the code approves, unmasked: who reads the mail compares it. */
+  readonly payee: Payee;
   readonly code: string;
   readonly expiresAt: number;
 }

@@ -1,5 +1,5 @@
 import type { EmailKind, MailFacts } from '../domain/email.ts';
-import type { PayeeMethod } from '../domain/payee.ts';
+import type { Payee, PayeeMethod, ReceiverType } from '../domain/payee.ts';
 import { layOut } from './layout.ts';
 import type { Block, MailText, Part } from './layout.ts';
 import { alertClosed, alertOpened, runDrafted, weeklyReport } from './notifications.ts';
@@ -13,13 +13,32 @@ const METHODS: Readonly<Record<PayeeMethod, string>> = {
   none: 'Nobody',
 };
 
-/** Says how money is sent, and to whom. */
+/** Says how money is sent, and enough of to whom to recognize it. */
 function payeeFacts({
   method,
   maskedRecipient,
-}: Pick<FactsOf<'payee_code'>, 'method' | 'maskedRecipient'>): [label: string, value: Part][] {
+}: Pick<FactsOf<'payee_changed'>, 'method' | 'maskedRecipient'>): [label: string, value: Part][] {
   const how: [string, Part] = ['How', METHODS[method]];
   return maskedRecipient === null ? [how] : [how, ['To', foreign(maskedRecipient)]];
+}
+
+const RECEIVERS: Readonly<Record<ReceiverType, string>> = { PERSON: 'A person', INSTITUTION: 'A company' };
+
+/** Says how money is sent, and to whom, to the last character. */
+function wholePayeeFacts(payee: Payee): [label: string, value: Part][] {
+  const how: [string, Part] = ['How', METHODS[payee.method]];
+  switch (payee.method) {
+    case 'paypal':
+      return [how, ['To', foreign(payee.recipient.email)]];
+    case 'wise': {
+      const { email, name, receiverType } = payee.recipient;
+      return [how, ['To', foreign(email)], ['Name', foreign(name)], ['Receiver', RECEIVERS[receiverType]]];
+    }
+    case 'other':
+      return [how, ['To', foreign(payee.recipient.name)], ['Reference', foreign(payee.recipient.reference)]];
+    case 'none':
+      return [how];
+  }
 }
 
 const pageButton = (url: string): Block => ({ type: 'button', label: 'Open your page', url });
@@ -79,8 +98,10 @@ function payeeCode(facts: FactsOf<'payee_code'>, app: Foreign): Message {
     subject: [app, ': your code to change where your payouts go'],
     blocks: [
       paragraph('Somebody who is signed in to your page at ', app, ' wants your payouts to go to:'),
-      { type: 'facts', facts: payeeFacts(facts) },
-      paragraph(`If it was you, enter this code on the page until ${dateText(facts.expiresAt)}:`),
+      { type: 'facts', facts: wholePayeeFacts(facts.payee) },
+      paragraph(
+        `If it was you, and this is your account to the last letter, enter this code on the page until ${dateText(facts.expiresAt)}:`,
+      ),
       { type: 'code', code: facts.code },
       paragraph(
         'It counts for this recipient only. If it was not you, do nothing, and give the code to nobody, also not to ',

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { MailFacts } from '../../src/domain/email.ts';
+import type { Payee } from '../../src/domain/payee.ts';
 import { writeMail } from '../../src/mail/messages.ts';
 
 const URL = 'https://partners.example.com/console/creator/#token=abc';
@@ -23,11 +24,10 @@ const PAYEE: MailFacts = {
   isOwn: false,
   pageUrl: PAGE,
 };
-const CODE: MailFacts = {
+const CODE: Extract<MailFacts, { readonly kind: 'payee_code' }> = {
   ...READER,
   kind: 'payee_code',
-  method: 'paypal',
-  maskedRecipient: 'a•••@example.com',
+  payee: { method: 'paypal', recipient: { email: 'carol@mail.example' } },
   code: 'K7QM-2XPD',
   expiresAt: Date.UTC(2026, 10, 26, 14, 20),
 };
@@ -106,10 +106,57 @@ describe('the text of mails', () => {
   test('a code stands alone beside the recipient that it counts for, and is not in the subject', () => {
     const { subject, text, html } = writeMail(CODE);
     expect(subject).not.toContain('K7QM');
-    expect(text).toContain('How: PayPal\nTo: a•••@example.com\n');
+    expect(text).toContain('How: PayPal\nTo: carol@mail.example\n');
     expect(text).toContain('\n    K7QM-2XPD\n');
     expect(html).toContain('>K7QM-2XPD<');
     expect(text).toContain('until 26 November 2026, 14:20 UTC');
+  });
+
+  // @promise email-code-payee
+  test.each<[string, Payee, string, Payee]>([
+    [
+      'an address',
+      CODE.payee,
+      'carol@mail.example',
+      { method: 'paypal', recipient: { email: 'crook@mail.example' } },
+    ],
+    [
+      'a receiver at Wise',
+      { method: 'wise', recipient: { email: 'c@mail.example', name: 'Carol Ash', receiverType: 'PERSON' } },
+      'Name: Carol Ash\nReceiver: A person',
+      { method: 'wise', recipient: { email: 'c@mail.example', name: 'Carl Ash', receiverType: 'PERSON' } },
+    ],
+    [
+      'the type of a receiver',
+      { method: 'wise', recipient: { email: 'c@mail.example', name: 'Carol Ash', receiverType: 'PERSON' } },
+      'To: c@mail.example',
+      {
+        method: 'wise',
+        recipient: { email: 'c@mail.example', name: 'Carol Ash', receiverType: 'INSTITUTION' },
+      },
+    ],
+    [
+      'a reference',
+      { method: 'other', recipient: { name: 'Carol', reference: 'Account 1234' } },
+      'To: Carol\nReference: Account 1234',
+      { method: 'other', recipient: { name: 'Carol', reference: 'Account 1235' } },
+    ],
+  ])('the mail with a code shows %s to the last character', (_what, payee, shown, other) => {
+    const { text, html } = writeMail({ ...CODE, payee });
+    expect(text).toContain(shown);
+    const changed = writeMail({ ...CODE, payee: other });
+    expect([changed.text === text, changed.html === html]).toEqual([false, false]);
+  });
+
+  test('a recipient in the mail with a code is never markup or a further line', () => {
+    const reference = `<img src=x>\r\nTo: carol@mail.example\u202e`;
+    const { text, html } = writeMail({
+      ...CODE,
+      payee: { method: 'other', recipient: { name: '<b>', reference } },
+    });
+    expect(text).toContain('To: <b>\nReference: <img src=x> To: carol@mail.example\n');
+    expect(text).not.toContain('\u202e');
+    expect(html).not.toMatch(/<(img|b)>?[ >]/);
   });
 
   test('a payout that was sent has its amount, its dates and the link to the page', () => {
