@@ -200,3 +200,11 @@ export async function deleteExpiredPayeeChanges(sql: Sql, now: number): Promise<
     delete from payee_changes where id in (
       select id from payee_changes where expires_at <= ${instant(now)} order by expires_at limit ${EXPIRED_BATCH} for update skip locked)`;
 }
+
+/** Deletes the former addresses of creators that get no mails about payees any more. */
+export async function deleteExpiredFormerAddresses(sql: Sql, now: number): Promise<void> {
+  await sql`
+    delete from former_addresses where ctid in (
+      select ctid from former_addresses where replaced_at <= ${instant(now - NEW_ADDRESS_MS)} order by replaced_at limit ${EXPIRED_BATCH}
+         for update skip locked)`;
+}

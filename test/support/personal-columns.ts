@@ -48,6 +48,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   // The secret of a mail is a sign-in link or a code, which is removed when the mail has ended.
   emails: { none: 'kind subject_id ciphertext encryption_key_id status last_problem' },
   entries: { none: 'category reason external_id' },
+  // Of creators, who are no users of the app.
+  former_addresses: { none: 'address' },
   erased_identifiers: { none: 'kind pseudonym', keyed: 'hash' },
   erasure_key: { keyed: 'ciphertext', none: 'encryption_key_id' },
   erasure_subjects: { none: 'source encryption_key_id', keyed: 'hash', removed: 'ciphertext' },
