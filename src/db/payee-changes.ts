@@ -82,7 +82,11 @@ const isUsable = (sql: Statements) => sql.fragment`
 export type PayeeChangeOutcome =
   | { readonly outcome: 'queued'; readonly address: string; readonly expiresAt: number }
   | { readonly outcome: 'no_address' }
-  | { readonly outcome: 'too_many' };
+  | {
+      readonly outcome: 'too_many';
+      /** When the next one is possible, in seconds: from 1 to an hour. */
+      readonly retryAfterSeconds: number;
+    };
 
 /**
  * Stores the payee that a creator wants, and the mail with its code, in the place of an earlier wish. Nothing is stored while no code may be
@@ -101,14 +105,16 @@ export async function requestPayeeChange(
   const codeHash = secretBox.tokenHash(approvedText(id, payee, code));
   return await sql.within(LONG_STATEMENT_MS).transaction<PayeeChangeOutcome>(async (tx) => {
     // One request of a creator at a time, so that the limit holds.
-    const creator = await tx.maybe<{ address: string; recent: number }>`
+    const creator = await tx.maybe<{ address: string; waits: number | null }>`
       select f.email as address,
-             (select count(*)::int from (select from emails e
-                                          where e.affiliate_id = f.id and e.kind = 'payee_code' and e.created_at > now() - interval '1 hour'
-                                            and e.id <> ${emailId} limit ${PAYEE_CODES_IN_AN_HOUR}) m) as recent
+             (select extract(epoch from e.created_at + interval '1 hour' - now())::float8 from emails e
+               where e.affiliate_id = f.id and e.kind = 'payee_code' and e.created_at > now() - interval '1 hour' and e.id <> ${emailId}
+               order by e.created_at desc limit 1 offset ${PAYEE_CODES_IN_AN_HOUR - 1}) as waits
         from affiliates f where f.app_id = ${appId} and f.id = ${affiliateId} and ${isUsable(tx)} for no key update`;
     if (creator === undefined) return { outcome: 'no_address' };
-    if (creator.recent >= PAYEE_CODES_IN_AN_HOUR) return { outcome: 'too_many' };
+    if (creator.waits !== null) {
+      return { outcome: 'too_many', retryAfterSeconds: Math.max(1, Math.ceil(creator.waits)) };
+    }
     // What a founder sets or blocks at the same time either sees this change, or is the latest version that it replaces.
     await lockPayoutsOf(tx, affiliateId);
     await tx`
