@@ -13,6 +13,7 @@ import { titleOf } from '../src/providers/index.ts';
 import { writeMail } from '../src/mail/messages.ts';
 import { createMailSender } from '../src/mail/smtp.ts';
 import { throwIfCancelled } from './cancellation.ts';
+import { MailConnections } from './mail-connections.ts';
 import { parseId } from './parse-id.ts';
 
 export interface EmailActivityDeps {
@@ -43,8 +44,6 @@ export interface EmailActivities {
 
 /** Connections of a process to the mail server at a time: those of mails whose reader waits are their own. */
 const IN_FLIGHT = { urgent: 2, others: 4 };
-/** How long a mail waits without a connection, ms: at least, and more with each one that was turned away, up to the most. */
-const BUSY_MS = { least: 500, each: 250, most: 10_000 };
 /** The shortest wait of a workflow, ms: another process makes the attempt that is due. */
 const SHORTEST_WAIT_MS = 500;
 
@@ -58,9 +57,10 @@ export function createEmailActivities({
   observeEmail,
 }: EmailActivityDeps): EmailActivities {
   const sender = mail === null ? null : createMailSender(mail);
-  const inFlight = { urgent: 0, others: 0 };
-  /** Mails that were turned away since a connection was free. */
-  const turnedAway = { urgent: 0, others: 0 };
+  const connections = {
+    urgent: new MailConnections(IN_FLIGHT.urgent),
+    others: new MailConnections(IN_FLIGHT.others),
+  };
 
   /** Ends a mail without an attempt. */
   async function end(
@@ -152,19 +152,13 @@ export function createEmailActivities({
           problem ?? 'The last attempt was interrupted: the server may have the mail.',
         );
       }
-      const urgency = email.isUrgent ? 'urgent' : 'others';
-      if (inFlight[urgency] >= IN_FLIGHT[urgency]) {
-        turnedAway[urgency] += 1;
-        const spread = Math.min(BUSY_MS.most, BUSY_MS.each * turnedAway[urgency]);
-        const waitMs = Math.round(BUSY_MS.least + spread * Math.random());
-        return { state: 'later', attempts, problem, waitMs };
-      }
-      inFlight[urgency] += 1;
+      const available = connections[email.isUrgent ? 'urgent' : 'others'];
+      const busyMs = available.take(email.accountId);
+      if (busyMs > 0) return { state: 'later', attempts, problem, waitMs: busyMs };
       try {
         return await attempt(email, address);
       } finally {
-        inFlight[urgency] -= 1;
-        turnedAway[urgency] = 0;
+        available.release(email.accountId);
       }
     },
   };

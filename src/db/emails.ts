@@ -1,8 +1,8 @@
-import type { EmailKeys, EmailKind, EmailStatus } from '../domain/email.ts';
-import type { AffiliateId, AppId, EmailId } from '../domain/ids.ts';
+import type { EmailKind, EmailStatus } from '../domain/email.ts';
+import type { AccountId, AffiliateId, AppId, EmailId } from '../domain/ids.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, createdBefore } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
-import type { Fragment, Sql } from './sql.ts';
+import type { Sql } from './sql.ts';
 
 /** A mail to a creator, or to one of the people who run an app. */
 export interface Email {
@@ -60,44 +60,9 @@ export async function listEmails(
   return isFiltered ? pageOfExamined(rows, limit, examines) : pageOf(rows, limit);
 }
 
-/** Mails of either urgency that are in progress at a time. The others wait in the database, so that thousands at once do not ask again and again. */
-export const EMAILS_IN_PROGRESS = 100;
-
-/** Whether the reader of a mail waits for it: what it contains is valid for an hour or less. */
-const isUrgent = (sql: Sql) => sql.fragment`expires_at - created_at <= interval '1 hour'`;
-
-/** Mails in progress, counted up to `EMAILS_IN_PROGRESS`. One whose next attempt is far is none. */
-const inProgress = (sql: Sql, condition: Fragment) => sql.fragment`
-  (select from emails where ended_at is null and relay_at > now() and relay_at <= now() + interval '5 minutes' ${condition}
-    limit ${EMAILS_IN_PROGRESS}) b`;
-
-/**
- * Claims mails that are due and whose workflow may not run: new ones, and those that were claimed `claimMs` ago or whose attempt was
- * due a minute ago, `EMAILS_IN_PROGRESS` at a time. Those whose reader waits go first, and have as many places of their own. Starting a
- * workflow that runs does nothing.
- */
-export async function claimEmails(sql: Sql, claimMs: number, limit: number): Promise<EmailKeys[]> {
-  return await sql<EmailKeys>`
-    with busy as materialized (
-      select (select count(*) from ${inProgress(sql, sql.fragment`and ${isUrgent(sql)}`)}) as urgent,
-             (select count(*) from ${inProgress(sql, sql.fragment`and (${isUrgent(sql)}) is not true`)}) as others
-    ), urgent as materialized (
-      select id from emails where ended_at is null and ${isUrgent(sql)} and relay_at <= now()
-       order by relay_at limit (select least(${limit}, ${EMAILS_IN_PROGRESS} - urgent) from busy) for update skip locked
-    ), others as materialized (
-      select id from emails where ended_at is null and (${isUrgent(sql)}) is not true and relay_at <= now()
-       order by relay_at limit (select least(${limit} - (select count(*) from urgent), ${EMAILS_IN_PROGRESS} - others) from busy)
-         for update skip locked
-    ), due as (
-      select id, true as is_urgent from urgent union all select id, false from others
-    )
-    update emails e set relay_at = greatest(now(), e.next_attempt_at) + ${claimMs} * interval '1 millisecond'
-      from due where e.id = due.id and e.ended_at is null
-    returning e.id as email_id, e.app_id, due.is_urgent`;
-}
-
 /** A mail with what an attempt at it needs. */
 export interface EmailToSend extends Email {
+  readonly accountId: AccountId;
   readonly appId: AppId;
   readonly appName: string;
   /** Null for a mail to the people who run the app. */
@@ -122,7 +87,7 @@ export async function loadEmail(sql: Sql, id: EmailId): Promise<EmailToSend | un
     select e.id, e.kind, e.affiliate_id,
            case when e.recipient is null then f.email
                 when e.affiliate_id is not null or e.recipient = any(a.notification_emails) then e.recipient end as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
-           e.ended_at, e.app_id, a.name as app_name, f.name as creator_name, e.subject_id, e.expires_at, e.ciphertext, e.encryption_key_id,
+           e.ended_at, a.account_id, e.app_id, a.name as app_name, f.name as creator_name, e.subject_id, e.expires_at, e.ciphertext, e.encryption_key_id,
            ceil(extract(epoch from e.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
            coalesce(e.expires_at <= clock_timestamp(), false) as is_expired,
            coalesce(e.expires_at - e.created_at <= interval '1 hour', false) as is_urgent

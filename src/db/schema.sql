@@ -171,6 +171,7 @@ CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
 CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed');
 CREATE TRIGGER affiliates_email BEFORE INSERT OR UPDATE OF email ON affiliates FOR EACH ROW EXECUTE FUNCTION note_email_change();
+CREATE TRIGGER affiliates_keep_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((old.email IS NOT NULL) AND (old.email IS DISTINCT FROM new.email))) EXECUTE FUNCTION keep_former_address();
 CREATE TRIGGER affiliates_mail_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((old.email IS NOT NULL) AND (new.email IS NOT NULL) AND (lower(old.email) <> lower(new.email)))) EXECUTE FUNCTION mail_former_address();
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
@@ -598,7 +599,11 @@ create table emails (
   constraint emails_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint email_end CHECK ((((status = 'queued'::text) = (ended_at IS NULL)) AND ((ended_at IS NULL) = (next_attempt_at IS NOT NULL)) AND ((ended_at IS NULL) = (relay_at IS NOT NULL)))),
   constraint email_ends_without_secret CHECK (((ended_at IS NULL) OR (ciphertext IS NULL))),
-  constraint email_has_reader CHECK ((((affiliate_id IS NULL) = (kind = ANY (ARRAY['alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text]))) AND ((recipient IS NULL) = (kind <> ALL (ARRAY['address_changed'::text, 'alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text]))))),
+  constraint email_has_reader CHECK ((((affiliate_id IS NULL) = (kind = ANY (ARRAY['alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text]))) AND
+CASE kind
+    WHEN 'payee_changed'::text THEN true
+    ELSE ((recipient IS NULL) = (kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payout_sent'::text])))
+END)),
   constraint email_secret_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL))),
   constraint email_sent_by_an_attempt CHECK (((status <> 'sent'::text) OR (attempts >= 1))),
   constraint emails_attempts_check CHECK (((attempts >= 0) AND (attempts <= 10))),
@@ -610,9 +615,10 @@ create table emails (
 );
 CREATE INDEX emails_by_created ON emails USING btree (app_id, created_at DESC, id DESC);
 CREATE INDEX emails_due ON emails USING btree (next_attempt_at) WHERE (ended_at IS NULL);
+CREATE INDEX emails_invitations ON emails USING btree (app_id, created_at DESC) WHERE (kind = 'invitation'::text);
 CREATE INDEX emails_of_creator ON emails USING btree (affiliate_id, kind, created_at DESC);
+CREATE INDEX emails_open_of_app ON emails USING btree (app_id, COALESCE(((expires_at - created_at) <= '01:00:00'::interval), false), relay_at) WHERE (ended_at IS NULL);
 CREATE INDEX emails_to_relay ON emails USING btree (relay_at) WHERE (ended_at IS NULL);
-CREATE INDEX emails_urgent_to_relay ON emails USING btree (relay_at) WHERE ((ended_at IS NULL) AND ((expires_at - created_at) <= '01:00:00'::interval));
 CREATE TRIGGER emails_guard BEFORE UPDATE ON emails FOR EACH ROW EXECUTE FUNCTION guard_email();
 CREATE TRIGGER emails_recipient BEFORE UPDATE ON emails FOR EACH ROW WHEN ((old.recipient IS NOT NULL)) EXECUTE FUNCTION mask_ended_recipient();
 
@@ -779,6 +785,17 @@ create table exchange_rates (
   constraint exchange_rates_units_check CHECK ((units > (0)::numeric)),
   constraint exchange_rates_worth_usd_check CHECK ((worth_usd > (0)::numeric))
 );
+
+create table former_addresses (
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  address text not null,
+  held_since timestamp with time zone not null,
+  replaced_at timestamp with time zone not null,
+  constraint former_addresses_pkey PRIMARY KEY (affiliate_id, address),
+  constraint former_addresses_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id)
+);
+CREATE INDEX former_addresses_by_end ON former_addresses USING btree (replaced_at);
 
 create table group_memberships (
   app_id app_id not null,
@@ -998,16 +1015,19 @@ create table payee_changes (
   expires_at timestamp with time zone not null,
   ended_at timestamp with time zone,
   payee_id payee_id,
+  latest_version integer,
   constraint payee_changes_pkey PRIMARY KEY (id),
   constraint payee_changes_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint payee_change_confirmed CHECK (((payee_id IS NULL) OR (ended_at IS NOT NULL))),
   constraint payee_change_ends_without_recipient CHECK ((((ended_at IS NULL) = (ciphertext IS NOT NULL)) AND ((ciphertext IS NULL) = (encryption_key_id IS NULL)))),
   constraint payee_changes_attempts_check CHECK (((attempts >= 0) AND (attempts <= 5))),
   constraint payee_changes_check CHECK ((expires_at > created_at)),
+  constraint payee_changes_latest_version_check CHECK ((latest_version >= 0)),
   constraint payee_changes_method_check CHECK ((method = ANY (ARRAY['paypal'::text, 'wise'::text, 'other'::text])))
 );
 CREATE INDEX payee_changes_by_expiry ON payee_changes USING btree (expires_at);
 CREATE UNIQUE INDEX payee_changes_one_open ON payee_changes USING btree (affiliate_id) WHERE (ended_at IS NULL);
+CREATE TRIGGER payee_changes_version BEFORE INSERT ON payee_changes FOR EACH ROW EXECUTE FUNCTION note_latest_payee();
 
 create table payees (
   id payee_id not null,
@@ -1038,6 +1058,7 @@ create table payees (
 CREATE INDEX payees_by_key ON payees USING btree (encryption_key_id, app_id, affiliate_id, version) WHERE (encryption_key_id IS NOT NULL);
 CREATE TRIGGER payees_audit AFTER INSERT OR UPDATE OF erased_at ON payees FOR EACH ROW EXECUTE FUNCTION write_audit_row('payee', 'id', 'affiliate_id version method counts_from erased_at');
 CREATE TRIGGER payees_confirmed BEFORE INSERT ON payees FOR EACH ROW WHEN ((new.set_by IS NULL)) EXECUTE FUNCTION require_confirmed_payee();
+CREATE TRIGGER payees_end_changes AFTER INSERT ON payees FOR EACH ROW EXECUTE FUNCTION end_payee_changes();
 CREATE TRIGGER payees_guard BEFORE UPDATE ON payees FOR EACH ROW EXECUTE FUNCTION guard_payee();
 CREATE TRIGGER payees_lock BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION lock_payouts_of_creator();
 CREATE TRIGGER payees_mail AFTER INSERT ON payees FOR EACH ROW EXECUTE FUNCTION mail_changed_payee();
@@ -1185,6 +1206,7 @@ END,
 CREATE INDEX payout_blocks_by_created ON payout_blocks USING btree (app_id, affiliate_id, created_at DESC, id DESC);
 CREATE TRIGGER payout_blocks_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_blocks FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_blocks_audit AFTER INSERT ON payout_blocks FOR EACH ROW EXECUTE FUNCTION write_audit_row('payout_block', 'id', 'affiliate_id state reason!');
+CREATE TRIGGER payout_blocks_end_changes AFTER INSERT ON payout_blocks FOR EACH ROW WHEN ((new.state = 'blocked'::text)) EXECUTE FUNCTION end_payee_changes();
 CREATE TRIGGER payout_blocks_lock BEFORE INSERT ON payout_blocks FOR EACH ROW EXECUTE FUNCTION lock_payouts_of_creator();
 
 create table payout_chain (
@@ -2868,6 +2890,16 @@ begin
     message = format('new row for relation "deliveries" violates check constraint "%s"', broken);
 end $function$;
 
+CREATE OR REPLACE FUNCTION end_payee_changes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update payee_changes set ended_at = now(), ciphertext = null, encryption_key_id = null
+   where affiliate_id = new.affiliate_id and ended_at is null;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION epoch_ms(at timestamp with time zone)
  RETURNS bigint
  LANGUAGE sql
@@ -3238,6 +3270,23 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION keep_former_address()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into former_addresses (app_id, affiliate_id, address, held_since, replaced_at)
+  values (new.app_id, new.id, old.email, old.email_set_at, now())
+  on conflict (affiliate_id, address) do update
+    set held_since = least(former_addresses.held_since, excluded.held_since), replaced_at = excluded.replaced_at;
+  delete from former_addresses where affiliate_id = new.id and replaced_at <= now() - interval '7 days';
+  -- Five, so that nobody can have mails sent to many addresses of others. Those that were held the longest: no further changes take their place.
+  delete from former_addresses
+   where affiliate_id = new.id
+     and address in (select address from former_addresses where affiliate_id = new.id order by held_since, address offset 5);
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION keep_list_of_approved_run()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3297,8 +3346,22 @@ CREATE OR REPLACE FUNCTION mail_changed_payee()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  present text := (select email from affiliates where app_id = new.app_id and id = new.affiliate_id);
 begin
-  perform queue_email(new.app_id, new.affiliate_id, 'payee_changed', new.id);
+  if length(present) between 3 and 320 then
+    insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient)
+    values (new_email_id(), new.app_id, new.affiliate_id, 'payee_changed', new.id, present)
+    on conflict (app_id, kind, subject_id) do nothing;
+  else
+    perform queue_email(new.app_id, new.affiliate_id, 'payee_changed', new.id);
+  end if;
+  insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient)
+  select new_email_id(), new.app_id, new.affiliate_id, 'payee_changed', new.id || '/' || left(md5(lower(f.address)), 16), f.address
+    from former_addresses f
+   where f.affiliate_id = new.affiliate_id and f.replaced_at > now() - interval '7 days'
+     and lower(f.address) is distinct from lower(present) and length(f.address) between 3 and 320
+  on conflict (app_id, kind, subject_id) do nothing;
   return null;
 end $function$;
 
@@ -3501,6 +3564,16 @@ begin
   elsif may_pay and old.email_confirmed is false then
     new.email_confirmed := true;
   end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION note_latest_payee()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.latest_version := coalesce((select version from payees where app_id = new.app_id and affiliate_id = new.affiliate_id
+                                   order by version desc limit 1), 0);
   return new;
 end $function$;
 
@@ -3792,7 +3865,7 @@ AS $function$
 begin
   if not exists (select from payee_changes c
                   where c.payee_id = new.id and c.affiliate_id = new.affiliate_id and c.app_id = new.app_id and c.method = new.method
-                    and c.ended_at = now()) then
+                    and c.ended_at = now() and coalesce(c.latest_version, new.version - 1) = new.version - 1) then
     raise exception 'the creator % has not confirmed the payee %', new.affiliate_id, new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
