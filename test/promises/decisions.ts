@@ -512,11 +512,16 @@ const MONEY: readonly PromiseSection[] = [
       'email-invitation': 'an invitation goes to the address of the creator, and its link signs in',
       'email-payee-changed':
         'each version of a payee is mailed to its creator, also one that the creator has set',
+      'email-payee-former':
+        'the mail about a payee goes to the address of the moment, and to those that were replaced within seven days before',
+      'email-code-payee': 'the mail with a code shows the payee that it approves to the last character',
+      'email-shares': 'the mails of one account, however many, leave places to those of the others',
       'email-payout-sent':
         'a payout that is stated as sent is mailed once to its creator, and again after it came back',
       'email-private':
         'no log, history, audit row or row of a mail has the address or the token of a mail that was sent',
-      'email-address-now': 'the address is read when the mail is sent, and without one nothing is sent',
+      'email-address-now':
+        'the address of a mail that is about no payee is read when it is sent, and without one nothing is sent',
       'email-retried': 'a mail server that is away delays a mail',
       'email-final': 'a 5xx about the recipient ends a mail, a 4xx is tried again, ten times in all',
       'email-once': 'a mail that was sent is not sent again',
@@ -533,6 +538,7 @@ const MONEY: readonly PromiseSection[] = [
       'payee-code-attempts': 'a code has five attempts, also where many are made at the same time',
       'payee-code-bound': 'a code approves the payee that it was made for, and nothing else',
       'payee-code-time': 'a code is valid for 15 minutes',
+      'payee-code-last-word': 'a payee that the founder sets, and a block, end a code from before',
       'payee-set-by-whom': 'the database takes no payee without the key that set it or a confirmed code',
       'payee-address-new': 'an address gets codes seven days after it was set',
       'payee-address-confirmed':
@@ -616,6 +622,8 @@ const OPERATION: readonly PromiseSection[] = [
       'affiliates-by-external-id': 'affiliates are filtered by external id',
       'repeated-email-warning': 'a repeated e-mail address creates the affiliate, with a warning',
       'payout-csv-extended': 'the extended CSV has e-mail address, ISO date and a total line',
+      'payout-csv-address':
+        'the extended CSV shows an address only if a caller who may pay has set it, or the creator was added with it seven days ago',
       'apps-paged': 'the list of apps takes `limit` and `cursor` and stays an array',
       'commissions-more-filters': 'commissions are filtered by link, payout, kind and provider',
       'affiliates-by-email': 'affiliates are filtered by e-mail address, ignoring case',
