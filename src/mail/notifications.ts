@@ -32,6 +32,8 @@ const RULES: Readonly<Record<AlertFactsOf['rule'], string>> = {
   draft_waiting: 'A payout run waits',
   run_stalled: 'A payout run has stopped',
   endpoint_failing: 'Your endpoint does not answer',
+  many_refunds: 'Many refunds',
+  ledger_violated: 'The ledger breaks a rule',
 };
 
 export function alertOpened(facts: AlertFactsOf, app: Foreign): Message {
