@@ -150,7 +150,7 @@ export function weeklyReport(facts: FactsOf<'weekly_report'>, app: Foreign): Mes
       paragraph(`The week from ${days} (UTC), beside the week before. Revenue is what creators brought.`),
       {
         type: 'table',
-        head: ['', 'This week', 'Before', 'Change'],
+        head: ['', 'The week', 'Before', 'Change'],
         rows: ROWS.map(([label, of, text]) => [
           label,
           text(week[of]),

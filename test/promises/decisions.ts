@@ -498,6 +498,8 @@ const MONEY: readonly PromiseSection[] = [
       'notify-alerts': 'each address gets one mail when an alert opens and one when it closes',
       'notify-bounded':
         'of a rule and subject, three openings within a day are mailed at most; the third mail says that it is the last',
+      'notify-permission':
+        'a change of the addresses needs the permission `setup`, and no audit row has them',
       'notify-draft': 'each address gets one mail about a draft of the payout schedule',
       'weekly-report': 'each address gets one report for each week, with the week before that',
       'weekly-report-off':
