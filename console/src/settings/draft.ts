@@ -1,4 +1,5 @@
 import type { Schemas } from '../api/client.ts';
+import { timeZone } from '../format.ts';
 
 type Settings = Schemas['AppSettings'];
 type Change = Schemas['AppSettingsChange'];
@@ -50,7 +51,7 @@ export function draftOf(settings: Settings): Draft {
     payoutApproval: settings.payoutApproval ?? 'any_key',
     hasSchedule: schedule !== undefined,
     scheduleDay: schedule?.day ?? 1,
-    scheduleTimezone: schedule?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+    scheduleTimezone: schedule?.timezone ?? timeZone,
     scheduleMinimum: (schedule?.minimumCents ?? 0) / CENTS_IN_DOLLAR,
     schedulePaysWithoutPayee: schedule?.withoutPayee === 'include',
     notificationEmails: (settings.notificationEmails ?? []).join('\n'),
@@ -145,7 +146,9 @@ export function changesOf(saved: Settings, draft: Draft): Change {
   const before = draftOf(saved);
   const after = settingsOf(draft);
   const names = Object.keys(after) as (keyof Settings)[];
+  const hasSchedule = draft.hasSchedule || before.hasSchedule;
   const isTouched = (name: keyof Settings) =>
+    (name !== 'payoutSchedule' || hasSchedule) &&
     fieldsOf(name).some((field) => String(draft[field]).trim() !== String(before[field]).trim());
   return Object.fromEntries(names.filter(isTouched).map((name) => [name, after[name]]));
 }

@@ -1,4 +1,5 @@
 import { Autocomplete, Group, NumberInput, Stack, Switch, Textarea } from '@mantine/core';
+import { timeZones } from '../format.ts';
 import type { Draft } from './draft.ts';
 import { Section } from './section.tsx';
 
@@ -9,7 +10,6 @@ interface Fields {
 }
 
 const LAST_DAY = 28;
-const TIME_ZONES: readonly string[] = ['UTC', ...Intl.supportedValuesOf('timeZone')];
 
 /** The payout run that is drafted each month. */
 export function ScheduleFields({ draft, set, canWrite }: Fields) {
@@ -38,7 +38,7 @@ export function ScheduleFields({ draft, set, canWrite }: Fields) {
             />
             <Autocomplete
               label="Time zone"
-              data={[...TIME_ZONES]}
+              data={timeZones()}
               limit={20}
               spellCheck={false}
               value={draft.scheduleTimezone}
