@@ -161,6 +161,25 @@ describe('a payout schedule', () => {
     expect((await runs()).map(({ status }) => status)).toEqual(['draft', 'cancelled', 'settled']);
   });
 
+  // @promise schedule-approver
+  test('makes its key one that has part in the run: where another key has to approve, that one cannot', async () => {
+    await setSchedule();
+    await madeLongAgo();
+    await earn();
+    await call('PATCH', '/settings', { payoutApproval: 'another_key' });
+    expect(await draftAt('2026-11-15T12:00:00Z')).toBe('drafted');
+    const [run] = await runs();
+    const approve = async (key: string) =>
+      await api.call<{ code?: string }>('POST', path(`/payout-runs/${run?.id}/approve`), {
+        key,
+        body: { expectedTotalCents: 1_000 },
+      });
+    const refused = await approve(app.key);
+    expect([refused.status, refused.body.code]).toEqual([409, 'another_approver_needed']);
+    const { key: another } = await createAccountKey(api.sql, app.accountId, ['read', 'payout']);
+    expect((await approve(another)).status).toBe(202);
+  });
+
   test('a draft of a person that has expired is replaced', async () => {
     await setSchedule();
     await madeLongAgo();

@@ -488,6 +488,8 @@ const MONEY: readonly PromiseSection[] = [
         'the last month that was missed is made up once, and no earlier one, also when the clock jumps',
       'schedule-empty': 'where nobody would be paid, the schedule drafts nothing, and is done with the month',
       'schedule-waits': 'the schedule waits for a run that is paid, and for the draft of a person',
+      'schedule-approver':
+        'with `payoutApproval: another_key`, the key that has set the schedule cannot approve its draft',
       'schedule-permission': 'a change of the payout schedule needs the permission `payout`',
       'schedule-alert': 'the alert about a draft of the schedule opens at once',
     },
