@@ -190,7 +190,7 @@ create table alerts (
   constraint alerts_check CHECK ((closed_at >= opened_at)),
   constraint alerts_facts_check CHECK ((jsonb_typeof(facts) = 'object'::text)),
   constraint alerts_mail_number_check CHECK (((mail_number >= 1) AND (mail_number <= 3))),
-  constraint alerts_rule_check CHECK ((rule = ANY (ARRAY['provider_silent'::text, 'deliveries_failing'::text, 'webhooks_refused'::text, 'draft_waiting'::text, 'run_stalled'::text, 'endpoint_failing'::text]))),
+  constraint alerts_rule_check CHECK ((rule = ANY (ARRAY['provider_silent'::text, 'deliveries_failing'::text, 'webhooks_refused'::text, 'draft_waiting'::text, 'run_stalled'::text, 'endpoint_failing'::text, 'many_refunds'::text, 'ledger_violated'::text]))),
   constraint alerts_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 100)))
 );
 CREATE INDEX alerts_by_app ON alerts USING btree (app_id, ((closed_at IS NULL)) DESC, opened_at DESC, id DESC);
@@ -882,6 +882,17 @@ create table installation (
   constraint installation_only_row_check CHECK (only_row)
 );
 
+create table ledger_findings (
+  app_id app_id not null,
+  check_name text collate "C" not null,
+  violations integer not null,
+  found_at timestamp with time zone not null default now(),
+  constraint ledger_findings_pkey PRIMARY KEY (app_id, check_name),
+  constraint ledger_findings_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint ledger_findings_check_name_check CHECK (((length(check_name) >= 1) AND (length(check_name) <= 100))),
+  constraint ledger_findings_violations_check CHECK ((violations > 0))
+);
+
 create table link_subdomains (
   subdomain text collate "C" not null,
   app_id app_id not null,
@@ -1424,7 +1435,7 @@ CREATE INDEX payout_runs_approved ON payout_runs USING btree (relayed_at NULLS F
 CREATE INDEX payout_runs_by_created ON payout_runs USING btree (app_id, created_at DESC, id DESC);
 CREATE UNIQUE INDEX payout_runs_one_open ON payout_runs USING btree (app_id) WHERE (status = ANY (ARRAY['draft'::text, 'approved'::text]));
 CREATE TRIGGER payout_runs_approver BEFORE UPDATE ON payout_runs FOR EACH ROW WHEN (((old.status = 'draft'::text) AND (new.status = 'approved'::text))) EXECUTE FUNCTION require_another_approver();
-CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'status minimum_cents item_count total_cents scheduled_month approved_by stopped_at');
+CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'kind status minimum_cents item_count total_cents scheduled_month approved_by stopped_at');
 CREATE TRIGGER payout_runs_kept BEFORE DELETE OR TRUNCATE ON payout_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_runs_mail AFTER INSERT ON payout_runs FOR EACH ROW WHEN ((new.scheduled_month IS NOT NULL)) EXECUTE FUNCTION mail_drafted_run();
 CREATE TRIGGER payout_runs_transition BEFORE UPDATE ON payout_runs FOR EACH ROW EXECUTE FUNCTION payout_run_transition();
@@ -1578,6 +1589,25 @@ CREATE TRIGGER policy_versions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE O
 CREATE TRIGGER policy_versions_audit AFTER INSERT ON policy_versions FOR EACH ROW EXECUTE FUNCTION write_audit_row('policy_version', 'id', 'policy_id version effective_from terms');
 CREATE CONSTRAINT TRIGGER policy_versions_take_effect_later AFTER INSERT ON policy_versions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_effective_from();
 
+create table refund_days (
+  app_id app_id not null,
+  day date not null,
+  refunded_cents bigint not null,
+  constraint refund_days_pkey PRIMARY KEY (app_id, day)
+);
+
+create table refund_deltas (
+  payment_id payment_id not null,
+  "position" integer not null,
+  app_id app_id not null,
+  day date not null,
+  amount_cents cents not null,
+  created_at timestamp with time zone not null default now(),
+  constraint refund_deltas_pkey PRIMARY KEY (payment_id, "position")
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
+CREATE INDEX refund_deltas_by_app ON refund_deltas USING btree (app_id);
+CREATE INDEX refund_deltas_by_created ON refund_deltas USING btree (created_at, payment_id, "position");
+
 create table reprocess_changes (
   app_id app_id not null,
   reprocess_run_id reprocess_run_id not null,
@@ -1680,6 +1710,7 @@ create table revenue_entries (
 CREATE INDEX revenue_entries_by_reprocess_run ON revenue_entries USING btree (reprocess_run_id) WHERE (reprocess_run_id IS NOT NULL);
 CREATE TRIGGER revenue_entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON revenue_entries FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER revenue_entries_roll_up AFTER INSERT ON revenue_entries FOR EACH ROW EXECUTE FUNCTION roll_up_revenue();
+CREATE TRIGGER revenue_entries_roll_up_refund AFTER INSERT ON revenue_entries FOR EACH ROW WHEN ((new.adjustment_id IS NOT NULL)) EXECUTE FUNCTION roll_up_refund();
 
 create table rollup_blocks (
   app_id app_id not null,
@@ -4001,6 +4032,17 @@ begin
   insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, paid_users)
   select new.app_id, affiliate_id, link_id, rollup_bucket(new.first_paid_at), 1
     from attributions where id = new.attribution_id;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION roll_up_refund()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into refund_deltas (payment_id, position, app_id, day, amount_cents)
+  values (new.payment_id, new.position, new.app_id, (new.occurred_at at time zone 'UTC')::date, -new.amount_cents)
+  on conflict do nothing;
   return null;
 end $function$;
 

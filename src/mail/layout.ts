@@ -176,6 +176,12 @@ th { color: #5c6472; font-size: 13px; font-weight: 400; }
 ul { margin: 0 0 16px; padding-left: 20px; }
 li { margin: 0 0 6px; }
 .foot { margin: 20px 0 0; padding-top: 14px; border-top: 1px solid #e1e4ea; color: #5c6472; font-size: 13px; }
+@media (max-width: 480px) {
+  body { padding: 12px 6px; }
+  .card { padding: 20px 16px 16px; }
+  table { font-size: 14px; }
+  th, td { padding-left: 8px; }
+}
 @media (prefers-color-scheme: dark) {
   body { background: #12151b; color: #e7eaf0; }
   .card { background: #1b1f27; border-color: #303643; }

@@ -188,7 +188,9 @@ export function writeMail(facts: MailFacts): MailText {
         'You get this mail because your address is in the settings of ',
         app,
         ', where it can be removed.',
-        ...(facts.kind === 'weekly_report' ? [' The weekly report can be turned off there alone.'] : []),
+        ...(facts.kind === 'weekly_report'
+          ? [' There, the weekly report can also be turned off by itself.']
+          : []),
       ],
     });
   }

@@ -32,6 +32,8 @@ const RULES: Readonly<Record<AlertFactsOf['rule'], string>> = {
   draft_waiting: 'A payout run waits',
   run_stalled: 'A payout run has stopped',
   endpoint_failing: 'Your endpoint does not answer',
+  many_refunds: 'Many refunds',
+  ledger_violated: 'The ledger breaks a rule',
 };
 
 export function alertOpened(facts: AlertFactsOf, app: Foreign): Message {
@@ -148,7 +150,7 @@ export function weeklyReport(facts: FactsOf<'weekly_report'>, app: Foreign): Mes
       paragraph(`The week from ${days} (UTC), beside the week before. Revenue is what creators brought.`),
       {
         type: 'table',
-        head: ['', 'This week', 'Before', 'Change'],
+        head: ['', 'The week', 'Before', 'Change'],
         rows: ROWS.map(([label, of, text]) => [
           label,
           text(week[of]),

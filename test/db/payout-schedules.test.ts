@@ -161,6 +161,25 @@ describe('a payout schedule', () => {
     expect((await runs()).map(({ status }) => status)).toEqual(['draft', 'cancelled', 'settled']);
   });
 
+  // @promise schedule-approver
+  test('makes its key one that has part in the run: where another key has to approve, that one cannot', async () => {
+    await setSchedule();
+    await madeLongAgo();
+    await earn();
+    await call('PATCH', '/settings', { payoutApproval: 'another_key' });
+    expect(await draftAt('2026-11-15T12:00:00Z')).toBe('drafted');
+    const [run] = await runs();
+    const approve = async (key: string) =>
+      await api.call<{ code?: string }>('POST', path(`/payout-runs/${run?.id}/approve`), {
+        key,
+        body: { expectedTotalCents: 1_000 },
+      });
+    const refused = await approve(app.key);
+    expect([refused.status, refused.body.code]).toEqual([409, 'another_approver_needed']);
+    const { key: another } = await createAccountKey(api.sql, app.accountId, ['read', 'payout']);
+    expect((await approve(another)).status).toBe(202);
+  });
+
   test('a draft of a person that has expired is replaced', async () => {
     await setSchedule();
     await madeLongAgo();
@@ -266,5 +285,64 @@ describe('the setting payoutSchedule', () => {
     expect(await set(null, app.key)).toBe(200);
     expect((await call<{ payoutSchedule?: object }>('GET', '/settings')).body.payoutSchedule).toBeUndefined();
     expect(await draftAt('2026-11-15T12:00:00Z')).toBe('not_due');
+  });
+});
+
+describe('the settings of notifications', () => {
+  const set = async (change: object, key = app.key) =>
+    await api.call<{ notificationEmails?: string[]; weeklyReport?: boolean; code?: string }>(
+      'PATCH',
+      path('/settings'),
+      { key, body: change },
+    );
+
+  // @promise notify-permission
+  test('need the permission setup for a change of addresses, which no audit row has', async () => {
+    const { key: writer } = await createAccountKey(api.sql, app.accountId, ['read', 'write']);
+    const ANN = 'ann@lantern.example';
+    expect((await set({ notificationEmails: [ANN] }, writer)).status).toBe(403);
+    expect((await set({ notificationEmails: [ANN, 'ANN@lantern.example'] })).body.notificationEmails).toEqual(
+      [ANN],
+    );
+    // What keeps its value needs nothing, and the report only `write`.
+    const { status, body } = await set({ notificationEmails: [ANN], weeklyReport: false }, writer);
+    expect([status, body.weeklyReport]).toEqual([200, false]);
+    expect((await set({ notificationEmails: [] }, writer)).status).toBe(403);
+    const rows = await api.sql<{ after: object }>`
+      select after from audit_rows where object_kind = 'app' and object_id = ${app.appId} order by changed_at`;
+    expect(JSON.stringify(rows)).not.toContain('ann@');
+    expect(JSON.stringify(rows)).toContain('notificationEmails');
+    expect((await set({ notificationEmails: [], weeklyReport: true })).body).not.toHaveProperty(
+      'notificationEmails',
+    );
+  });
+
+  test.each([
+    [['not an address']],
+    [['ann@lantern.example\nBcc: all@example.com']],
+    [Array.from({ length: 11 }, (_, n) => `ann-${n}@lantern.example`)],
+    ['ann@lantern.example'],
+    [null],
+    [[`${'a'.repeat(320)}@lantern.example`]],
+  ])('refuse %j', async (notificationEmails) => {
+    const { status, body } = await set({ notificationEmails });
+    expect([status, body.code]).toEqual([400, 'invalid_request']);
+  });
+
+  test('a new app can have all of them, for a key that may', async () => {
+    const { key: founder } = await createAccountKey(api.sql, app.accountId, ['read', 'setup', 'payout']);
+    const { key: setup } = await createAccountKey(api.sql, app.accountId, ['read', 'setup']);
+    const body = {
+      name: 'Another app',
+      payoutSchedule: EVERY_DAY_15,
+      notificationEmails: ['ann@lantern.example'],
+      weeklyReport: false,
+    };
+    expect((await api.call('POST', '/apps', { key: setup, body })).status).toBe(403);
+    const created = await api.call('POST', '/apps', { key: founder, body });
+    expect([created.status, created.body]).toEqual([
+      201,
+      expect.objectContaining({ ...body, payoutSchedule: { ...EVERY_DAY_15, minimumCents: 0 } }),
+    ]);
   });
 });

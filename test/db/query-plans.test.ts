@@ -410,6 +410,12 @@ test('an evaluation of alerts reads a few rows per app and provider, and a bound
       where app_id = $1 and provider = 'stripe' and signature_valid and not is_self_test`,
     [appId],
   );
+  // Refunds of a year, of which 28 days count.
+  await client.query(
+    `insert into refund_days (app_id, day, refunded_cents)
+     select a.id, ((to_timestamp($1::float8 / 1000) at time zone 'UTC')::date - n), 1000 from apps a cross join generate_series(-364, 400) n`,
+    [Number(last[0]?.at) + DAY_MS],
+  );
   sent = [];
   const ids = apps.map(({ id }) => id);
   await findOpenAlerts(sql, ids);
@@ -421,11 +427,15 @@ test('an evaluation of alerts reads a few rows per app and provider, and a bound
   const accepted = inputs.get(appId as AppId)?.providers.map(({ rhythm }) => rhythm?.accepted ?? 0);
   expect(accepted).toEqual([expect.any(Number), 0]);
   expect(accepted?.[0]).toBeGreaterThan(1_000);
-  // Four, and one for each silent provider.
+  expect(inputs.get(appId as AppId)?.refunds).toMatchObject({
+    weekPayments: expect.any(Number),
+    monthRefundedCents: 28_000,
+  });
+  // Six, and one for each silent provider.
   const silent = [...inputs.values()].flatMap(({ providers }) =>
     providers.filter(({ rhythm }) => rhythm !== null),
   );
-  expect(sent).toHaveLength(4 + silent.length);
+  expect(sent).toHaveLength(6 + silent.length);
   expect(await faultsOf({ request: '', status: 200, returned: 10, statements: sent })).toEqual([]);
 });
 

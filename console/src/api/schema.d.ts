@@ -7818,7 +7818,7 @@ export interface components {
              * @description What it is about. docs/founders.md describes each rule.
              * @enum {string}
              */
-            rule: "provider_silent" | "deliveries_failing" | "webhooks_refused" | "draft_waiting" | "run_stalled" | "endpoint_failing";
+            rule: "provider_silent" | "deliveries_failing" | "webhooks_refused" | "draft_waiting" | "run_stalled" | "endpoint_failing" | "many_refunds" | "ledger_violated";
             /**
              * @description The name of the provider, or the id of the payout run or the endpoint that it is about.
              * @example stripe

@@ -26,7 +26,7 @@ alter table payout_runs add column scheduled_month text collate "C" check (sched
 drop trigger payout_runs_audit on payout_runs;
 create trigger payout_runs_audit after insert or update of status, stopped_at on payout_runs for each row
   when (new.status <> 'settled') execute function
-  write_audit_row('payout_run', 'id', 'status minimum_cents item_count total_cents scheduled_month approved_by stopped_at');
+  write_audit_row('payout_run', 'id', 'kind status minimum_cents item_count total_cents scheduled_month approved_by stopped_at');
 
 -- The months that the schedule of an app is done with, each once, whatever drafts at the same time.
 create table payout_schedule_months (
