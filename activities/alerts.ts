@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { appsAfter } from '../src/db/alert-facts.ts';
 import { evaluateApps } from '../src/db/alert-evaluation.ts';
+import { foldRefunds } from '../src/db/refund-rollups.ts';
 import { databaseClock } from '../src/db/clock.ts';
 import { DatabaseUnavailable } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -27,6 +28,8 @@ export interface AlertActivities {
 }
 
 const PAGE = 50;
+/** Statements that fold refunds, of one page. */
+const MOST_FOLDS = 10;
 
 /** The activity of the workflow that evaluates alerts. */
 export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertActivityDeps): AlertActivities {
@@ -38,6 +41,8 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
      * alerts of the others. Throws if none of several succeeds.
      */
     evaluateAlerts: async (after) => {
+      // A read adds what is left.
+      for (let folds = 0; folds < MOST_FOLDS && (await foldRefunds(sql)) > 0; folds += 1) throwIfCancelled();
       const appIds = await appsAfter(sql, after, alertPage);
       const next = appIds.length === alertPage ? (appIds.at(-1) ?? null) : null;
       try {

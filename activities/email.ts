@@ -9,9 +9,11 @@ import type { EmailToSend } from '../src/db/emails.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { EMAIL_RETRY_MS } from '../src/domain/email.ts';
 import type { EmailResult, EmailStatus } from '../src/domain/email.ts';
+import { titleOf } from '../src/providers/index.ts';
 import { writeMail } from '../src/mail/messages.ts';
 import { createMailSender } from '../src/mail/smtp.ts';
 import { throwIfCancelled } from './cancellation.ts';
+import { MailConnections } from './mail-connections.ts';
 import { parseId } from './parse-id.ts';
 
 export interface EmailActivityDeps {
@@ -40,10 +42,8 @@ export interface EmailActivities {
   sendEmail(emailId: string): Promise<EmailProgress>;
 }
 
-/** Connections of a process to the mail server at a time. */
-const IN_FLIGHT = 4;
-/** How long a mail waits without a connection, ms: at least, and more with each one that was turned away, up to the most. */
-const BUSY_MS = { least: 500, each: 250, most: 10_000 };
+/** Connections of a process to the mail server at a time: those of mails whose reader waits are their own. */
+const IN_FLIGHT = { urgent: 2, others: 4 };
 /** The shortest wait of a workflow, ms: another process makes the attempt that is due. */
 const SHORTEST_WAIT_MS = 500;
 
@@ -57,9 +57,10 @@ export function createEmailActivities({
   observeEmail,
 }: EmailActivityDeps): EmailActivities {
   const sender = mail === null ? null : createMailSender(mail);
-  let inFlight = 0;
-  /** Mails that were turned away since a connection was free. */
-  let turnedAway = 0;
+  const connections = {
+    urgent: new MailConnections(IN_FLIGHT.urgent),
+    others: new MailConnections(IN_FLIGHT.others),
+  };
 
   /** Ends a mail without an attempt. */
   async function end(
@@ -74,7 +75,7 @@ export function createEmailActivities({
   /** Returns the text of a mail, or why there is none to send. */
   async function write(email: EmailToSend, publicUrl: string) {
     try {
-      const facts = await readMailFacts({ sql, secretBox, publicUrl }, email);
+      const facts = await readMailFacts({ sql, secretBox, publicUrl, titleOf }, email);
       return typeof facts === 'string' ? facts : writeMail(facts);
     } catch (error) {
       if (error instanceof SecretUnreadable) return 'SECRETS_KEY lacks the key that the mail needs.';
@@ -132,7 +133,13 @@ export function createEmailActivities({
       if (status !== 'queued' || dueInMs === null) {
         return { state: status === 'queued' ? 'failed' : status, attempts, problem, waitMs: 0 };
       }
-      if (address === null) return await end(email, 'skipped', 'The creator has no e-mail address.');
+      if (address === null) {
+        const reason =
+          email.affiliateId === null
+            ? 'The settings of the app do not have the address any more.'
+            : 'The creator has no e-mail address.';
+        return await end(email, 'skipped', reason);
+      }
       if (email.isExpired)
         return await end(email, 'failed', problem ?? 'What it contained is not valid any more.');
       if (dueInMs > 0) {
@@ -145,18 +152,13 @@ export function createEmailActivities({
           problem ?? 'The last attempt was interrupted: the server may have the mail.',
         );
       }
-      if (inFlight >= IN_FLIGHT) {
-        turnedAway += 1;
-        const spread = Math.min(BUSY_MS.most, BUSY_MS.each * turnedAway);
-        const waitMs = Math.round(BUSY_MS.least + spread * Math.random());
-        return { state: 'later', attempts, problem, waitMs };
-      }
-      inFlight += 1;
+      const available = connections[email.isUrgent ? 'urgent' : 'others'];
+      const busyMs = available.take(email.accountId);
+      if (busyMs > 0) return { state: 'later', attempts, problem, waitMs: busyMs };
       try {
         return await attempt(email, address);
       } finally {
-        inFlight -= 1;
-        turnedAway = 0;
+        available.release(email.accountId);
       }
     },
   };

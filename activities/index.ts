@@ -1,5 +1,6 @@
 import type { Sql } from '../src/db/sql.ts';
 import { createAlertActivities } from './alerts.ts';
+import { createCalendarActivities } from './calendar.ts';
 import { createConvertActivities } from './convert.ts';
 import { createDeliveryActivities } from './delivery.ts';
 import type { DeliveryActivityDeps } from './delivery.ts';
@@ -19,6 +20,7 @@ import { createWebhookActivities } from './webhook.ts';
 /** The factories of all activities, each in the file of its workflow; `mature.ts` is that of `hold` and `sweep`. */
 const FACTORIES = [
   createAlertActivities,
+  createCalendarActivities,
   createConvertActivities,
   createDeliveryActivities,
   createEmailActivities,

@@ -17,7 +17,7 @@ import type { AccountId, WebhookEndpointId } from '../src/domain/ids.ts';
 import { RETRY_DELAYS_MS, retryDelayMs } from '../src/domain/outgoing-webhooks.ts';
 import type { AttemptResult, WebhookTargets } from '../src/domain/outgoing-webhooks.ts';
 import { HOUR_MS } from '../src/domain/time.ts';
-import { isProviderName, providers } from '../src/providers/index.ts';
+import { titleOf } from '../src/providers/index.ts';
 import { postWebhook } from '../src/webhooks-out/post.ts';
 import type { PostOptions } from '../src/webhooks-out/post.ts';
 import { messageBody, signedHeaders } from '../src/webhooks-out/signature.ts';
@@ -154,7 +154,7 @@ export function createWebhookActivities({
     const text = alertText(message, {
       appName,
       pageUrl: publicUrl === null ? null : `${publicUrl}/console/apps/${appId}/alerts`,
-      titleOf: (provider) => (isProviderName(provider) ? providers[provider].title : provider),
+      titleOf,
     });
     const secretUrl = secretBox.decrypt(
       Buffer.from(message.ciphertext),

@@ -5,7 +5,7 @@ import type { BackgroundLoop } from './lib/background-loop.ts';
 import { destroyExpiredAddressKeys } from './db/address-keys.ts';
 import { deleteExpiredCreatorSessions } from './db/creator-sessions.ts';
 import { deleteExpiredOperatorSessions } from './db/operator-sessions.ts';
-import { deleteExpiredPayeeChanges } from './db/payee-changes.ts';
+import { deleteExpiredFormerAddresses, deleteExpiredPayeeChanges } from './db/payee-changes.ts';
 import { reencryptPayees } from './db/payees.ts';
 import { reencryptPayoutFiles } from './db/payout-run-files.ts';
 import { deleteExpiredSessions } from './db/sessions.ts';
@@ -31,6 +31,7 @@ export function startHousekeeping(sql: Sql, secretBox: SecretBox, logger: Logger
       await deleteExpiredCreatorSessions(sql, now);
       await deleteExpiredOperatorSessions(sql, now);
       await deleteExpiredPayeeChanges(sql, now);
+      await deleteExpiredFormerAddresses(sql, now);
       await reencryptPayees({ sql, secretBox }, { signal });
       await reencryptPayoutFiles({ sql, secretBox }, { signal });
     },

@@ -8,7 +8,7 @@ import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import { claimErasures } from '../src/db/erasures.ts';
 import { claimWebhookMessages } from '../src/db/webhook-attempts.ts';
-import { claimEmails } from '../src/db/emails.ts';
+import { claimEmails } from '../src/db/email-claims.ts';
 import type { EmailKeys } from '../src/domain/email.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
@@ -171,7 +171,10 @@ export function startRelay({
   };
 
   const emailBacklog: Backlog<EmailKeys> = {
-    claim: async (limit) => claimedUpTo(limit, await claimEmails(sql, overdueMs, limit)),
+    claim: async (limit) => {
+      const { emails, hasMore } = await claimEmails(sql, overdueMs, limit);
+      return { work: emails, hasMore };
+    },
     run: (email) => workflows.runEmail(email),
     claimSize: CLAIM,
     inFlight: WEBHOOK_STARTS,

@@ -6,7 +6,7 @@ import { workflowIdOf } from '../src/domain/workflow-id.ts';
 import { backgroundQueue } from './names.ts';
 
 /** The workflows that Schedules start. */
-export type ScheduledWorkflow = 'alerts' | 'sweep' | 'rates' | 'retention';
+export type ScheduledWorkflow = 'alerts' | 'calendar' | 'sweep' | 'rates' | 'retention';
 
 interface ScheduleDefinition {
   readonly spec: ScheduleOptions['spec'];
@@ -24,6 +24,13 @@ const HOUR_MS = 60 * MINUTE_MS;
 export const SCHEDULES: Readonly<Record<ScheduledWorkflow, ScheduleDefinition>> = {
   /** Installations that share a server do not all begin at once. */
   alerts: {
+    spec: { intervals: [{ every: 5 * MINUTE_MS }], jitter: MINUTE_MS },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 5 * MINUTE_MS },
+    executionTimeout: 15 * MINUTE_MS,
+    runsAtOnce: false,
+  },
+  /** A run that is missed is made up by the next one: what is due stands in the database. */
+  calendar: {
     spec: { intervals: [{ every: 5 * MINUTE_MS }], jitter: MINUTE_MS },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 5 * MINUTE_MS },
     executionTimeout: 15 * MINUTE_MS,

@@ -30,7 +30,8 @@ interface WorkflowRow<Name extends keyof Workflows> {
   readonly goesLast?: boolean;
 }
 
-/** The last of Temporal's five levels of tasks in a queue. Without one, a task has the third. */
+/** The first and the last of Temporal's five levels of tasks in a queue. Without one, a task has the third. */
+const FIRST = 1;
 const LAST = 5;
 
 /** The names of the task queues of an installation, from that of awaited work. */
@@ -81,6 +82,8 @@ interface StartOptions {
   readonly startDelay?: number;
   readonly staticSummary?: string;
   readonly labels?: Labels;
+  /** Whether it goes before the other workflows of its queue. */
+  readonly goesFirst?: boolean;
 }
 
 type SignalOptions<Name extends StartedWorkflow> = WithWorkflowArgs<
@@ -140,12 +143,12 @@ export class Starter {
   async start<Name extends StartedWorkflow>(
     name: Name,
     input: Input<Name>,
-    { labels = {}, ...options }: StartOptions = {},
+    { labels = {}, goesFirst = false, ...options }: StartOptions = {},
   ): Promise<Started<Name> | undefined> {
     const started = this.#optionsOf(name, input);
     return await this.call(async (temporal) => {
       try {
-        const handle = await this.#withLabels(name, labels, async (attributes) =>
+        const handle = await this.#withLabels(name, { labels, goesFirst }, async (attributes) =>
           temporal.workflow.start<Workflows[Name]>(name, {
             ...started,
             ...options,
@@ -185,7 +188,7 @@ export class Starter {
   ): Promise<WorkflowHandle<Workflows[Name]> | undefined> {
     return await this.call(
       async (temporal) =>
-        await this.#withLabels(name, labels, async (attributes) =>
+        await this.#withLabels(name, { labels, goesFirst: false }, async (attributes) =>
           temporal.workflow.signalWithStart<Workflows[Name], unknown[]>(name, {
             ...this.#optionsOf(name, input),
             ...attributes,
@@ -204,10 +207,11 @@ export class Starter {
    */
   async #withLabels<T>(
     workflow: StartedWorkflow,
-    labels: Labels,
+    { labels, goesFirst }: { readonly labels: Labels; readonly goesFirst: boolean },
     start: (options: Pick<WorkflowStartOptions, 'typedSearchAttributes' | 'priority'>) => Promise<T>,
   ): Promise<T> {
     const priority = {
+      ...(goesFirst && { priorityKey: FIRST }),
       ...((WORKFLOWS[workflow] as WorkflowRow<StartedWorkflow>).goesLast === true && { priorityKey: LAST }),
       ...(labels.AppId !== undefined && { fairnessKey: labels.AppId }),
     };

@@ -46,6 +46,7 @@ function script(failures: number, ...results: readonly unknown[]) {
 
 const convertPage = (next: string | null) => ({ next, evaluated: 1, failed: 0 });
 const alertPage = (next: string | null) => ({ opened: 1, closed: 0, next });
+const calendarPage = (next: string | null) => ({ count: 1, next });
 const erasePage = (waitMs: number) => ({ done: false, waitMs });
 const runPage = (settled: number, done = false) => ({ settled, items: 3, done });
 const progress = (state: string, waitMs = 0) => ({ state, attempts: 1, problem: null, waitMs });
@@ -232,6 +233,24 @@ const BRANCHES: readonly Branch[] = [
     workflow: 'alerts',
     args: [],
     activities: () => ({ evaluateAlerts: script(0, ...pages(3, alertPage('app_1')), alertPage(null)) }),
+  },
+  {
+    name: 'calendar',
+    workflow: 'calendar',
+    args: [],
+    activities: () => ({
+      draftScheduledRuns: script(0, calendarPage('app_1'), calendarPage(null)),
+      writeWeeklyReports: script(0, calendarPage('app_1'), calendarPage(null)),
+    }),
+  },
+  {
+    name: 'calendar-continued',
+    workflow: 'calendar',
+    args: [],
+    activities: () => ({
+      draftScheduledRuns: script(0, ...pages(3, calendarPage('app_1')), calendarPage(null)),
+      writeWeeklyReports: script(0, calendarPage('app_1'), calendarPage(null)),
+    }),
   },
   {
     name: 'email-sent',

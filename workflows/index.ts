@@ -1,4 +1,5 @@
 export { alerts } from './alerts.ts';
+export { calendar } from './calendar.ts';
 export { convert } from './convert.ts';
 export { delivery } from './delivery.ts';
 export { email } from './email.ts';

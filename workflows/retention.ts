@@ -18,6 +18,7 @@ export async function retention(): Promise<{ removed: number }> {
   let failure: unknown = null;
   for (const kind of RETENTION_KINDS) {
     if (kind === 'webhook_messages' && !patched('webhook-messages')) continue;
+    if (kind === 'emails' && !patched('emails')) continue;
     try {
       let after: string | null = '';
       for (let page = 0; page < PAGES && after !== null; page += 1) {

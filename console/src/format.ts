@@ -137,3 +137,6 @@ export const formatRate = (rateBps: number): string => `${rate.format(rateBps / 
 
 /** Returns a part of 1 in percent: "12.5 %". */
 export const formatShare = (part: number): string => formatRate(Math.round(part * 1_000) * 10);
+
+/** Returns the names of all time zones that the browser knows. */
+export const timeZones = (): string[] => ['UTC', ...Intl.supportedValuesOf('timeZone')];

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { eventually } from '../../test/support/eventually.ts';
-import { button, checkPage, WINDOWS } from './browser.ts';
+import { button, checkPage, shoot, WINDOWS } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 import type { NewFounder } from './suite.ts';
 
@@ -141,6 +141,44 @@ describeInBrowser('payees in a browser', ({ service, signedIn, post, newFounder 
     });
     await page.getByRole('link', { name: 'Who changed these settings, and when' }).click();
     await page.getByText('Wait of a new payee, days').first().waitFor();
+    expect(problems(/status of 403/)).toEqual([]);
+  });
+
+  test('a payout schedule and the addresses for notifications are settings, which the audit says in words', async () => {
+    const founder = await newFounder();
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(`${service.url}/console/apps/${founder.appId}/settings`);
+    const schedule = page.getByLabel('Draft a payout run each month');
+    await schedule.waitFor({ state: 'attached' });
+    await schedule.click({ force: true });
+    await page.getByLabel('Day of the month').fill('15');
+    await page.getByRole('combobox', { name: 'Time zone' }).fill('Europe/Berlin');
+    await page.getByLabel('Least payout').fill('50');
+    await page.getByLabel('E-mail addresses').fill('ann@lantern.example\nben@lantern.example');
+    await button(page, 'Save').click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await page.getByText('Saved.').waitFor();
+    const [app] = await service.sql`
+      select payout_schedule as schedule, notification_emails as emails from apps where id = ${founder.appId}`;
+    expect(app).toEqual({
+      schedule: { day: 15, timezone: 'Europe/Berlin', minimumCents: 5_000, withoutPayee: 'exclude' },
+      emails: ['ann@lantern.example', 'ben@lantern.example'],
+    });
+    await shoot(page, 'settings-schedule');
+    await page.getByRole('link', { name: 'Who changed these settings, and when' }).click();
+    await page
+      .getByText(/day 15 of the month \(Europe\/Berlin\), from \$50\.00 on/)
+      .first()
+      .waitFor();
+    await page.goBack();
+    await page.getByLabel('Draft a payout run each month').click({ force: true });
+    await button(page, 'Save').click();
+    await eventually('the schedule is off', async () => {
+      const [row] = await service.sql<{ schedule: object | null }>`
+        select payout_schedule as schedule from apps where id = ${founder.appId}`;
+      return row?.schedule === null;
+    });
     expect(problems(/status of 403/)).toEqual([]);
   });
 

@@ -121,6 +121,6 @@ function schedulesOf({
   ratesUrl = null,
 }: ServiceSettings): readonly ScheduledWorkflow[] {
   if (!withSchedule) return [];
-  const always = ['alerts', 'sweep', 'retention'] as const;
+  const always = ['alerts', 'calendar', 'sweep', 'retention'] as const;
   return ratesUrl === null ? always : [...always, 'rates'];
 }

@@ -71,6 +71,7 @@ export interface Config {
     readonly user_agents: number;
     readonly bodies: number;
     readonly webhook_messages: number;
+    readonly emails: number;
   };
   /** Base address of an OpenTelemetry collector (OTLP over HTTP) that receives traces; null when none are sent. */
   readonly tracesEndpoint: string | null;
@@ -270,6 +271,7 @@ const variables = z.object({
   RETAIN_MESSAGES_DAYS: wholeNumber('RETAIN_MESSAGES_DAYS', 0, 36_500).default(
     DEFAULT_RETENTION.webhook_messages,
   ),
+  RETAIN_EMAILS_DAYS: wholeNumber('RETAIN_EMAILS_DAYS', 0, 36_500).default(DEFAULT_RETENTION.emails),
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .string()
     .refine(
@@ -359,6 +361,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       user_agents: value.RETAIN_USER_AGENTS_DAYS,
       bodies: value.RETAIN_BODIES_DAYS,
       webhook_messages: value.RETAIN_MESSAGES_DAYS,
+      emails: value.RETAIN_EMAILS_DAYS,
     },
     tracesEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: value.LOG_LEVEL,

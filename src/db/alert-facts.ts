@@ -1,7 +1,15 @@
-import type { AlertInputs, EndpointFacts, ProviderFacts, Rhythm, RunFacts } from '../domain/alerts.ts';
+import type {
+  AlertInputs,
+  EndpointFacts,
+  LedgerFacts,
+  ProviderFacts,
+  Rhythm,
+  RunFacts,
+} from '../domain/alerts.ts';
 import { mayBeSilent, MOST_ACCEPTED, RHYTHM_MS } from '../domain/alerts.ts';
 import type { AppId } from '../domain/ids.ts';
 import { HOUR_MS } from '../domain/time.ts';
+import { loadRefunds } from './refund-rollups.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -47,11 +55,19 @@ export async function loadAlertInputs(
   }
   const runs = await loadRuns(sql, appIds);
   const endpoints = await loadEndpoints(sql, appIds);
+  const refunds = await loadRefunds(sql, appIds, now);
+  const ledgers = await loadLedgers(sql, appIds);
   const of = <T>(rows: readonly Of<T>[], id: AppId) => rows.filter(({ appId }) => appId === id);
   return new Map(
     appIds.map((id) => [
       id,
-      { providers: of(withRhythm, id), runs: of(runs, id), endpoints: of(endpoints, id) },
+      {
+        providers: of(withRhythm, id),
+        runs: of(runs, id),
+        endpoints: of(endpoints, id),
+        refunds: of(refunds, id)[0] ?? null,
+        ledger: of(ledgers, id)[0] ?? null,
+      },
     ]),
   );
 }
@@ -115,7 +131,7 @@ async function loadRhythm(sql: Sql, appId: AppId, provider: string, lastAccepted
 /** Returns the draft or approved payout run of each app, which has at most one. */
 async function loadRuns(sql: Sql, appIds: readonly AppId[]): Promise<Of<RunFacts>[]> {
   return await sql<Of<RunFacts>>`
-    select r.app_id, r.id, r.status, r.total_cents, r.item_count, r.created_at, r.expires_at, r.approved_at, last.at as advanced_at
+    select r.app_id, r.id, r.status, r.total_cents, r.item_count, r.scheduled_month, r.created_at, r.expires_at, r.approved_at, last.at as advanced_at
       from unnest(${[...appIds]}::text[]) a (app_id)
      cross join lateral (
        select * from payout_runs x where x.app_id = a.app_id and x.status in ('draft', 'approved') offset 0) r
@@ -137,4 +153,15 @@ async function loadEndpoints(sql: Sql, appIds: readonly AppId[]): Promise<Of<End
     select e.app_id, e.id, e.is_slack, e.deactivated_at, e.deactivated_reason, e.failing_since
       from unnest(${[...appIds]}::text[]) a (app_id)
      cross join lateral (select * from webhook_endpoints x where x.app_id = a.app_id and x.slot is not null offset 0) e`;
+}
+
+/** Returns what the last checks of the ledger found in apps. */
+async function loadLedgers(sql: Sql, appIds: readonly AppId[]): Promise<Of<LedgerFacts>[]> {
+  return await sql<Of<LedgerFacts>>`
+    select a.app_id, f.rules, f.violations, f.rule, f.found_at
+      from unnest(${[...appIds]}::text[]) a (app_id)
+     cross join lateral (
+       select count(*)::int as rules, sum(violations)::int as violations, min(check_name) as rule, min(found_at) as found_at
+         from ledger_findings x where x.app_id = a.app_id) f
+     where f.rules > 0`;
 }

@@ -1,7 +1,8 @@
 import { APP_DEFAULTS } from '../domain/app-defaults.ts';
 import type { AndroidApp } from '../domain/link-associations.ts';
-import type { AccountId, AppId } from '../domain/ids.ts';
+import type { AccountId, AppId, KeyId } from '../domain/ids.ts';
 import type { PayoutApproval } from '../domain/payout-run.ts';
+import type { PayoutSchedule } from '../domain/payout-schedule.ts';
 import type { PurchaseCodeSetting } from '../domain/purchase-codes.ts';
 import { acting } from './audit.ts';
 import type { NewSdkKey } from './sdk-keys.ts';
@@ -33,6 +34,12 @@ export interface AppSettings {
   /** Days that a new payee of a creator waits until it counts. */
   readonly payeeWaitDays: number;
   readonly payoutApproval: PayoutApproval;
+  /** When the payout run of each month is drafted. Null: never. */
+  readonly payoutSchedule: PayoutSchedule | null;
+  /** The addresses of the people who run the app. */
+  readonly notificationEmails: readonly string[];
+  /** Whether they get a report each week. */
+  readonly weeklyReport: boolean;
 }
 
 export interface App extends AppSettings {
@@ -43,7 +50,8 @@ const columns = (sql: Sql) => sql.fragment`
   id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain,
   identity_verification, destination_schemes, stripe_accounts, ios_app_ids, android_apps,
   coalesce(purchase_codes, 'off') as purchase_codes, coalesce(payee_wait_days, ${APP_DEFAULTS.payeeWaitDays}::int) as payee_wait_days,
-  coalesce(payout_approval, ${APP_DEFAULTS.payoutApproval}::text) as payout_approval`;
+  coalesce(payout_approval, ${APP_DEFAULTS.payoutApproval}::text) as payout_approval,
+  payout_schedule, coalesce(notification_emails, '{}') as notification_emails, coalesce(weekly_report, true) as weekly_report`;
 
 /** Returns an app of the account. Undefined for an unknown app and for an app of another account. */
 export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {
@@ -103,29 +111,34 @@ async function orRefusal<T>(statement: () => Promise<T>): Promise<T | SubdomainR
 }
 
 /**
- * Creates an app and its first SDK key. Returns `subdomain_taken` when another app holds or held the subdomain, and
+ * Creates an app and its first SDK key; `keyId` is who does it. Returns `subdomain_taken` when another app holds or held the subdomain, and
  * `too_many_apps` when the account has as many as it can have. An app whose id exists is returned unchanged.
  */
 export async function createApp(
   sql: Sql,
   accountId: AccountId,
   { id, ...settings }: App,
-  sdkKey: NewSdkKey,
+  { sdkKey, keyId }: { readonly sdkKey: NewSdkKey; readonly keyId: KeyId },
 ): Promise<App | AppRefusal> {
   const { display, sha256 } = sdkKey;
+  const { payoutSchedule, notificationEmails, weeklyReport } = settings;
   const add = async () =>
     await sql.maybe<App>`
       with added as (
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
                           deferred_window_minutes, link_subdomain, destination_schemes, stripe_accounts, ios_app_ids,
-                          android_apps, purchase_codes, payee_wait_days, payout_approval)
+                          android_apps, purchase_codes, payee_wait_days, payout_approval, payout_schedule, payout_schedule_key,
+                          payout_schedule_since, notification_emails, weekly_report, notifications_since)
         select ${id}::text, ${accountId}::text, ${settings.name}::text, ${settings.commissionRateBps}::integer,
                ${settings.attributionWindowDays}::integer, ${settings.holdPeriodDays}::integer,
                ${settings.deferredWindowMinutes}::integer, ${settings.linkSubdomain}::text,
                ${arrayOf(settings.destinationSchemes)}::text[], ${arrayOf(settings.stripeAccounts)}::text[],
                ${arrayOf(settings.iosAppIds)}::text[], ${sql.json(settings.androidApps)}::jsonb, nullif(${settings.purchaseCodes}::text, 'off'),
                nullif(${settings.payeeWaitDays}::int, ${APP_DEFAULTS.payeeWaitDays}::int),
-               nullif(${settings.payoutApproval}::text, ${APP_DEFAULTS.payoutApproval}::text)
+               nullif(${settings.payoutApproval}::text, ${APP_DEFAULTS.payoutApproval}::text),
+               ${payoutSchedule === null ? null : sql.json(payoutSchedule)}::jsonb, ${payoutSchedule === null ? null : keyId}::text,
+               case when ${payoutSchedule !== null} then now() end, nullif(${arrayOf(notificationEmails)}::text[], '{}'),
+               case when ${!weeklyReport} then false end, case when ${notificationEmails.length > 0} then now() end
          where ${acting(sql)}
         on conflict (id) do nothing
         returning *
@@ -144,13 +157,16 @@ export async function createApp(
 
 /**
  * Changes the given settings. Commissions that were already calculated do not change. Verification of user ids can't be
- * turned on without an identity secret.
+ * turned on without an identity secret. `keyId` is who does it.
  */
 export async function updateApp(
   sql: Sql,
   appId: AppId,
   change: { readonly [K in keyof AppSettings]?: AppSettings[K] | undefined },
+  keyId: KeyId,
 ): Promise<App | SettingsRefusal> {
+  const { payoutSchedule, notificationEmails, weeklyReport } = change;
+  const schedule = payoutSchedule == null ? null : sql.json(payoutSchedule);
   const updated = await orRefusal(
     () => sql.maybe<App>`
       update apps
@@ -168,6 +184,23 @@ export async function updateApp(
              purchase_codes = nullif(coalesce(${change.purchaseCodes ?? null}::text, purchase_codes, 'off'), 'off'),
              payee_wait_days = nullif(coalesce(${change.payeeWaitDays ?? null}::int, payee_wait_days), ${APP_DEFAULTS.payeeWaitDays}::int),
              payout_approval = nullif(coalesce(${change.payoutApproval ?? null}::text, payout_approval), ${APP_DEFAULTS.payoutApproval}::text),
+             payout_schedule = case when ${payoutSchedule === undefined} then payout_schedule else ${schedule}::jsonb end,
+             payout_schedule_key = case when ${payoutSchedule === undefined} then payout_schedule_key::text
+                                        when ${payoutSchedule !== null} then ${keyId}::text end,
+             -- What changes neither the day nor its time zone does not end the time that they have counted.
+             payout_schedule_since = case when ${payoutSchedule === undefined} then payout_schedule_since
+                                          when ${payoutSchedule === null} then null
+                                          when payout_schedule->>'day' = (${schedule}::jsonb)->>'day'
+                                               and payout_schedule->>'timezone' = (${schedule}::jsonb)->>'timezone' then payout_schedule_since
+                                          else now() end,
+             notification_emails = case when ${notificationEmails === undefined} then notification_emails
+                                        else nullif(${arrayOf(notificationEmails ?? null)}::text[], '{}') end,
+             weekly_report = case when ${weeklyReport ?? null}::boolean is null then weekly_report
+                                  when not ${weeklyReport ?? null}::boolean then false end,
+             -- Reports begin with the next week after the first address, or after they were wanted again.
+             notifications_since = case when notification_emails is null or notifications_since is null
+                                             or weekly_report is false and ${weeklyReport ?? null}::boolean then now()
+                                        else notifications_since end,
              identity_verification = coalesce(${change.identityVerification ?? null}::boolean, identity_verification)
        where id = ${appId} and ${acting(sql)}
          and (${change.identityVerification !== true} or exists (select from identity_secrets where app_id = ${appId}))

@@ -5,6 +5,7 @@ import { maskRecipient } from '../domain/payee.ts';
 import { CREATOR_LINK_USES, creatorPageUrl, creatorSignInUrl } from '../domain/sessions.ts';
 import { mailSecretContext } from './email-secrets.ts';
 import type { EmailToSend } from './emails.ts';
+import { readAlert, readDraft, readReport } from './notification-facts.ts';
 import { openPayeeChange } from './payee-changes.ts';
 import type { StoredPayeeChange } from './payee-changes.ts';
 import { openRecipient } from './payees.ts';
@@ -18,6 +19,8 @@ export interface MailFactsDeps {
   readonly secretBox: SecretBox;
   /** Base address of links, without a trailing slash. */
   readonly publicUrl: string;
+  /** Returns the name of a provider as people know it. */
+  readonly titleOf: (provider: string) => string;
 }
 
 /**
@@ -25,7 +28,8 @@ export interface MailFactsDeps {
  * `SecretUnreadable` if the key that its token or code needs is missing.
  */
 export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Promise<MailFacts | string> {
-  const reader = { appName: email.appName, creatorName: email.creatorName };
+  const { appName } = email;
+  const reader = { appName, creatorName: email.creatorName ?? '' };
   switch (email.kind) {
     case 'invitation':
       return await readInvitation(deps, email, reader);
@@ -35,10 +39,22 @@ export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Pr
       return await readChangedPayee(deps, email, reader);
     case 'payout_sent':
       return await readSentPayout(deps, email, reader);
+    case 'address_changed':
+      return { ...reader, kind: 'address_changed' };
+    case 'alert_opened':
+    case 'alert_closed':
+      return await readAlert(deps, email, email.kind);
+    case 'run_drafted':
+      return await readDraft(deps, email);
+    case 'weekly_report':
+      return await readReport(deps, email);
   }
 }
 
-type Reader = Pick<MailFacts, 'appName' | 'creatorName'>;
+interface Reader {
+  readonly appName: string;
+  readonly creatorName: string;
+}
 
 function secretOf({ secretBox }: MailFactsDeps, { id, ciphertext, encryptionKeyId }: EmailToSend): string {
   return secretBox.decrypt(Buffer.from(ciphertext ?? []), encryptionKeyId ?? '', mailSecretContext(id));
@@ -62,11 +78,13 @@ async function readChangedPayee(
   { appId, subjectId }: EmailToSend,
   reader: Reader,
 ): Promise<MailFacts | string> {
+  // Behind the id, the subject of a mail to a former address has a part of the hash of the address.
+  const [payeeId = ''] = subjectId.split('/');
   const row = await sql.maybe<
     SealedRecipient & Pick<StoredPayee, 'affiliateId' | 'version' | 'method' | 'countsFrom' | 'keyId'>
   >`
     select affiliate_id, version, method, counts_from, set_by as key_id, ciphertext, encryption_key_id
-      from payees where app_id = ${appId} and id = ${subjectId}`;
+      from payees where app_id = ${appId} and id = ${payeeId}`;
   if (row === undefined) return 'The payee does not exist.';
   const recipient = openRecipient(secretBox, appId, row)?.recipient ?? null;
   return {
@@ -88,13 +106,12 @@ async function readPayeeCode(
   const row = await deps.sql.maybe<StoredPayeeChange>`
     select id, app_id, affiliate_id, method, ciphertext, encryption_key_id, code_hash, expires_at
       from payee_changes where app_id = ${email.appId} and id = ${email.subjectId} and ended_at is null`;
-  if (row === undefined) return 'The code was used, or another one has replaced it.';
-  const { method, recipient } = openPayeeChange(deps.secretBox, row);
+  if (row === undefined)
+    return 'The code was used or replaced, or the founder has set a payee or blocked the payouts.';
   return {
     ...reader,
     kind: 'payee_code',
-    method,
-    maskedRecipient: recipient === null ? null : maskRecipient(recipient),
+    payee: openPayeeChange(deps.secretBox, row),
     code: shownCode(secretOf(deps, email)),
     expiresAt: row.expiresAt,
   };

@@ -1,15 +1,16 @@
-import type { EmailKeys, EmailKind, EmailStatus } from '../domain/email.ts';
-import type { AffiliateId, AppId, EmailId } from '../domain/ids.ts';
+import type { EmailKind, EmailStatus } from '../domain/email.ts';
+import type { AccountId, AffiliateId, AppId, EmailId } from '../domain/ids.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, createdBefore } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import type { Sql } from './sql.ts';
 
-/** A mail to a creator. */
+/** A mail to a creator, or to one of the people who run an app. */
 export interface Email {
   readonly id: EmailId;
   readonly kind: EmailKind;
-  readonly affiliateId: AffiliateId;
-  /** The present address of the creator, which a mail is sent to. Null without one. */
+  /** The creator whom it is to or about. Null for a mail to the people who run the app. */
+  readonly affiliateId: AffiliateId | null;
+  /** Where it goes: the present address of the creator, or that of a reader of its own, masked once the mail has ended. Null without one. */
   readonly address: string | null;
   readonly status: EmailStatus;
   /** Those that were begun. */
@@ -51,60 +52,47 @@ export async function listEmails(
        where m.is_match or m.examined = ${examines}
        order by m.examined limit ${limit + 1}
     )
-    select p.id, p.kind, p.affiliate_id, f.email as address, p.status, p.attempts, p.last_problem, p.created_at, p.next_attempt_at,
+    select p.id, p.kind, p.affiliate_id, coalesce(p.recipient, f.email) as address, p.status, p.attempts, p.last_problem, p.created_at, p.next_attempt_at,
            p.ended_at, p.is_match, p.examined, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key
       from page p
-     cross join lateral (select email from affiliates x where x.id = p.affiliate_id offset 0) f
+      left join lateral (select email from affiliates x where x.id = p.affiliate_id offset 0) f on true
      order by p.examined`;
   return isFiltered ? pageOfExamined(rows, limit, examines) : pageOf(rows, limit);
 }
 
-/** Mails that are in progress at a time. The others wait in the database, so that thousands at once do not ask again and again. */
-export const EMAILS_IN_PROGRESS = 100;
-
-/**
- * Claims mails that are due and whose workflow may not run: new ones, and those that were claimed `claimMs` ago or whose attempt was
- * due a minute ago, `EMAILS_IN_PROGRESS` at a time. Starting a workflow that runs does nothing.
- */
-export async function claimEmails(sql: Sql, claimMs: number, limit: number): Promise<EmailKeys[]> {
-  return await sql<EmailKeys>`
-    with busy as materialized (
-      -- A mail whose next attempt is far is not in progress.
-      select count(*) as mails
-        from (select from emails where ended_at is null and relay_at > now() and relay_at <= now() + interval '5 minutes'
-               limit ${EMAILS_IN_PROGRESS}) b
-    ), due as materialized (
-      select id from emails where ended_at is null and relay_at <= now()
-       order by relay_at limit (select least(${limit}, ${EMAILS_IN_PROGRESS} - mails) from busy) for update skip locked
-    )
-    update emails e set relay_at = greatest(now(), e.next_attempt_at) + ${claimMs} * interval '1 millisecond'
-      from due where e.id = due.id and e.ended_at is null
-    returning e.id as email_id, e.app_id`;
-}
-
 /** A mail with what an attempt at it needs. */
 export interface EmailToSend extends Email {
+  readonly accountId: AccountId;
   readonly appId: AppId;
   readonly appName: string;
-  readonly creatorName: string;
+  /** Null for a mail to the people who run the app. */
+  readonly creatorName: string | null;
   readonly subjectId: string;
   /** How long until the next attempt is due, ms; 0 or less if it is due. Null for a mail that has ended. */
   readonly dueInMs: number | null;
   readonly isExpired: boolean;
+  /** Whether its reader waits for it. */
+  readonly isUrgent: boolean;
   readonly expiresAt: number | null;
   readonly ciphertext: Buffer | null;
   readonly encryptionKeyId: string | null;
 }
 
-/** Returns a mail with its creator and app. Undefined for an unknown one. */
+/**
+ * Returns a mail with its app, and the creator if it is to one. Undefined for an unknown one. An address that the settings of the app do not
+ * have any more is null.
+ */
 export async function loadEmail(sql: Sql, id: EmailId): Promise<EmailToSend | undefined> {
   return await sql.maybe<EmailToSend>`
-    select e.id, e.kind, e.affiliate_id, f.email as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
-           e.ended_at, e.app_id, a.name as app_name, f.name as creator_name, e.subject_id, e.expires_at, e.ciphertext, e.encryption_key_id,
+    select e.id, e.kind, e.affiliate_id,
+           case when e.recipient is null then f.email
+                when e.affiliate_id is not null or e.recipient = any(a.notification_emails) then e.recipient end as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
+           e.ended_at, a.account_id, e.app_id, a.name as app_name, f.name as creator_name, e.subject_id, e.expires_at, e.ciphertext, e.encryption_key_id,
            ceil(extract(epoch from e.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
-           coalesce(e.expires_at <= clock_timestamp(), false) as is_expired
+           coalesce(e.expires_at <= clock_timestamp(), false) as is_expired,
+           coalesce(e.expires_at - e.created_at <= interval '1 hour', false) as is_urgent
       from emails e
-      join affiliates f on f.app_id = e.app_id and f.id = e.affiliate_id
+      left join affiliates f on f.app_id = e.app_id and f.id = e.affiliate_id
       join apps a on a.id = e.app_id
      where e.id = ${id}`;
 }

@@ -1,6 +1,8 @@
 import type { AccountId, AppId } from '../domain/ids.ts';
 import { LEDGER_CHECKS, LedgerCheckTooLong, MOST_EXAMPLES, runLedgerCheck } from './ledger-checks/index.ts';
 import type { LedgerCheck } from './ledger-checks/index.ts';
+import { recordLedgerFindings } from './ledger-findings.ts';
+import type { LedgerFinding } from './ledger-findings.ts';
 import type { Position } from './page.ts';
 import { DatabaseUnavailable } from './errors.ts';
 import type { Sql } from './sql.ts';
@@ -94,7 +96,7 @@ function failureOf({ check, app }: Step, cause: unknown): Error {
 /**
  * Runs the next checks of the ledger over all apps: one part of a run, which begins after a position, or at the first check
  * without one. Holds one page of apps and twenty rows of each check in memory. An app that is too large for
- * a check is named in `unfinished`, and the run goes on with the next one. Any other error names its check and app.
+ * a check is named in `unfinished`, and the run goes on with the next one. Any other error names its check and app. What was found is stored.
  */
 export async function runLedgerPart(
   sql: Sql,
@@ -103,6 +105,7 @@ export async function runLedgerPart(
 ): Promise<LedgerRunPart> {
   const endsAt = now() + partMs;
   const rules: CheckedRule[] = [];
+  const findings: LedgerFinding[] = [];
   let position = after;
   let isCut = false;
   for await (const step of stepsAfter(sql, after)) {
@@ -117,12 +120,14 @@ export async function runLedgerPart(
     try {
       const found = await runLedgerCheck(sql, step.check, step.app.id, () => now() > checkEndsAt);
       rules.push(addTo(rule, step, found));
+      findings.push({ appId: step.app.id, name, violations: found.violations });
     } catch (error) {
       if (!(error instanceof LedgerCheckTooLong)) throw failureOf(step, error);
       rules.push({ ...rule, unfinished: [...rule.unfinished, step.app.id] });
     }
     position = { sortKey: name, id: step.app.id };
   }
+  await recordLedgerFindings(sql, findings);
   const next = isCut ? position : null;
   const { apps, upTo } = await sql.one<{ apps: number; upTo: number }>`
     select count(*) as apps, count(*) filter (where id <= ${next?.id ?? ''}) as up_to from apps`;

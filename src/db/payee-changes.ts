@@ -82,11 +82,15 @@ const isUsable = (sql: Statements) => sql.fragment`
 export type PayeeChangeOutcome =
   | { readonly outcome: 'queued'; readonly address: string; readonly expiresAt: number }
   | { readonly outcome: 'no_address' }
-  | { readonly outcome: 'too_many' };
+  | {
+      readonly outcome: 'too_many';
+      /** When the next one is possible, in seconds: from 1 to an hour. */
+      readonly retryAfterSeconds: number;
+    };
 
 /**
  * Stores the payee that a creator wants, and the mail with its code, in the place of an earlier wish. Nothing is stored while no code may be
- * sent to the creator, or after too many within an hour.
+ * sent to the creator, or after too many within an hour. Waits for a payout that is being settled.
  */
 export async function requestPayeeChange(
   { sql, secretBox }: PayeeDeps,
@@ -99,16 +103,20 @@ export async function requestPayeeChange(
   const sealed = secretBox.encrypt(textOfRecipient(payee) ?? '', changeContext({ id, appId, affiliateId }));
   const sealedCode = secretBox.encrypt(code, mailSecretContext(emailId));
   const codeHash = secretBox.tokenHash(approvedText(id, payee, code));
-  return await sql.transaction<PayeeChangeOutcome>(async (tx) => {
+  return await sql.within(LONG_STATEMENT_MS).transaction<PayeeChangeOutcome>(async (tx) => {
     // One request of a creator at a time, so that the limit holds.
-    const creator = await tx.maybe<{ address: string; recent: number }>`
+    const creator = await tx.maybe<{ address: string; waits: number | null }>`
       select f.email as address,
-             (select count(*)::int from (select from emails e
-                                          where e.affiliate_id = f.id and e.kind = 'payee_code' and e.created_at > now() - interval '1 hour'
-                                            and e.id <> ${emailId} limit ${PAYEE_CODES_IN_AN_HOUR}) m) as recent
+             (select extract(epoch from e.created_at + interval '1 hour' - now())::float8 from emails e
+               where e.affiliate_id = f.id and e.kind = 'payee_code' and e.created_at > now() - interval '1 hour' and e.id <> ${emailId}
+               order by e.created_at desc limit 1 offset ${PAYEE_CODES_IN_AN_HOUR - 1}) as waits
         from affiliates f where f.app_id = ${appId} and f.id = ${affiliateId} and ${isUsable(tx)} for no key update`;
     if (creator === undefined) return { outcome: 'no_address' };
-    if (creator.recent >= PAYEE_CODES_IN_AN_HOUR) return { outcome: 'too_many' };
+    if (creator.waits !== null) {
+      return { outcome: 'too_many', retryAfterSeconds: Math.max(1, Math.ceil(creator.waits)) };
+    }
+    // What a founder sets or blocks at the same time either sees this change, or is the latest version that it replaces.
+    await lockPayoutsOf(tx, affiliateId);
     await tx`
       update payee_changes set ended_at = now(), ciphertext = null, encryption_key_id = null
        where affiliate_id = ${affiliateId} and ended_at is null and id <> ${id}`;
@@ -128,7 +136,10 @@ export async function requestPayeeChange(
   });
 }
 
-/** What became of a code that was entered. `ended`: it was used, replaced or entered wrong too often, its time is over, or the address has changed. */
+/**
+ * What became of a code that was entered. `ended`: it was used, replaced or entered wrong too often, its time is over, the address has changed,
+ * or the founder has set a payee or blocked the payouts since.
+ */
 export type CodeOutcome =
   | { readonly outcome: 'set'; readonly payee: StoredPayee }
   | { readonly outcome: 'wrong'; readonly attemptsLeft: number }
@@ -161,18 +172,20 @@ export async function confirmPayeeChange(
   return await sql.within(LONG_STATEMENT_MS).transaction<CodeOutcome>(async (tx) => {
     await lockPayoutsOf(tx, affiliateId);
     const deps = { sql: tx, secretBox };
+    const latest = await findLatestPayee(deps, appId, affiliateId);
+    const latestVersion = latest?.version ?? 0;
     const ended = await tx.maybe`
       update payee_changes c
          set ended_at = now(), payee_id = ${payeeId}, ciphertext = null, encryption_key_id = null
         from affiliates f
-       where c.id = ${id} and c.ended_at is null and c.expires_at > now() and f.app_id = c.app_id and f.id = c.affiliate_id and ${isUsable(tx)}
+       where c.id = ${id} and c.ended_at is null and c.expires_at > now() and coalesce(c.latest_version, ${latestVersion}::int) = ${latestVersion}::int
+         and f.app_id = c.app_id and f.id = c.affiliate_id and ${isUsable(tx)}
       returning c.id`;
-    const latest = await findLatestPayee(deps, appId, affiliateId);
     // Also says so to a transaction that runs again after its answer was lost.
     if (latest !== null && isStoredAs(latest, payee)) return { outcome: 'set', payee: latest };
     if (ended === undefined) return { outcome: 'ended' };
     const place = { id: payeeId, appId, affiliateId, accountId: null, keyId: null };
-    await appendPayee(deps, place, payee, (latest?.version ?? 0) + 1);
+    await appendPayee(deps, place, payee, latestVersion + 1);
     const stored = await findLatestPayee(deps, appId, affiliateId);
     return stored === null ? { outcome: 'ended' } : { outcome: 'set', payee: stored };
   });
@@ -192,4 +205,12 @@ export async function deleteExpiredPayeeChanges(sql: Sql, now: number): Promise<
   await sql`
     delete from payee_changes where id in (
       select id from payee_changes where expires_at <= ${instant(now)} order by expires_at limit ${EXPIRED_BATCH} for update skip locked)`;
+}
+
+/** Deletes the former addresses of creators that get no mails about payees any more. */
+export async function deleteExpiredFormerAddresses(sql: Sql, now: number): Promise<void> {
+  await sql`
+    delete from former_addresses where ctid in (
+      select ctid from former_addresses where replaced_at <= ${instant(now - NEW_ADDRESS_MS)} order by replaced_at limit ${EXPIRED_BATCH}
+         for update skip locked)`;
 }

@@ -132,7 +132,8 @@ export interface OtherVersion {
 
 /**
  * Appends a version of a creator's payee, unless the latest one is the same. Returns the latest version, or what it is if the caller
- * expected another one; undefined for an unknown creator. Waits for a payout that is being settled.
+ * expected another one; undefined for an unknown creator. The code of a payee that the creator wants is not valid any more. Waits for a payout
+ * that is being settled.
  */
 export async function setPayee(
   { sql, secretBox }: PayeeDeps,
@@ -146,7 +147,13 @@ export async function setPayee(
     await lockPayoutsOf(tx, affiliateId);
     const latest = await findLatestPayee(inTransaction, appId, affiliateId);
     // Also says so to a call that was sent again after its answer was lost.
-    if (latest !== null && isStoredAs(latest, payee)) return latest;
+    if (latest !== null && isStoredAs(latest, payee)) {
+      // A version that is appended ends what the creator wants by a trigger.
+      await tx`
+        update payee_changes set ended_at = now(), ciphertext = null, encryption_key_id = null
+         where affiliate_id = ${affiliateId} and ended_at is null`;
+      return latest;
+    }
     if (latest === null && !(await isCreator(tx, appId, affiliateId))) return undefined;
     const latestVersion = latest?.version ?? 0;
     if (expectedVersion !== null && expectedVersion !== latestVersion) return { latestVersion };

@@ -1,4 +1,4 @@
-import type { AffiliateId } from '../domain/ids.ts';
+import type { AffiliateId, AppId } from '../domain/ids.ts';
 import type { Statements } from './sql.ts';
 
 /**
@@ -15,3 +15,7 @@ export async function lockPayoutsOfAll(tx: Statements, affiliateIds: readonly Af
     select pg_advisory_xact_lock(hashtextextended('payout of ' || c.id, 0))
       from (select distinct x collate "C" as id from unnest(${[...affiliateIds]}::text[]) x order by 1 offset 0) c`;
 }
+
+/** The lock under which runs of an app are drafted and approved, until the end of the transaction. */
+export const lockOfRuns = (tx: Statements, appId: AppId) =>
+  tx.fragment`hashtextextended('payout runs of ' || ${appId}::text, 0)`;

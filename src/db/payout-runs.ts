@@ -1,29 +1,22 @@
-import { payeeAt } from '../domain/payee.ts';
-import { DRAFT_VALID_MS, draftPayoutRun, draftResend, refuseApproval } from '../domain/payout-run.ts';
+import { refuseApproval } from '../domain/payout-run.ts';
 import type {
   ApprovalRefusal,
   ExclusionReason,
   PayoutApproval,
   PayoutFileMethod,
   PayoutRunKind,
-  PayoutRunOrder,
   PayoutRunStatus,
   ResendResult,
-  UnpaidCreator,
 } from '../domain/payout-run.ts';
 import type { MoneyState } from '../domain/payout-transfer.ts';
-import { MAX_PAYOUT_CENTS, PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutId, PayoutRunId } from '../domain/ids.ts';
 import type { PayoutRunItemId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
-import { newId } from './new-id.ts';
 import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
-import { findPayeesAt } from './payees.ts';
-import { readReturned } from './payout-resends.ts';
-import { payableParts } from './payout-lists.ts';
+import { lockOfRuns } from './payout-lock.ts';
 import type { PayoutRequestStatus } from './payout-requests.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** A run that pays many creators. Amounts are in US cents, instants epoch ms. */
@@ -46,6 +39,9 @@ export interface PayoutRun {
   readonly approvedAt: number | null;
   readonly stoppedAt: number | null;
   readonly endedAt: number | null;
+  /** The month whose run the payout schedule has drafted, such as `2026-11`. Null: the key has drafted it. */
+  readonly scheduledMonth: string | null;
+  /** Who drafted it, or set the schedule. */
   readonly keyId: KeyId;
   readonly keyLabel: string | null;
   readonly keyDisplay: string;
@@ -54,7 +50,8 @@ export interface PayoutRun {
   readonly approverDisplay: string | null;
 }
 
-interface Author {
+/** Who drafts or approves a run. */
+export interface Author {
   readonly appId: AppId;
   readonly accountId: AccountId;
   readonly keyId: KeyId;
@@ -73,7 +70,7 @@ const columns = (sql: Statements) => sql.fragment`
   r.id, r.kind, case when r.status = 'draft' and r.expires_at <= now() then 'expired' else r.status end as status, r.as_of, r.minimum_cents, r.includes_without_payee,
   r.item_count, r.total_cents, case r.status when 'settled' then r.item_count else s.settled_count end as settled_count,
   coalesce(r.paid_count, s.paid_count) as paid_count, coalesce(r.paid_cents, s.paid_cents)::float8 as paid_cents, r.created_at, r.expires_at, r.approved_at, r.stopped_at,
-  r.ended_at, k.id as key_id, k.label as key_label, k.display as key_display,
+  r.ended_at, r.scheduled_month, k.id as key_id, k.label as key_label, k.display as key_display,
   y.id as approver_id, y.label as approver_label, y.display as approver_display`;
 
 const joined = (sql: Statements) => sql.fragment`
@@ -84,7 +81,12 @@ const joined = (sql: Statements) => sql.fragment`
            coalesce(sum(i.expected_cents) filter (where i.is_filed), 0)::float8 as paid_cents
       from (${itemsOfRun(sql)}) i where r.status = 'approved') s`;
 
-async function find(sql: Statements, appId: AppId, runId: PayoutRunId): Promise<PayoutRun | undefined> {
+/** Returns a run of an app, within a transaction. Undefined for an unknown one, and one of another app. */
+export async function findRunWithin(
+  sql: Statements,
+  appId: AppId,
+  runId: PayoutRunId,
+): Promise<PayoutRun | undefined> {
   return await sql.maybe<PayoutRun>`
     select ${columns(sql)} from payout_runs r ${joined(sql)} where r.app_id = ${appId} and r.id = ${runId}`;
 }
@@ -95,7 +97,7 @@ export async function findPayoutRun(
   appId: AppId,
   runId: PayoutRunId,
 ): Promise<PayoutRun | undefined> {
-  return await find(sql, appId, runId);
+  return await findRunWithin(sql, appId, runId);
 }
 
 /** Returns a page of the runs of an app, the latest first. */
@@ -117,117 +119,6 @@ export async function listPayoutRuns(
 }
 
 /**
- * Drafts a run: writes who is paid what, and who is left out. Pays nothing. A draft before it is cancelled. Null while a run is being
- * paid. A call that runs again with the same id writes nothing and returns the same.
- */
-export async function draftRun(
-  sql: Sql,
-  { id, appId, accountId, keyId, ...order }: Author & PayoutRunOrder & { readonly id: PayoutRunId },
-): Promise<PayoutRun | null> {
-  return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
-    // Others would wait with a connection each, of which other accounts need some.
-    const { isLocked } = await tx.one<{ isLocked: boolean }>`
-      select pg_try_advisory_xact_lock(${lockOfRuns(tx, appId)}) as is_locked`;
-    if (!isLocked) return null;
-    const stored = await find(tx, appId, id);
-    if (stored !== undefined) return stored;
-    const isPaying = await tx.maybe`select from payout_runs where app_id = ${appId} and status = 'approved'`;
-    if (isPaying !== undefined) return null;
-    await replaceDraft(tx, appId);
-    const asOf = await chooseAsOf(tx);
-    const { items, exclusions, totalCents } =
-      order.kind === 'pay'
-        ? draftPayoutRun(await readUnpaid(tx, appId, asOf), order)
-        : draftResend(await readReturned(tx, appId, asOf), order);
-    await tx`
-      insert into payout_runs (id, app_id, account_id, key_id, kind, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at)
-      select ${id}::text, ${appId}::text, ${accountId}::text, ${keyId}::text, ${order.kind}::text, ${instant(asOf)}::timestamptz, ${order.minimumCents}::bigint,
-             ${order.includesWithoutPayee}::boolean,
-             ${items.length}::int, ${totalCents}::bigint, now() + ${DRAFT_VALID_MS} * interval '1 millisecond'
-       where ${acting(tx)}`;
-    const identified = items.map((item, n) => ({ ...item, id: newId('payoutRunItem'), position: n + 1 }));
-    await tx`
-      insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, payee_version, payout_id)
-      select x.id, ${appId}::text, ${id}::text, x."affiliateId", x."affiliateName", x.position, x."expectedCents", x.method, x."payeeVersion",
-             x."payoutId"
-        from jsonb_to_recordset(${tx.json(identified)}) x
-             (id text, "affiliateId" text, "affiliateName" text, position int, "expectedCents" bigint, method text, "payeeVersion" int, "payoutId" text)`;
-    await tx`
-      insert into payout_run_exclusions (app_id, run_id, affiliate_id, affiliate_name, position, reason, balance_cents, held_cents)
-      select ${appId}::text, ${id}::text, x."affiliateId", x."affiliateName", x.position, x.reason, x."balanceCents", x."heldCents"
-        from jsonb_to_recordset(${tx.json(exclusions.map((row, n) => ({ ...row, position: n + 1 })))}) x
-             ("affiliateId" text, "affiliateName" text, position int, reason text, "balanceCents" bigint, "heldCents" bigint)`;
-    return (await find(tx, appId, id)) ?? null;
-  });
-}
-
-/** The lock under which runs of an app are drafted and approved, until the end of the transaction. */
-const lockOfRuns = (tx: Statements, appId: AppId) =>
-  tx.fragment`hashtextextended('payout runs of ' || ${appId}::text, 0)`;
-
-/** Cancels the draft of an app, and removes its lists. */
-async function replaceDraft(tx: Statements, appId: AppId): Promise<void> {
-  const [draft] = await tx<{ id: PayoutRunId }>`
-    update payout_runs set status = 'cancelled', ended_at = now()
-     where app_id = ${appId} and status = 'draft' and ${acting(tx)} returning id`;
-  if (draft === undefined) return;
-  await tx`delete from payout_run_items where run_id = ${draft.id}`;
-  await tx`delete from payout_run_exclusions where run_id = ${draft.id}`;
-}
-
-/** No transaction of the service takes longer, ms. */
-const LONGEST_TRANSACTION_MS = 60_000;
-
-/**
- * Returns an instant before which nothing can be written any more, epoch ms: the start of the oldest open transaction, whose rows will have
- * that time. The next statement sees all that was written until then, and so does the settlement of the run.
- */
-async function chooseAsOf(tx: Statements): Promise<number> {
-  const { asOf } = await tx.one<{ asOf: number }>`
-    select floor(epoch_ms(greatest(statement_timestamp() - ${LONGEST_TRANSACTION_MS} * interval '1 millisecond',
-                                   least(statement_timestamp(), min(xact_start)))))::float8 as as_of
-      from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
-  return asOf;
-}
-
-/** Returns the creators of an app with unpaid commissions, from the stored sums and what became due since. What is unpaid and not due is held. */
-async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<UnpaidCreator[]> {
-  const creators = await tx<Omit<UnpaidCreator, 'payee' | 'payeeExclusion'>>`
-    with due as (
-      select affiliate_id::text as affiliate_id, sum(cents) as cents, sum(items) as items
-        from (${payableParts(tx, appId, asOf)}
-              union all
-              -- What was due later, or written later.
-              select affiliate_id, -amount_cents, -1 from commissions
-               where app_id = ${appId} and status = 'matured' and greatest(due_at, created_at) > ${instant(asOf)}
-              union all
-              select affiliate_id, -amount_cents, -1 from commissions
-               where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)} and created_at > ${instant(asOf)}) p
-       group by 1 having sum(cents) <> 0 or sum(items) > 0
-    ), unpaid as (
-      select scope_id as affiliate_id, sum(commission_cents - paid_cents) as cents
-        from rollup_totals where app_id = ${appId} and scope = 'affiliate' group by 1 having sum(commission_cents - paid_cents) <> 0
-    )
-    select f.id as affiliate_id, f.name as affiliate_name, coalesce(d.cents, 0)::float8 as due_cents,
-           (coalesce(u.cents, 0) - coalesce(d.cents, 0))::float8 as held_cents,
-           abs(coalesce(d.cents, 0)) > ${MAX_PAYOUT_CENTS} or case when d.items > ${PAYOUT_EARNINGS_LIMIT} then (
-             select count(*) > ${PAYOUT_EARNINGS_LIMIT}
-               from (select from commissions c
-                      where c.app_id = ${appId} and c.affiliate_id = f.id and c.status <> 'paid' and c.amount_cents > 0
-                        and c.due_at <= ${instant(asOf)} limit ${PAYOUT_EARNINGS_LIMIT + 1}) e) else false end as exceeds_payout,
-           are_payouts_blocked(f.id) as is_blocked
-      from due d
-      full join unpaid u using (affiliate_id)
-      join affiliates f on f.app_id = ${appId} and f.id = affiliate_id`;
-  const ids = creators.map(({ affiliateId }) => affiliateId);
-  const payees = await findPayeesAt(tx, appId, ids, asOf);
-  return creators.map((creator) => {
-    const { inForce, waiting, excludedAs } = payeeAt(payees.get(creator.affiliateId) ?? [], asOf);
-    return { ...creator, payee: waiting ?? inForce, payeeExclusion: excludedAs };
-  });
-}
-
-/**
  * Approves a draft. Its workflow then pays each item. Returns why it is refused (`refuseApproval`). Undefined for an unknown run. A second call with the same total changes nothing.
  */
 export async function approveRun(
@@ -242,7 +133,7 @@ export async function approveRun(
   return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
     await tx`select pg_advisory_xact_lock(${lockOfRuns(tx, appId)})`;
     await tx`select from payout_runs where app_id = ${appId} and id = ${runId} for update`;
-    const run = await find(tx, appId, runId);
+    const run = await findRunWithin(tx, appId, runId);
     if (run === undefined) return undefined;
     const approver = await tx.one<{ readonly payoutApproval: PayoutApproval; readonly hasPart: boolean }>`
       select coalesce(a.payout_approval, 'any_key') as payout_approval, has_part_in_run(r, ${keyId}) as has_part
@@ -252,7 +143,7 @@ export async function approveRun(
     await tx`
       update payout_runs set status = 'approved', approved_at = now(), approved_by = ${keyId}, actor = ${tx.actor}::text::jsonb
        where id = ${runId} and status = 'draft' and ${acting(tx)}`;
-    return await find(tx, appId, runId);
+    return await findRunWithin(tx, appId, runId);
   });
 }
 
@@ -276,7 +167,7 @@ export async function cancelRun(sql: Sql, appId: AppId, runId: PayoutRunId): Pro
       update payout_requests q set status = 'closed', settled_at = now()
         from payout_runs r join payout_run_items i on i.run_id = r.id
        where r.app_id = ${appId} and r.id = ${runId} and r.stopped_at is not null and i.request_id = q.id and q.status = 'open'`;
-    return await find(tx, appId, runId);
+    return await findRunWithin(tx, appId, runId);
   });
 }
 
@@ -341,7 +232,7 @@ export async function listRunItems(
       left join lateral (
         select * from money_of_payout(coalesce(i.payout_id, q.payout_id))) l on true
      order by i.position`;
-  if (rows.length === 0 && (await find(sql, appId, runId)) === undefined) return undefined;
+  if (rows.length === 0 && (await findRunWithin(sql, appId, runId)) === undefined) return undefined;
   const page: Page<(typeof rows)[number], number> = pageOf(rows, limit);
   return {
     next: page.next,
@@ -379,6 +270,6 @@ export async function listRunExclusions(
       from payout_run_exclusions
      where app_id = ${appId} and run_id = ${runId} and position > ${after?.sortKey ?? 0}
      order by position limit ${limit + 1}`;
-  if (rows.length === 0 && (await find(sql, appId, runId)) === undefined) return undefined;
+  if (rows.length === 0 && (await findRunWithin(sql, appId, runId)) === undefined) return undefined;
   return pageOf(rows, limit);
 }

@@ -165,6 +165,26 @@ async function removeMessages(sql: Sql, before: number, limit: number, after: st
            (select max(id) from due) as last`;
 }
 
+/** The limits of how many mails somebody gets count those of the last day. */
+const LEAST_EMAIL_MS = 2 * DAY_MS;
+
+/** Mails are in the order of their ids. One that waits for an attempt is kept. */
+async function removeEmails(
+  sql: Sql,
+  { before, limit, after }: { readonly before: number; readonly limit: number; readonly after: string },
+): Promise<BatchRow> {
+  return await sql.one<BatchRow>`
+    with due as (
+      select id, ended_at is not null as is_done from emails
+       where id > ${after} and id < ${firstIdAt('email', before)}
+       order by id limit ${limit}
+    ), gone as (
+      delete from emails e using due d where d.is_done and e.id = d.id returning 1
+    ), counted as (${counted(sql, 'emails')})
+    select (select count(*) from due)::int as seen, (select count(*) from gone)::int as removed,
+           (select max(id) from due) as last`;
+}
+
 /**
  * Removes one batch of expired data of a kind, at most `limit` rows, by one statement. `after` is the `next` of the batch
  * before, empty for the first. It may run in several processes at once, and again after a failure.
@@ -190,6 +210,7 @@ export async function removeExpired(
     idempotency_keys: () => removeIdempotencyKeys(sql, now, limit),
     bodies: () => removeBodies(sql, before, limit, after),
     webhook_messages: () => removeMessages(sql, before, limit, after),
+    emails: () => removeEmails(sql, { before: Math.min(before, now - LEAST_EMAIL_MS), limit, after }),
   } satisfies Record<RetentionKind, () => Promise<BatchRow>>;
   const { seen, removed, last } = await remove[kind]();
   return { removed, next: seen === limit ? (last ?? '') : null };

@@ -172,6 +172,8 @@ CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
 CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed');
 CREATE TRIGGER affiliates_email BEFORE INSERT OR UPDATE OF email ON affiliates FOR EACH ROW EXECUTE FUNCTION note_email_change();
+CREATE TRIGGER affiliates_keep_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((old.email IS NOT NULL) AND (old.email IS DISTINCT FROM new.email))) EXECUTE FUNCTION keep_former_address();
+CREATE TRIGGER affiliates_mail_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((old.email IS NOT NULL) AND (new.email IS NOT NULL) AND (lower(old.email) <> lower(new.email)))) EXECUTE FUNCTION mail_former_address();
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
 
@@ -183,11 +185,13 @@ create table alerts (
   facts jsonb not null,
   opened_at timestamp with time zone not null,
   closed_at timestamp with time zone,
+  mail_number smallint,
   constraint alerts_pkey PRIMARY KEY (id),
   constraint alerts_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint alerts_check CHECK ((closed_at >= opened_at)),
   constraint alerts_facts_check CHECK ((jsonb_typeof(facts) = 'object'::text)),
-  constraint alerts_rule_check CHECK ((rule = ANY (ARRAY['provider_silent'::text, 'deliveries_failing'::text, 'webhooks_refused'::text, 'draft_waiting'::text, 'run_stalled'::text, 'endpoint_failing'::text]))),
+  constraint alerts_mail_number_check CHECK (((mail_number >= 1) AND (mail_number <= 3))),
+  constraint alerts_rule_check CHECK ((rule = ANY (ARRAY['provider_silent'::text, 'deliveries_failing'::text, 'webhooks_refused'::text, 'draft_waiting'::text, 'run_stalled'::text, 'endpoint_failing'::text, 'many_refunds'::text, 'ledger_violated'::text]))),
   constraint alerts_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 100)))
 );
 CREATE INDEX alerts_by_app ON alerts USING btree (app_id, ((closed_at IS NULL)) DESC, opened_at DESC, id DESC);
@@ -197,6 +201,9 @@ CREATE TRIGGER alerts_announce_closed AFTER UPDATE ON alerts FOR EACH ROW EXECUT
 CREATE TRIGGER alerts_announce_opened AFTER INSERT ON alerts FOR EACH ROW EXECUTE FUNCTION announce_alert();
 CREATE TRIGGER alerts_guard BEFORE UPDATE ON alerts FOR EACH ROW EXECUTE FUNCTION guard_alert();
 CREATE TRIGGER alerts_kept BEFORE DELETE OR TRUNCATE ON alerts FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER alerts_mail_closed AFTER UPDATE ON alerts FOR EACH ROW WHEN ((new.mail_number < 3)) EXECUTE FUNCTION mail_alert();
+CREATE TRIGGER alerts_mail_number BEFORE INSERT ON alerts FOR EACH ROW EXECUTE FUNCTION number_alert_mail();
+CREATE TRIGGER alerts_mail_opened AFTER INSERT ON alerts FOR EACH ROW WHEN ((new.mail_number IS NOT NULL)) EXECUTE FUNCTION mail_alert();
 
 create table apps (
   id app_id not null,
@@ -217,6 +224,12 @@ create table apps (
   purchase_codes text collate "C",
   payee_wait_days integer,
   payout_approval text collate "C",
+  payout_schedule jsonb,
+  payout_schedule_key key_id,
+  payout_schedule_since timestamp with time zone,
+  notification_emails text[],
+  weekly_report boolean,
+  notifications_since timestamp with time zone,
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),
@@ -227,14 +240,20 @@ create table apps (
   constraint apps_ios_app_ids_check CHECK ((cardinality(ios_app_ids) <= 10)),
   constraint apps_link_subdomain_check CHECK ((link_subdomain ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'::text)),
   constraint apps_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint apps_notification_emails_check CHECK ((((cardinality(notification_emails) >= 1) AND (cardinality(notification_emails) <= 10)) AND (array_position(notification_emails, NULL::text) IS NULL))),
   constraint apps_payee_wait_days_check CHECK (((payee_wait_days >= 1) AND (payee_wait_days <= 30))),
   constraint apps_payout_approval_check CHECK ((payout_approval = 'another_key'::text)),
+  constraint apps_payout_schedule_check CHECK ((jsonb_typeof(payout_schedule) = 'object'::text)),
   constraint apps_purchase_codes_check CHECK ((purchase_codes = 'when_unattributed'::text)),
-  constraint apps_stripe_accounts_check CHECK ((cardinality(stripe_accounts) <= 100))
+  constraint apps_stripe_accounts_check CHECK ((cardinality(stripe_accounts) <= 100)),
+  constraint apps_weekly_report_check CHECK ((NOT weekly_report)),
+  constraint payout_schedule_is_set CHECK ((((payout_schedule IS NULL) = (payout_schedule_key IS NULL)) AND ((payout_schedule IS NULL) = (payout_schedule_since IS NULL))))
 );
 CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
 CREATE INDEX apps_with_mobile_apps_of_account ON apps USING btree (account_id, created_at, id) WHERE ((cardinality(ios_app_ids) > 0) OR (android_apps <> '[]'::jsonb));
-CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payee_wait_days payout_approval');
+CREATE INDEX apps_with_notifications ON apps USING btree (id) WHERE (notification_emails IS NOT NULL);
+CREATE INDEX apps_with_payout_schedule ON apps USING btree (id) WHERE (payout_schedule IS NOT NULL);
+CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payee_wait_days payout_approval payout_schedule notification_emails! weekly_report');
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
 CREATE TRIGGER apps_limit BEFORE INSERT ON apps FOR EACH ROW EXECUTE FUNCTION refuse_app_beyond_limit();
 
@@ -562,7 +581,7 @@ create table delivery_bodies (
 create table emails (
   id email_id not null,
   app_id app_id not null,
-  affiliate_id affiliate_id not null,
+  affiliate_id affiliate_id,
   kind text collate "C" not null,
   subject_id text collate "C" not null,
   ciphertext bytea,
@@ -575,24 +594,34 @@ create table emails (
   next_attempt_at timestamp with time zone default now(),
   relay_at timestamp with time zone default now(),
   ended_at timestamp with time zone,
+  recipient text,
   constraint emails_pkey PRIMARY KEY (id),
   constraint emails_app_id_kind_subject_id_key UNIQUE (app_id, kind, subject_id),
   constraint emails_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint email_end CHECK ((((status = 'queued'::text) = (ended_at IS NULL)) AND ((ended_at IS NULL) = (next_attempt_at IS NOT NULL)) AND ((ended_at IS NULL) = (relay_at IS NOT NULL)))),
   constraint email_ends_without_secret CHECK (((ended_at IS NULL) OR (ciphertext IS NULL))),
+  constraint email_has_reader CHECK ((((affiliate_id IS NULL) = (kind = ANY (ARRAY['alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text]))) AND
+CASE kind
+    WHEN 'payee_changed'::text THEN true
+    ELSE ((recipient IS NULL) = (kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payout_sent'::text])))
+END)),
   constraint email_secret_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL))),
   constraint email_sent_by_an_attempt CHECK (((status <> 'sent'::text) OR (attempts >= 1))),
   constraint emails_attempts_check CHECK (((attempts >= 0) AND (attempts <= 10))),
-  constraint emails_kind_check CHECK ((kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payee_changed'::text, 'payout_sent'::text]))),
+  constraint emails_kind_check CHECK ((kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payee_changed'::text, 'payout_sent'::text, 'address_changed'::text, 'alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text]))),
   constraint emails_last_problem_check CHECK (((length(last_problem) >= 1) AND (length(last_problem) <= 300))),
+  constraint emails_recipient_check CHECK (((length(recipient) >= 3) AND (length(recipient) <= 320))),
   constraint emails_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'failed'::text, 'skipped'::text]))),
   constraint emails_subject_id_check CHECK (((length(subject_id) >= 1) AND (length(subject_id) <= 100)))
 );
 CREATE INDEX emails_by_created ON emails USING btree (app_id, created_at DESC, id DESC);
 CREATE INDEX emails_due ON emails USING btree (next_attempt_at) WHERE (ended_at IS NULL);
+CREATE INDEX emails_invitations ON emails USING btree (app_id, created_at DESC) WHERE (kind = 'invitation'::text);
 CREATE INDEX emails_of_creator ON emails USING btree (affiliate_id, kind, created_at DESC);
+CREATE INDEX emails_open_of_app ON emails USING btree (app_id, COALESCE(((expires_at - created_at) <= '01:00:00'::interval), false), relay_at) WHERE (ended_at IS NULL);
 CREATE INDEX emails_to_relay ON emails USING btree (relay_at) WHERE (ended_at IS NULL);
 CREATE TRIGGER emails_guard BEFORE UPDATE ON emails FOR EACH ROW EXECUTE FUNCTION guard_email();
+CREATE TRIGGER emails_recipient BEFORE UPDATE ON emails FOR EACH ROW WHEN ((old.recipient IS NOT NULL)) EXECUTE FUNCTION mask_ended_recipient();
 
 create table entries (
   id entry_id not null,
@@ -758,6 +787,17 @@ create table exchange_rates (
   constraint exchange_rates_worth_usd_check CHECK ((worth_usd > (0)::numeric))
 );
 
+create table former_addresses (
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  address text not null,
+  held_since timestamp with time zone not null,
+  replaced_at timestamp with time zone not null,
+  constraint former_addresses_pkey PRIMARY KEY (affiliate_id, address),
+  constraint former_addresses_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id)
+);
+CREATE INDEX former_addresses_by_end ON former_addresses USING btree (replaced_at);
+
 create table group_memberships (
   app_id app_id not null,
   affiliate_id affiliate_id not null,
@@ -841,6 +881,17 @@ create table installation (
   constraint installation_pkey PRIMARY KEY (id),
   constraint installation_only_row_key UNIQUE (only_row),
   constraint installation_only_row_check CHECK (only_row)
+);
+
+create table ledger_findings (
+  app_id app_id not null,
+  check_name text collate "C" not null,
+  violations integer not null,
+  found_at timestamp with time zone not null default now(),
+  constraint ledger_findings_pkey PRIMARY KEY (app_id, check_name),
+  constraint ledger_findings_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint ledger_findings_check_name_check CHECK (((length(check_name) >= 1) AND (length(check_name) <= 100))),
+  constraint ledger_findings_violations_check CHECK ((violations > 0))
 );
 
 create table link_subdomains (
@@ -994,16 +1045,19 @@ create table payee_changes (
   expires_at timestamp with time zone not null,
   ended_at timestamp with time zone,
   payee_id payee_id,
+  latest_version integer,
   constraint payee_changes_pkey PRIMARY KEY (id),
   constraint payee_changes_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint payee_change_confirmed CHECK (((payee_id IS NULL) OR (ended_at IS NOT NULL))),
   constraint payee_change_ends_without_recipient CHECK ((((ended_at IS NULL) = (ciphertext IS NOT NULL)) AND ((ciphertext IS NULL) = (encryption_key_id IS NULL)))),
   constraint payee_changes_attempts_check CHECK (((attempts >= 0) AND (attempts <= 5))),
   constraint payee_changes_check CHECK ((expires_at > created_at)),
+  constraint payee_changes_latest_version_check CHECK ((latest_version >= 0)),
   constraint payee_changes_method_check CHECK ((method = ANY (ARRAY['paypal'::text, 'wise'::text, 'other'::text])))
 );
 CREATE INDEX payee_changes_by_expiry ON payee_changes USING btree (expires_at);
 CREATE UNIQUE INDEX payee_changes_one_open ON payee_changes USING btree (affiliate_id) WHERE (ended_at IS NULL);
+CREATE TRIGGER payee_changes_version BEFORE INSERT ON payee_changes FOR EACH ROW EXECUTE FUNCTION note_latest_payee();
 
 create table payees (
   id payee_id not null,
@@ -1036,6 +1090,7 @@ CREATE INDEX payees_by_key ON payees USING btree (encryption_key_id, app_id, aff
 CREATE TRIGGER payees_address BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION note_address_of_payee();
 CREATE TRIGGER payees_audit AFTER INSERT OR UPDATE OF erased_at ON payees FOR EACH ROW EXECUTE FUNCTION write_audit_row('payee', 'id', 'affiliate_id version method counts_from erased_at');
 CREATE TRIGGER payees_confirmed BEFORE INSERT ON payees FOR EACH ROW WHEN ((new.set_by IS NULL)) EXECUTE FUNCTION require_confirmed_payee();
+CREATE TRIGGER payees_end_changes AFTER INSERT ON payees FOR EACH ROW EXECUTE FUNCTION end_payee_changes();
 CREATE TRIGGER payees_guard BEFORE UPDATE ON payees FOR EACH ROW EXECUTE FUNCTION guard_payee();
 CREATE TRIGGER payees_lock BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION lock_payouts_of_creator();
 CREATE TRIGGER payees_mail AFTER INSERT ON payees FOR EACH ROW EXECUTE FUNCTION mail_changed_payee();
@@ -1185,6 +1240,7 @@ END,
 CREATE INDEX payout_blocks_by_created ON payout_blocks USING btree (app_id, affiliate_id, created_at DESC, id DESC);
 CREATE TRIGGER payout_blocks_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_blocks FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_blocks_audit AFTER INSERT ON payout_blocks FOR EACH ROW EXECUTE FUNCTION write_audit_row('payout_block', 'id', 'affiliate_id state reason!');
+CREATE TRIGGER payout_blocks_end_changes AFTER INSERT ON payout_blocks FOR EACH ROW WHEN ((new.state = 'blocked'::text)) EXECUTE FUNCTION end_payee_changes();
 CREATE TRIGGER payout_blocks_lock BEFORE INSERT ON payout_blocks FOR EACH ROW EXECUTE FUNCTION lock_payouts_of_creator();
 
 create table payout_chain (
@@ -1381,6 +1437,7 @@ create table payout_runs (
   paid_cents cents,
   relayed_at timestamp with time zone,
   kind text collate "C" not null default 'pay'::text,
+  scheduled_month text collate "C",
   constraint payout_runs_pkey PRIMARY KEY (id),
   constraint payout_runs_app_id_id_key UNIQUE (app_id, id),
   constraint payout_runs_account_id_approved_by_fkey FOREIGN KEY (account_id, approved_by) REFERENCES account_keys(account_id, id),
@@ -1395,6 +1452,7 @@ create table payout_runs (
   constraint payout_runs_kind_check CHECK ((kind = ANY (ARRAY['pay'::text, 'resend'::text]))),
   constraint payout_runs_minimum_cents_check CHECK (((minimum_cents)::bigint >= 0)),
   constraint payout_runs_result CHECK ((((status = 'settled'::text) = (paid_count IS NOT NULL)) AND ((paid_count IS NULL) = (paid_cents IS NULL)))),
+  constraint payout_runs_scheduled_month_check CHECK ((scheduled_month ~ '^\d{4}-(0[1-9]|1[0-2])$'::text)),
   constraint payout_runs_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'approved'::text, 'settled'::text, 'cancelled'::text]))),
   constraint payout_runs_stop CHECK (((stopped_at IS NULL) OR (approved_at IS NOT NULL))),
   constraint payout_runs_total_cents_check CHECK (((total_cents)::bigint >= 0))
@@ -1403,10 +1461,24 @@ CREATE INDEX payout_runs_approved ON payout_runs USING btree (relayed_at NULLS F
 CREATE INDEX payout_runs_by_created ON payout_runs USING btree (app_id, created_at DESC, id DESC);
 CREATE UNIQUE INDEX payout_runs_one_open ON payout_runs USING btree (app_id) WHERE (status = ANY (ARRAY['draft'::text, 'approved'::text]));
 CREATE TRIGGER payout_runs_approver BEFORE UPDATE ON payout_runs FOR EACH ROW WHEN (((old.status = 'draft'::text) AND (new.status = 'approved'::text))) EXECUTE FUNCTION require_another_approver();
-CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'kind status minimum_cents item_count total_cents approved_by stopped_at');
+CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'kind status minimum_cents item_count total_cents scheduled_month approved_by stopped_at');
 CREATE TRIGGER payout_runs_kept BEFORE DELETE OR TRUNCATE ON payout_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_runs_mail AFTER INSERT ON payout_runs FOR EACH ROW WHEN ((new.scheduled_month IS NOT NULL)) EXECUTE FUNCTION mail_drafted_run();
 CREATE TRIGGER payout_runs_stop_undecided BEFORE UPDATE OF stopped_at ON payout_runs FOR EACH ROW WHEN (((old.stopped_at IS NULL) AND (new.stopped_at IS NOT NULL))) EXECUTE FUNCTION refuse_stop_of_decided_run();
 CREATE TRIGGER payout_runs_transition BEFORE UPDATE ON payout_runs FOR EACH ROW EXECUTE FUNCTION payout_run_transition();
+
+create table payout_schedule_months (
+  app_id app_id not null,
+  month text collate "C" not null,
+  run_id payout_run_id,
+  done_at timestamp with time zone not null default now(),
+  constraint payout_schedule_months_pkey PRIMARY KEY (app_id, month),
+  constraint payout_schedule_months_run_id_key UNIQUE (run_id),
+  constraint payout_schedule_months_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint payout_schedule_months_app_id_run_id_fkey FOREIGN KEY (app_id, run_id) REFERENCES payout_runs(app_id, id),
+  constraint payout_schedule_months_month_check CHECK ((month ~ '^\d{4}-(0[1-9]|1[0-2])$'::text))
+);
+CREATE TRIGGER payout_schedule_months_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_schedule_months FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table payout_transfers (
   id transfer_id not null,
@@ -1544,6 +1616,25 @@ CREATE TRIGGER policy_versions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE O
 CREATE TRIGGER policy_versions_audit AFTER INSERT ON policy_versions FOR EACH ROW EXECUTE FUNCTION write_audit_row('policy_version', 'id', 'policy_id version effective_from terms');
 CREATE CONSTRAINT TRIGGER policy_versions_take_effect_later AFTER INSERT ON policy_versions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_effective_from();
 
+create table refund_days (
+  app_id app_id not null,
+  day date not null,
+  refunded_cents bigint not null,
+  constraint refund_days_pkey PRIMARY KEY (app_id, day)
+);
+
+create table refund_deltas (
+  payment_id payment_id not null,
+  "position" integer not null,
+  app_id app_id not null,
+  day date not null,
+  amount_cents cents not null,
+  created_at timestamp with time zone not null default now(),
+  constraint refund_deltas_pkey PRIMARY KEY (payment_id, "position")
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
+CREATE INDEX refund_deltas_by_app ON refund_deltas USING btree (app_id);
+CREATE INDEX refund_deltas_by_created ON refund_deltas USING btree (created_at, payment_id, "position");
+
 create table reprocess_changes (
   app_id app_id not null,
   reprocess_run_id reprocess_run_id not null,
@@ -1620,7 +1711,7 @@ create table retention_progress (
   "position" click_id,
   finished_at timestamp with time zone,
   constraint retention_progress_pkey PRIMARY KEY (kind),
-  constraint retention_progress_kind_check CHECK ((kind = ANY (ARRAY['idempotency_keys'::text, 'identities'::text, 'refused_counters'::text, 'user_agents'::text, 'bodies'::text, 'webhook_messages'::text])))
+  constraint retention_progress_kind_check CHECK ((kind = ANY (ARRAY['idempotency_keys'::text, 'identities'::text, 'refused_counters'::text, 'user_agents'::text, 'bodies'::text, 'webhook_messages'::text, 'emails'::text])))
 );
 
 create table revenue_entries (
@@ -1646,6 +1737,7 @@ create table revenue_entries (
 CREATE INDEX revenue_entries_by_reprocess_run ON revenue_entries USING btree (reprocess_run_id) WHERE (reprocess_run_id IS NOT NULL);
 CREATE TRIGGER revenue_entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON revenue_entries FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER revenue_entries_roll_up AFTER INSERT ON revenue_entries FOR EACH ROW EXECUTE FUNCTION roll_up_revenue();
+CREATE TRIGGER revenue_entries_roll_up_refund AFTER INSERT ON revenue_entries FOR EACH ROW WHEN ((new.adjustment_id IS NOT NULL)) EXECUTE FUNCTION roll_up_refund();
 
 create table rollup_blocks (
   app_id app_id not null,
@@ -1995,6 +2087,16 @@ create table webhook_secrets (
 CREATE INDEX webhook_secrets_by_app ON webhook_secrets USING btree (app_id, provider, created_at);
 CREATE UNIQUE INDEX webhook_secrets_one_current ON webhook_secrets USING btree (app_id, provider) WHERE (expires_at IS NULL);
 CREATE TRIGGER webhook_secrets_audit AFTER INSERT OR UPDATE OF expires_at ON webhook_secrets FOR EACH ROW EXECUTE FUNCTION write_audit_row('webhook_secret', 'provider', 'provider environment signed expires_at');
+
+create table weekly_reports (
+  app_id app_id not null,
+  monday date not null,
+  created_at timestamp with time zone not null default now(),
+  constraint weekly_reports_pkey PRIMARY KEY (app_id, monday),
+  constraint weekly_reports_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint weekly_reports_monday_check CHECK ((EXTRACT(isodow FROM monday) = (1)::numeric))
+);
+CREATE TRIGGER weekly_reports_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON weekly_reports FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 -- Views
 
@@ -2846,6 +2948,16 @@ begin
     message = format('new row for relation "deliveries" violates check constraint "%s"', broken);
 end $function$;
 
+CREATE OR REPLACE FUNCTION end_payee_changes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update payee_changes set ended_at = now(), ciphertext = null, encryption_key_id = null
+   where affiliate_id = new.affiliate_id and ended_at is null;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION epoch_ms(at timestamp with time zone)
  RETURNS bigint
  LANGUAGE sql
@@ -3250,6 +3362,23 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION keep_former_address()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into former_addresses (app_id, affiliate_id, address, held_since, replaced_at)
+  values (new.app_id, new.id, old.email, old.email_set_at, now())
+  on conflict (affiliate_id, address) do update
+    set held_since = least(former_addresses.held_since, excluded.held_since), replaced_at = excluded.replaced_at;
+  delete from former_addresses where affiliate_id = new.id and replaced_at <= now() - interval '7 days';
+  -- Five, so that nobody can have mails sent to many addresses of others. Those that were held the longest: no further changes take their place.
+  delete from former_addresses
+   where affiliate_id = new.id
+     and address in (select address from former_addresses where affiliate_id = new.id order by held_since, address offset 5);
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION keep_list_of_approved_run()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3305,12 +3434,58 @@ begin
   return new;
 end $function$;
 
-CREATE OR REPLACE FUNCTION mail_changed_payee()
+CREATE OR REPLACE FUNCTION mail_alert()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform queue_email(new.app_id, new.affiliate_id, 'payee_changed', new.id);
+  perform queue_notification(new.app_id, case tg_op when 'INSERT' then 'alert_opened' else 'alert_closed' end, new.id);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mail_changed_payee()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  present text := (select email from affiliates where app_id = new.app_id and id = new.affiliate_id);
+begin
+  if length(present) between 3 and 320 then
+    insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient)
+    values (new_email_id(), new.app_id, new.affiliate_id, 'payee_changed', new.id, present)
+    on conflict (app_id, kind, subject_id) do nothing;
+  else
+    perform queue_email(new.app_id, new.affiliate_id, 'payee_changed', new.id);
+  end if;
+  insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient)
+  select new_email_id(), new.app_id, new.affiliate_id, 'payee_changed', new.id || '/' || left(md5(lower(f.address)), 16), f.address
+    from former_addresses f
+   where f.affiliate_id = new.affiliate_id and f.replaced_at > now() - interval '7 days'
+     and lower(f.address) is distinct from lower(present) and length(f.address) between 3 and 320
+  on conflict (app_id, kind, subject_id) do nothing;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mail_drafted_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform queue_notification(new.app_id, 'run_drafted', new.id);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mail_former_address()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  -- Bounds what a founder can have mailed to addresses of others.
+  if (select count(*) from (select from emails e where e.affiliate_id = new.id and e.kind = 'address_changed'
+                               and e.created_at > now() - interval '1 day' limit 5) m) < 5 then
+    insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient)
+    select id, new.app_id, new.id, 'address_changed', id, old.email from new_email_id() id;
+  end if;
   return null;
 end $function$;
 
@@ -3419,6 +3594,20 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION mask_ended_recipient()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.recipient is distinct from old.recipient then
+    raise exception 'mail % has another recipient', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  if new.ended_at is not null then
+    new.recipient := left(old.recipient, 1) || '•••' || substring(old.recipient from '@[^@]*$');
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION money_of_payout(of_payout text)
  RETURNS TABLE(transfer_position integer, transfer_state text, stated_at timestamp with time zone)
  LANGUAGE sql
@@ -3486,6 +3675,39 @@ begin
     new.email_confirmed := may_pay;
   elsif may_pay and old.email_confirmed is false then
     new.email_confirmed := true;
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION note_latest_payee()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.latest_version := coalesce((select version from payees where app_id = new.app_id and affiliate_id = new.affiliate_id
+                                   order by version desc limit 1), 0);
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION number_alert_mail()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  mailed integer;
+begin
+  new.mail_number := null;
+  -- The draft of a schedule has a mail of its own.
+  if (new.rule = 'draft_waiting' and new.facts ? 'scheduledMonth')
+     or not exists (select from apps a where a.id = new.app_id and a.notification_emails is not null) then
+    return new;
+  end if;
+  select count(*) into mailed
+    from (select from alerts a
+           where a.app_id = new.app_id and a.rule = new.rule and a.subject = new.subject and a.closed_at > new.opened_at - interval '1 day'
+             and a.opened_at > new.opened_at - interval '1 day' and a.mail_number is not null limit 3) m;
+  if mailed < 3 then
+    new.mail_number := mailed + 1;
   end if;
   return new;
 end $function$;
@@ -3686,6 +3908,21 @@ AS $function$
   on conflict (app_id, kind, subject_id) do nothing
 $function$;
 
+CREATE OR REPLACE FUNCTION queue_notification(of_app app_id, of_kind text, subject text)
+ RETURNS bigint
+ LANGUAGE sql
+AS $function$
+  with written as (
+    insert into emails (id, app_id, kind, subject_id, recipient)
+    select new_email_id(), a.id, of_kind, subject || '/' || left(md5(lower(address)), 16), address
+      from apps a cross join unnest(a.notification_emails) address
+     where a.id = of_app
+    on conflict (app_id, kind, subject_id) do nothing
+    returning id
+  )
+  select count(*) from written
+$function$;
+
 CREATE OR REPLACE FUNCTION rank_affiliate()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3776,7 +4013,7 @@ AS $function$
 begin
   if not exists (select from payee_changes c
                   where c.payee_id = new.id and c.affiliate_id = new.affiliate_id and c.app_id = new.app_id and c.method = new.method
-                    and c.ended_at = now()) then
+                    and c.ended_at = now() and coalesce(c.latest_version, new.version - 1) = new.version - 1) then
     raise exception 'the creator % has not confirmed the payee %', new.affiliate_id, new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
@@ -3912,6 +4149,17 @@ begin
   insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, paid_users)
   select new.app_id, affiliate_id, link_id, rollup_bucket(new.first_paid_at), 1
     from attributions where id = new.attribution_id;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION roll_up_refund()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into refund_deltas (payment_id, position, app_id, day, amount_cents)
+  values (new.payment_id, new.position, new.app_id, (new.occurred_at at time zone 'UTC')::date, -new.amount_cents)
+  on conflict do nothing;
   return null;
 end $function$;
 

@@ -32,6 +32,7 @@ function span(ms: number): string {
   return `${whole} ${unit}${whole === 1 ? '' : 's'}`;
 }
 
+const percent = (bps: number) => `${(bps / 100).toFixed(1)} %`;
 const dollars = (cents: number) => `$${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, '0')}`;
 
 type Sentence = (
@@ -50,9 +51,13 @@ const OPENED: Readonly<Record<AlertRule, Sentence>> = {
   webhooks_refused: (provider, facts, _, titleOf) =>
     `${numberOf(facts, 'refused')} requests in the name of ${titleOf(provider)} were refused. Compare the secret with that of its dashboard.`,
   draft_waiting: (_, facts) =>
-    `A payout run of ${dollars(numberOf(facts, 'totalCents'))} waits for your approval. Approve it or cancel it.`,
+    `${facts['scheduledMonth'] === undefined ? 'A payout run' : 'The payout run of the schedule'} of ${dollars(numberOf(facts, 'totalCents'))} waits for your approval. Approve it or cancel it.`,
   run_stalled: (_, facts) =>
     `A payout run of ${dollars(numberOf(facts, 'totalCents'))} is approved, and was not paid any further for an hour. Ask the operator of the service.`,
+  many_refunds: (_, facts) =>
+    `${percent(numberOf(facts, 'refundBps'))} of the revenue of the last 7 days was refunded, and ${percent(numberOf(facts, 'usualBps'))} of that of 28 days. Look at the events, and at the creators who brought the payments.`,
+  ledger_violated: (_, facts) =>
+    `A check of the ledger found rows that break a rule: ${numberOf(facts, 'violations')}. Pay nobody before the operator of the service has looked at it.`,
   endpoint_failing: (_, facts) => {
     const [what, repair] =
       facts['kind'] === 'slack'
@@ -76,7 +81,32 @@ const CLOSED: Readonly<
   draft_waiting: () => 'The payout run does not wait for your approval any more.',
   run_stalled: () => 'The payout run goes on, or has ended.',
   endpoint_failing: () => 'It accepts messages again, or was deleted.',
+  many_refunds: () => 'No more is refunded than usual.',
+  ledger_violated: () => 'The ledger was checked again, and no row breaks a rule.',
 };
+
+/** Returns what an alert says when it opens: what is so, and what to do. `subject` is the name of a provider as people know it, or an id. */
+export function openedText(
+  {
+    rule,
+    subject,
+    facts,
+  }: { readonly rule: AlertRule; readonly subject: string; readonly facts: AlertFacts },
+  at: number,
+): string {
+  return OPENED[rule](subject, facts, at, (name) => name);
+}
+
+/** Returns what an alert says when it closes. `subject` is the name of a provider as people know it, or an id. */
+export function closedText({
+  rule,
+  subject,
+}: {
+  readonly rule: AlertRule;
+  readonly subject: string;
+}): string {
+  return CLOSED[rule](subject, (name) => name);
+}
 
 /**
  * Returns the text of a message about an alert, or of a test message, as Slack shows it. It depends on nothing else, so that each attempt

@@ -10,19 +10,21 @@ export const ALERT_RULES = [
   'draft_waiting',
   'run_stalled',
   'endpoint_failing',
+  'many_refunds',
+  'ledger_violated',
 ] as const;
 export type AlertRule = (typeof ALERT_RULES)[number];
 
 /** The types of the messages about alerts. */
 export const ALERT_TYPES = ['alert.opened', 'alert.closed'] as const;
 
-/** What was found, by name. Instants are epoch ms and end in `At`, spans in `Ms`, money in `Cents`. */
+/** What was found, by name. Instants are epoch ms and end in `At`, spans in `Ms`, money in `Cents`, shares in `Bps`. */
 export type AlertFacts = Readonly<Record<string, string | number | null>>;
 
 /** Something that an alert is to be open for. */
 export interface Finding {
   readonly rule: AlertRule;
-  /** The name of a provider, or the id of a payout run or endpoint. */
+  /** The name of a provider, the id of a payout run or endpoint, `refunds`, or `ledger`. */
   readonly subject: string;
   readonly facts: AlertFacts;
 }
@@ -62,6 +64,8 @@ export interface RunFacts {
   readonly status: 'draft' | 'approved';
   readonly totalCents: number;
   readonly itemCount: number;
+  /** The month whose run the payout schedule has drafted. Null: a person has drafted it. */
+  readonly scheduledMonth: string | null;
   readonly createdAt: number;
   /** When a draft can't be approved any more. */
   readonly expiresAt: number;
@@ -81,11 +85,35 @@ export interface EndpointFacts {
   readonly failingSince: number | null;
 }
 
+/** What an app took and gave back in the last 7 and 28 days. US cents. */
+export interface RefundFacts {
+  readonly weekRefundedCents: number;
+  readonly weekGrossCents: number;
+  readonly monthRefundedCents: number;
+  readonly monthGrossCents: number;
+  /** Commissions of the 7 days, counted up to `LEAST_PAYMENTS`; 0 without a refund. */
+  readonly weekPayments: number;
+}
+
+/** What the last checks of the ledger found in an app: at least one rule that rows break. */
+export interface LedgerFacts {
+  /** The rules that rows break, and the rows. */
+  readonly rules: number;
+  readonly violations: number;
+  /** The first of the rules, by its name. */
+  readonly rule: string;
+  readonly foundAt: number;
+}
+
 /** What the rules need to know of an app. */
 export interface AlertInputs {
   readonly providers: readonly ProviderFacts[];
   readonly runs: readonly RunFacts[];
   readonly endpoints: readonly EndpointFacts[];
+  /** Null if nobody asked for it. */
+  readonly refunds: RefundFacts | null;
+  /** Null if no row breaks a rule, as far as it was checked. */
+  readonly ledger: LedgerFacts | null;
 }
 
 /** A provider is never silent before that, ms. */
@@ -108,12 +136,20 @@ const FAILING = 5;
 const REFUSED = 3;
 /** How long a refused request keeps an alert open while nothing was accepted since, ms. */
 const REFUSAL_COUNTS_MS = 7 * DAY_MS;
-/** A draft of a payout run waits for longer than that, ms. */
+/** A draft that a person has made waits after that, ms. Nobody looks at one of the schedule, which waits at once. */
 const DRAFT_WAITS_MS = DAY_MS;
 /** A payout run that is paid advances within that, ms. */
 const RUN_ADVANCES_MS = HOUR_MS;
 /** An endpoint that fails for as long as that, ms, has failed several attempts. */
 const ENDPOINT_FAILS_MS = HOUR_MS;
+
+/** With fewer payments in 7 days, the share of refunds says nothing. */
+export const LEAST_PAYMENTS = 20;
+/** Refunds above this share of revenue, in 7 days, open an alert, if it is also above so many times the share of 28 days. */
+const REFUND_BPS = 500;
+const USUAL_REFUNDS = 2;
+/** Down to this share an alert stays open, as long as it is above that of 28 days. */
+const REFUND_ENDS_BPS = 250;
 
 /** A finding, and whether it opens an alert or only keeps one open. */
 interface Sign extends Finding {
@@ -176,12 +212,20 @@ function* signsOfProvider(facts: ProviderFacts, now: number): Generator<Sign> {
 }
 
 function* signsOfRun(run: RunFacts, now: number): Generator<Sign> {
-  const { id, status, totalCents, itemCount, createdAt, expiresAt, approvedAt, advancedAt } = run;
-  if (status === 'draft' && now - createdAt > DRAFT_WAITS_MS && now < expiresAt)
+  const { id, status, totalCents, itemCount, scheduledMonth, createdAt, expiresAt, approvedAt, advancedAt } =
+    run;
+  const waitsMs = scheduledMonth === null ? DRAFT_WAITS_MS : 0;
+  if (status === 'draft' && now - createdAt > waitsMs && now < expiresAt)
     yield {
       rule: 'draft_waiting',
       subject: id,
-      facts: { totalCents, itemCount, draftedAt: createdAt, expiresAt },
+      facts: {
+        totalCents,
+        itemCount,
+        ...(scheduledMonth === null ? {} : { scheduledMonth }),
+        draftedAt: createdAt,
+        expiresAt,
+      },
       opens: true,
     };
   if (status === 'approved' && approvedAt !== null) {
@@ -209,10 +253,46 @@ function* signsOfEndpoint(endpoint: EndpointFacts, now: number): Generator<Sign>
   };
 }
 
-function* signsOf({ providers, runs, endpoints }: AlertInputs, now: number): Generator<Sign> {
+/** Returns the share of refunds, basis points. */
+const shareBps = (refundedCents: number, grossCents: number): number =>
+  grossCents <= 0 ? 0 : (refundedCents / grossCents) * 10_000;
+
+function* signsOfRefunds(facts: RefundFacts): Generator<Sign> {
+  const { weekRefundedCents, weekGrossCents, weekPayments } = facts;
+  const refundBps = shareBps(weekRefundedCents, weekGrossCents);
+  const usualBps = shareBps(facts.monthRefundedCents, facts.monthGrossCents);
+  if (refundBps <= REFUND_ENDS_BPS || refundBps <= usualBps) return;
+  yield {
+    rule: 'many_refunds',
+    subject: 'refunds',
+    facts: {
+      refundedCents: weekRefundedCents,
+      grossCents: weekGrossCents,
+      refundBps: Math.round(refundBps),
+      usualBps: Math.round(usualBps),
+    },
+    opens: weekPayments >= LEAST_PAYMENTS && refundBps > REFUND_BPS && refundBps > USUAL_REFUNDS * usualBps,
+  };
+}
+
+function* signsOfLedger({ rules, violations, rule, foundAt }: LedgerFacts): Generator<Sign> {
+  yield {
+    rule: 'ledger_violated',
+    subject: 'ledger',
+    facts: { rules, violations, rule, foundAt },
+    opens: true,
+  };
+}
+
+function* signsOf(
+  { providers, runs, endpoints, refunds, ledger }: AlertInputs,
+  now: number,
+): Generator<Sign> {
   for (const provider of providers) yield* signsOfProvider(provider, now);
   for (const run of runs) yield* signsOfRun(run, now);
   for (const endpoint of endpoints) yield* signsOfEndpoint(endpoint, now);
+  if (refunds !== null) yield* signsOfRefunds(refunds);
+  if (ledger !== null) yield* signsOfLedger(ledger);
 }
 
 /** Whether what opened an alert goes on. A provider that has sent something since is not silent any more. */

@@ -6,4 +6,7 @@ export const APP_DEFAULTS = {
   deferredWindowMinutes: 60,
   payeeWaitDays: 3,
   payoutApproval: 'any_key',
+  payoutSchedule: null,
+  notificationEmails: [],
+  weeklyReport: true,
 } as const;

@@ -1,12 +1,29 @@
+import type { AlertFacts, AlertRule } from './alerts.ts';
 import type { AppId, EmailId } from './ids.ts';
-import type { PayeeMethod } from './payee.ts';
+import type { Payee, PayeeMethod } from './payee.ts';
 import { HOUR_MS, MINUTE_MS } from './time.ts';
 
 /**
- * What a mail tells. `invitation`: the link to the creator's page. `payee_code`: the code with which a creator sets the own payee.
- * `payee_changed`: a version of the payee was set. `payout_sent`: the money of a payout is on its way.
+ * What a mail to a creator tells. `invitation`: the link to the creator's page. `payee_code`: the code with which a creator sets the own
+ * payee. `payee_changed`: a version of the payee was set. `payout_sent`: the money of a payout is on its way. `address_changed`, to the
+ * former address: another one has taken its place.
  */
-export const EMAIL_KINDS = ['invitation', 'payee_code', 'payee_changed', 'payout_sent'] as const;
+const CREATOR_EMAIL_KINDS = [
+  'invitation',
+  'payee_code',
+  'payee_changed',
+  'payout_sent',
+  'address_changed',
+] as const;
+
+/**
+ * What a mail to the people who run an app tells. `alert_opened`, `alert_closed`: an alert. `run_drafted`: the payout schedule has drafted a
+ * run. `weekly_report`: how the week before was.
+ */
+const NOTIFICATION_KINDS = ['alert_opened', 'alert_closed', 'run_drafted', 'weekly_report'] as const;
+
+/** What a mail tells. */
+export const EMAIL_KINDS = [...CREATOR_EMAIL_KINDS, ...NOTIFICATION_KINDS] as const;
 export type EmailKind = (typeof EMAIL_KINDS)[number];
 
 /**
@@ -16,10 +33,26 @@ export type EmailKind = (typeof EMAIL_KINDS)[number];
 export const EMAIL_STATUSES = ['queued', 'sent', 'failed', 'skipped'] as const;
 export type EmailStatus = (typeof EMAIL_STATUSES)[number];
 
+/** The most addresses of people who run an app. */
+export const MOST_NOTIFICATION_EMAILS = 10;
+
+/** Returns addresses in their order, each once: upper and lower case are the same. */
+export function withoutRepeats(addresses: readonly string[]): string[] {
+  const known = new Set<string>();
+  return addresses.filter((address) => {
+    const name = address.toLowerCase();
+    if (known.has(name)) return false;
+    known.add(name);
+    return true;
+  });
+}
+
 /** What the workflow of a mail needs. */
 export interface EmailKeys {
   readonly emailId: EmailId;
   readonly appId: AppId;
+  /** Whether its reader waits for it, such as for a code: it goes before others. */
+  readonly isUrgent: boolean;
 }
 
 /** The waits between the attempts at a mail, ms. Each is longer than an attempt may take. */
@@ -39,9 +72,13 @@ export const EMAIL_RETRY_MS: readonly number[] = [
 export const EMAIL_RESULTS = ['sent', 'retried', 'failed'] as const;
 export type EmailResult = (typeof EMAIL_RESULTS)[number];
 
-/** What every mail tells: who it is to, and what app it is about. Instants are epoch ms. */
-interface MailReader {
+/** What every mail tells: what app it is about. Instants are epoch ms. */
+interface MailOfApp {
   readonly appName: string;
+}
+
+/** What every mail to a creator tells, too. */
+interface MailReader extends MailOfApp {
   readonly creatorName: string;
 }
 
@@ -69,8 +106,10 @@ interface ChangedPayee extends ShownPayee {
   readonly pageUrl: string;
 }
 
-interface PayeeCode extends ShownPayee {
+interface PayeeCode extends MailReader {
   readonly kind: 'payee_code';
+  /** What the code approves, unmasked: who reads the mail compares it. */
+  readonly payee: Payee;
   readonly code: string;
   readonly expiresAt: number;
 }
@@ -85,5 +124,81 @@ interface SentPayout extends MailReader {
   readonly pageUrl: string;
 }
 
+interface ChangedAddress extends MailReader {
+  readonly kind: 'address_changed';
+}
+
+interface MailedAlert extends MailOfApp {
+  readonly kind: 'alert_opened' | 'alert_closed';
+  readonly rule: AlertRule;
+  /** The name of a provider as people know it, or an id. */
+  readonly subject: string;
+  readonly facts: AlertFacts;
+  readonly openedAt: number;
+  readonly closedAt: number | null;
+  /** Whether no further mail follows about the same within a day. */
+  readonly isLast: boolean;
+  /** The address of the page with the alerts. */
+  readonly pageUrl: string;
+}
+
+interface DraftedRun extends MailOfApp {
+  readonly kind: 'run_drafted';
+  /** Such as `2026-11`. */
+  readonly month: string;
+  readonly itemCount: number;
+  readonly totalCents: number;
+  readonly excludedCount: number;
+  /** Until when it can be approved. */
+  readonly expiresAt: number;
+  /** The address of the page of the run. */
+  readonly pageUrl: string;
+}
+
+/** The sums of a week. */
+export interface WeekSums {
+  readonly revenueCents: number;
+  readonly commissionCents: number;
+  readonly paidUsers: number;
+  readonly installs: number;
+  readonly clicks: number;
+  readonly newCreators: number;
+}
+
+/** What a weekly report tells. */
+export interface WeeklyReport {
+  /** The begin of the week and of the next one (UTC). */
+  readonly from: number;
+  readonly to: number;
+  readonly week: WeekSums;
+  /** The week before. */
+  readonly before: WeekSums;
+  /** Those with the highest commissions of the week, the first one first. */
+  readonly topCreators: readonly {
+    readonly name: string;
+    readonly revenueCents: number;
+    readonly commissionCents: number;
+  }[];
+  /** What is due now, and to how many creators. */
+  readonly due: { readonly payees: number; readonly payableCents: number };
+  readonly openAlerts: readonly Pick<MailedAlert, 'rule' | 'subject' | 'facts' | 'openedAt'>[];
+  /** Whether more alerts are open than these. */
+  readonly hasMoreAlerts: boolean;
+}
+
+interface MailedReport extends MailOfApp, WeeklyReport {
+  readonly kind: 'weekly_report';
+  /** The address of the overview of the app. */
+  readonly pageUrl: string;
+}
+
 /** What a mail of each kind tells. */
-export type MailFacts = Invitation | ChangedPayee | PayeeCode | SentPayout;
+export type MailFacts =
+  | Invitation
+  | ChangedPayee
+  | PayeeCode
+  | SentPayout
+  | ChangedAddress
+  | MailedAlert
+  | DraftedRun
+  | MailedReport;

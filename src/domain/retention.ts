@@ -6,6 +6,7 @@ export const RETENTION_KINDS = [
   'user_agents',
   'bodies',
   'webhook_messages',
+  'emails',
 ] as const;
 export type RetentionKind = (typeof RETENTION_KINDS)[number];
 
@@ -19,4 +20,5 @@ export const DEFAULT_RETENTION: RetentionSettings = {
   user_agents: 90,
   bodies: 400,
   webhook_messages: 90,
+  emails: 90,
 };

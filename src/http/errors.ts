@@ -149,8 +149,8 @@ export const ERRORS = {
   ],
   too_many_emails: [
     429,
-    'Too many mails to the creator',
-    'Nothing was sent. Wait an hour before you send another one.',
+    'Too many mails',
+    'Nothing was sent. The creator, or the account, has as many as one may have within an hour. Wait for `Retry-After` seconds, then send the request again.',
   ],
   payouts_blocked: [
     409,
@@ -368,6 +368,17 @@ export function notFound(): ApiError {
 /** Returns an error that says what to do next in the words of `ERRORS`. */
 export function withAdvice(code: ErrorCode): ApiError {
   return new ApiError(code, { detail: ERRORS[code][2] });
+}
+
+/** Returns a 429 about mails, with when the next one is possible, in seconds. `reason` says whose limit it is. */
+export function tooManyEmails(
+  retryAfterSeconds: number,
+  reason = 'The creator has as many as one may have within an hour.',
+): ApiError {
+  return new ApiError('too_many_emails', {
+    detail: `Nothing was sent. ${reason} Wait for \`Retry-After\` seconds, then send the request again.`,
+    headers: { 'Retry-After': String(retryAfterSeconds) },
+  });
 }
 
 /** Returns a 400 about one field. */

@@ -7,12 +7,15 @@ export interface Foreign {
 
 export type Part = string | Foreign;
 
-/** A piece of a mail. `facts` are lines with a label. A `code` stands alone, to be copied. */
+/** A piece of a mail. `facts` are lines with a label. A `code` stands alone, to be copied. The first column of a `table` has names, the others numbers. */
 export type Block =
   | { readonly type: 'paragraph'; readonly parts: readonly Part[] }
   | { readonly type: 'button'; readonly label: string; readonly url: string }
   | { readonly type: 'facts'; readonly facts: readonly (readonly [label: string, value: Part])[] }
-  | { readonly type: 'code'; readonly code: string };
+  | { readonly type: 'code'; readonly code: string }
+  | { readonly type: 'heading'; readonly text: string }
+  | { readonly type: 'table'; readonly head: readonly string[]; readonly rows: readonly (readonly Part[])[] }
+  | { readonly type: 'list'; readonly items: readonly (readonly Part[])[] };
 
 /** What a mail says, once for both of its forms. */
 export interface MailContent {
@@ -83,7 +86,45 @@ function textOfBlock(block: Block): string {
       return block.facts.map(([label, value]) => `${label}: ${inText(value)}`).join('\n');
     case 'code':
       return `    ${block.code}`;
+    case 'heading':
+      return block.text.toUpperCase();
+    case 'table':
+      return textOfTable([block.head, ...block.rows]);
+    case 'list':
+      return block.items.map((parts) => `- ${joined(parts, inText)}`).join('\n');
   }
+}
+
+/** How many cells of a fixed font a text takes, as far as that can be known. */
+const widthOf = (text: string): number =>
+  [...new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text)].length;
+
+/** Returns a table as lines: the first column to the left, the others to the right. */
+function textOfTable(rows: readonly (readonly Part[])[]): string {
+  const cells = rows.map((row) => row.map(inText));
+  const widths = (cells[0] ?? []).map((_, column) =>
+    Math.max(...cells.map((row) => widthOf(row[column] ?? ''))),
+  );
+  return cells
+    .map((row) =>
+      row
+        .map((text, column) => {
+          const space = ' '.repeat(Math.max(0, (widths[column] ?? 0) - widthOf(text)));
+          return column === 0 ? text + space : space + text;
+        })
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+function htmlOfRow(cells: readonly Part[], tag: 'th' | 'td'): string {
+  const html = cells.map((cell, column) => {
+    const name = column === 0 ? 'name' : 'number';
+    const scope = tag === 'th' ? ' scope="col"' : '';
+    return `<${tag} class="${name}"${scope}>${inHtml(cell)}</${tag}>`;
+  });
+  return `<tr>${html.join('')}</tr>`;
 }
 
 function htmlOfBlock(block: Block): string {
@@ -101,6 +142,14 @@ function htmlOfBlock(block: Block): string {
         .join('')}</dl>`;
     case 'code':
       return `<p class="code">${escapeHtml(block.code)}</p>`;
+    case 'heading':
+      return `<h2>${escapeHtml(block.text)}</h2>`;
+    case 'table':
+      return `<table>
+${[htmlOfRow(block.head, 'th'), ...block.rows.map((row) => htmlOfRow(row, 'td'))].join('\n')}
+</table>`;
+    case 'list':
+      return `<ul>${block.items.map((parts) => `<li>${joined(parts, inHtml)}</li>`).join('')}</ul>`;
   }
 }
 
@@ -120,13 +169,27 @@ body { margin: 0; padding: 24px 12px; background: #f4f5f7; color: #1b1f27; font:
 .facts dd { margin: 0 0 10px; font-weight: 600; }
 .facts dd:last-child { margin-bottom: 0; }
 .code { margin: 20px 0; padding: 16px; background: #f4f5f7; border-radius: 8px; text-align: center; font: 600 26px/1.2 ui-monospace, Menlo, Consolas, monospace; letter-spacing: 4px; }
+h2 { margin: 24px 0 8px; font-size: 16px; line-height: 1.4; }
+table { width: 100%; margin: 0 0 16px; border-collapse: collapse; font-size: 15px; }
+th, td { padding: 7px 0 7px 12px; border-bottom: 1px solid #e1e4ea; text-align: right; vertical-align: top; }
+th { color: #5c6472; font-size: 13px; font-weight: 400; }
+.name { padding-left: 0; text-align: left; }
+.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
+ul { margin: 0 0 16px; padding-left: 20px; }
+li { margin: 0 0 6px; }
 .foot { margin: 20px 0 0; padding-top: 14px; border-top: 1px solid #e1e4ea; color: #5c6472; font-size: 13px; }
+@media (max-width: 480px) {
+  body { padding: 12px 6px; }
+  .card { padding: 20px 16px 16px; }
+  table { font-size: 14px; }
+  th, td { padding-left: 8px; }
+}
 @media (prefers-color-scheme: dark) {
   body { background: #12151b; color: #e7eaf0; }
   .card { background: #1b1f27; border-color: #303643; }
   .facts, .code { background: #12151b; }
-  .small, .facts dt, .foot { color: #a3acbb; }
-  .foot { border-color: #303643; }
+  .small, .facts dt, .foot, th { color: #a3acbb; }
+  .foot, th, td { border-color: #303643; }
   .button { background: #4d8bff; color: #0b1020; }
 }`.trim();
 

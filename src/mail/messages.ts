@@ -1,24 +1,10 @@
 import type { EmailKind, MailFacts } from '../domain/email.ts';
-import type { PayeeMethod } from '../domain/payee.ts';
+import type { Payee, PayeeMethod, ReceiverType } from '../domain/payee.ts';
 import { layOut } from './layout.ts';
-import type { Block, Foreign, MailContent, MailText, Part } from './layout.ts';
-
-const foreign = (text: string): Foreign => ({ foreign: text });
-const paragraph = (...parts: Part[]): Block => ({ type: 'paragraph', parts });
-
-const DATE = new Intl.DateTimeFormat('en-GB', {
-  day: 'numeric',
-  month: 'long',
-  year: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-  timeZone: 'UTC',
-});
-
-/** Returns an instant for people, such as `26 November 2026, 14:05 UTC`. */
-function dateText(at: number): string {
-  return `${DATE.format(at).replace(' at ', ', ')} UTC`;
-}
+import type { Block, MailText, Part } from './layout.ts';
+import { alertClosed, alertOpened, runDrafted, weeklyReport } from './notifications.ts';
+import { dateText, foreign, MONEY, paragraph } from './parts.ts';
+import type { Foreign, Message } from './parts.ts';
 
 const METHODS: Readonly<Record<PayeeMethod, string>> = {
   paypal: 'PayPal',
@@ -27,19 +13,37 @@ const METHODS: Readonly<Record<PayeeMethod, string>> = {
   none: 'Nobody',
 };
 
-/** Says how money is sent, and to whom. */
+/** Says how money is sent, and enough of to whom to recognize it. */
 function payeeFacts({
   method,
   maskedRecipient,
-}: Pick<FactsOf<'payee_code'>, 'method' | 'maskedRecipient'>): [label: string, value: Part][] {
+}: Pick<FactsOf<'payee_changed'>, 'method' | 'maskedRecipient'>): [label: string, value: Part][] {
   const how: [string, Part] = ['How', METHODS[method]];
   return maskedRecipient === null ? [how] : [how, ['To', foreign(maskedRecipient)]];
+}
+
+const RECEIVERS: Readonly<Record<ReceiverType, string>> = { PERSON: 'A person', INSTITUTION: 'A company' };
+
+/** Says how money is sent, and to whom, to the last character. */
+function wholePayeeFacts(payee: Payee): [label: string, value: Part][] {
+  const how: [string, Part] = ['How', METHODS[payee.method]];
+  switch (payee.method) {
+    case 'paypal':
+      return [how, ['To', foreign(payee.recipient.email)]];
+    case 'wise': {
+      const { email, name, receiverType } = payee.recipient;
+      return [how, ['To', foreign(email)], ['Name', foreign(name)], ['Receiver', RECEIVERS[receiverType]]];
+    }
+    case 'other':
+      return [how, ['To', foreign(payee.recipient.name)], ['Reference', foreign(payee.recipient.reference)]];
+    case 'none':
+      return [how];
+  }
 }
 
 const pageButton = (url: string): Block => ({ type: 'button', label: 'Open your page', url });
 
 type FactsOf<Kind extends EmailKind> = Extract<MailFacts, { readonly kind: Kind }>;
-type Message = Omit<MailContent, 'footer'>;
 
 function invitation({ url, expiresAt, uses }: FactsOf<'invitation'>, app: Foreign): Message {
   return {
@@ -94,8 +98,10 @@ function payeeCode(facts: FactsOf<'payee_code'>, app: Foreign): Message {
     subject: [app, ': your code to change where your payouts go'],
     blocks: [
       paragraph('Somebody who is signed in to your page at ', app, ' wants your payouts to go to:'),
-      { type: 'facts', facts: payeeFacts(facts) },
-      paragraph(`If it was you, enter this code on the page until ${dateText(facts.expiresAt)}:`),
+      { type: 'facts', facts: wholePayeeFacts(facts.payee) },
+      paragraph(
+        `If it was you, and this is your account to the last letter, enter this code on the page until ${dateText(facts.expiresAt)}:`,
+      ),
       { type: 'code', code: facts.code },
       paragraph(
         'It counts for this recipient only. If it was not you, do nothing, and give the code to nobody, also not to ',
@@ -105,8 +111,6 @@ function payeeCode(facts: FactsOf<'payee_code'>, app: Foreign): Message {
     ],
   };
 }
-
-const MONEY = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' });
 
 function payoutSent(facts: FactsOf<'payout_sent'>, app: Foreign): Message {
   const amount = MONEY.format(facts.amountCents / 100);
@@ -131,6 +135,24 @@ function payoutSent(facts: FactsOf<'payout_sent'>, app: Foreign): Message {
   };
 }
 
+function addressChanged(app: Foreign): Message {
+  return {
+    subject: [app, ': another address was set for you'],
+    blocks: [
+      paragraph(
+        'Another e-mail address was set for your page at ',
+        app,
+        '. Mails about your payouts go there from now on, and no longer to this address.',
+      ),
+      paragraph(
+        'If you did not ask for this, tell ',
+        app,
+        ' in a way that you know. Do not answer this mail.',
+      ),
+    ],
+  };
+}
+
 function messageOf(facts: MailFacts, app: Foreign): Message {
   switch (facts.kind) {
     case 'invitation':
@@ -141,6 +163,16 @@ function messageOf(facts: MailFacts, app: Foreign): Message {
       return payeeCode(facts, app);
     case 'payout_sent':
       return payoutSent(facts, app);
+    case 'address_changed':
+      return addressChanged(app);
+    case 'alert_opened':
+      return alertOpened(facts, app);
+    case 'alert_closed':
+      return alertClosed(facts, app);
+    case 'run_drafted':
+      return runDrafted(facts, app);
+    case 'weekly_report':
+      return weeklyReport(facts, app);
   }
 }
 
@@ -148,13 +180,29 @@ function messageOf(facts: MailFacts, app: Foreign): Message {
 export function writeMail(facts: MailFacts): MailText {
   const app = foreign(facts.appName);
   const { subject, blocks } = messageOf(facts, app);
+  if (!('creatorName' in facts)) {
+    return layOut(facts.appName, {
+      subject,
+      blocks,
+      footer: [
+        'You get this mail because your address is in the settings of ',
+        app,
+        ', where it can be removed.',
+        ...(facts.kind === 'weekly_report'
+          ? [' There, the weekly report can also be turned off by itself.']
+          : []),
+      ],
+    });
+  }
   return layOut(facts.appName, {
     subject,
     blocks: [paragraph('Hello ', foreign(facts.creatorName), ','), ...blocks],
     footer: [
       'You get this mail because ',
       app,
-      ' has your address as that of one of its creators. If you do not know ',
+      facts.kind === 'address_changed'
+        ? ' had your address as that of one of its creators. If you do not know '
+        : ' has your address as that of one of its creators. If you do not know ',
       app,
       ', ignore it.',
     ],

@@ -30,6 +30,11 @@ export function isProviderName(text: string): text is ProviderName {
   return Object.hasOwn(providers, text);
 }
 
+/** Returns the name of a provider as people know it, and any other text as it is. */
+export function titleOf(provider: string): string {
+  return isProviderName(provider) ? providers[provider].title : provider;
+}
+
 /**
  * Returns the event of a body, also of one that does not count, whatever the app lists now. Null if it has none or this version
  * cannot read it.

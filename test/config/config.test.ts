@@ -28,6 +28,7 @@ describe('the environment', () => {
         user_agents: 90,
         bodies: 400,
         webhook_messages: 90,
+        emails: 90,
       },
       rateLimits: {
         address: 1_200,
@@ -140,6 +141,7 @@ describe('the environment', () => {
       RETAIN_USER_AGENTS_DAYS: '32',
       RETAIN_BODIES_DAYS: '0',
       RETAIN_MESSAGES_DAYS: '33',
+      RETAIN_EMAILS_DAYS: '34',
     };
     expect(readConfig(environment).retention).toEqual({
       idempotency_keys: 2,
@@ -148,6 +150,7 @@ describe('the environment', () => {
       user_agents: 32,
       bodies: 0,
       webhook_messages: 33,
+      emails: 34,
     });
   });
 

@@ -32,6 +32,7 @@ import type { AccountId, AffiliateId, AppId, BindingId, IdKind } from '../../src
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { loadAlertInputs } from '../../src/db/alert-facts.ts';
 import { findOpenAlerts } from '../../src/db/alerts.ts';
+import { claimEmails } from '../../src/db/email-claims.ts';
 import { claimWebhookMessages } from '../../src/db/webhook-attempts.ts';
 import { listWebhookStates } from '../../src/db/webhook-secrets.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
@@ -409,6 +410,12 @@ test('an evaluation of alerts reads a few rows per app and provider, and a bound
       where app_id = $1 and provider = 'stripe' and signature_valid and not is_self_test`,
     [appId],
   );
+  // Refunds of a year, of which 28 days count.
+  await client.query(
+    `insert into refund_days (app_id, day, refunded_cents)
+     select a.id, ((to_timestamp($1::float8 / 1000) at time zone 'UTC')::date - n), 1000 from apps a cross join generate_series(-364, 400) n`,
+    [Number(last[0]?.at) + DAY_MS],
+  );
   sent = [];
   const ids = apps.map(({ id }) => id);
   await findOpenAlerts(sql, ids);
@@ -420,11 +427,15 @@ test('an evaluation of alerts reads a few rows per app and provider, and a bound
   const accepted = inputs.get(appId as AppId)?.providers.map(({ rhythm }) => rhythm?.accepted ?? 0);
   expect(accepted).toEqual([expect.any(Number), 0]);
   expect(accepted?.[0]).toBeGreaterThan(1_000);
-  // Four, and one for each silent provider.
+  expect(inputs.get(appId as AppId)?.refunds).toMatchObject({
+    weekPayments: expect.any(Number),
+    monthRefundedCents: 28_000,
+  });
+  // Six, and one for each silent provider.
   const silent = [...inputs.values()].flatMap(({ providers }) =>
     providers.filter(({ rhythm }) => rhythm !== null),
   );
-  expect(sent).toHaveLength(4 + silent.length);
+  expect(sent).toHaveLength(6 + silent.length);
   expect(await faultsOf({ request: '', status: 200, returned: 10, statements: sent })).toEqual([]);
 });
 
@@ -606,6 +617,32 @@ test('a claim of messages reads a few for each endpoint, whatever waits and what
   } finally {
     await client.query('rollback');
     await client.query('vacuum analyze webhook_messages');
+  }
+});
+
+// @promise email-shares
+test('a claim of mails reads a few for each app, whatever waits and whatever was sent', async () => {
+  sent = [];
+  expect(await claimEmails(sql, 30_000, 50)).toEqual({ emails: [], hasMore: false });
+  await client.query('begin');
+  try {
+    await client.query('set local session_replication_role = replica');
+    const { rowCount } = await client.query(
+      `update emails
+          set status = 'queued', ended_at = null, attempts = 1,
+              next_attempt_at = case when n % 2 = 0 then now() + interval '30 minutes' else now() - interval '10 seconds' end,
+              relay_at = case n % 4 when 0 then now() + interval '31 minutes' when 2 then now() - interval '1 second'
+                                    when 1 then now() + interval '50 seconds' else now() - interval '1 minute' end
+         from (select id as email_id, row_number() over (order by id) as n from emails where app_id = $1 limit 10000) e
+        where id = email_id`,
+      [appId],
+    );
+    expect(rowCount).toBe(10_000);
+    await client.query('analyze emails');
+    expect(await faultsOf({ request: '', status: 200, returned: 50, statements: sent })).toEqual([]);
+  } finally {
+    await client.query('rollback');
+    await client.query('vacuum analyze emails');
   }
 });
 

@@ -4,6 +4,7 @@ import {
   ALERT_RULES,
   decideAlerts,
   LEAST_ACCEPTED,
+  LEAST_PAYMENTS,
   LEAST_SILENCE_MS,
   MOST_ACCEPTED,
   RHYTHM_MS,
@@ -15,6 +16,7 @@ import type {
   Finding,
   OpenAlert,
   ProviderFacts,
+  RefundFacts,
   RunFacts,
 } from '../../src/domain/alerts.ts';
 import type { AlertId, PayoutRunId, WebhookEndpointId } from '../../src/domain/ids.ts';
@@ -39,6 +41,7 @@ const run = (over: Partial<RunFacts> = {}): RunFacts => ({
   status: 'draft',
   totalCents: 41_200,
   itemCount: 2,
+  scheduledMonth: null,
   createdAt: START,
   expiresAt: START + 7 * DAY_MS,
   approvedAt: null,
@@ -59,6 +62,8 @@ const inputs = (over: Partial<AlertInputs>): AlertInputs => ({
   providers: [],
   runs: [],
   endpoints: [],
+  refunds: null,
+  ledger: null,
   ...over,
 });
 
@@ -88,6 +93,42 @@ class Alerts {
 
 const openedBy = (facts: Partial<AlertInputs>, now: number): readonly Finding[] =>
   decideAlerts(inputs(facts), [], now).open;
+
+// @promise alert-refunds
+test.each<[string, Partial<RefundFacts>, boolean]>([
+  ['above 5 % and twice the usual share', {}, true],
+  ['at 5 %', { weekRefundedCents: 500 }, false],
+  ['at twice the usual share', { monthRefundedCents: 3_000, monthGrossCents: 100_000 }, false],
+  ['with fewer payments than twenty', { weekPayments: LEAST_PAYMENTS - 1 }, false],
+  ['without revenue', { weekGrossCents: 0 }, false],
+])('refunds %s open an alert: %s', (_, over, opens) => {
+  const refunds = {
+    weekRefundedCents: 600,
+    weekGrossCents: 10_000,
+    monthRefundedCents: 1_000,
+    monthGrossCents: 40_000,
+    weekPayments: LEAST_PAYMENTS,
+    ...over,
+  };
+  expect(openedBy({ refunds }, START).length > 0).toBe(opens);
+});
+
+test('an alert about refunds that change around 5 % opens once, and closes when they are usual', () => {
+  const alerts = new Alerts();
+  const share = (weekRefundedCents: number) => ({
+    refunds: {
+      weekRefundedCents,
+      weekGrossCents: 10_000,
+      monthRefundedCents: 1_000,
+      monthGrossCents: 40_000,
+      weekPayments: 20,
+    },
+  });
+  for (const cents of [510, 490, 510, 480, 520, 260, 510]) alerts.evaluate(START, share(cents));
+  expect(alerts.log).toEqual(['opened many_refunds']);
+  alerts.evaluate(START, share(250));
+  expect(alerts.log).toEqual(['opened many_refunds', 'closed many_refunds']);
+});
 
 describe('a silent provider', () => {
   // @promise alert-silence

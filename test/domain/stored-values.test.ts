@@ -53,6 +53,7 @@ describe('values that callers and rows store', () => {
       user_agents: 90,
       bodies: 400,
       webhook_messages: 90,
+      emails: 90,
     });
   });
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
+import { createAccountKey } from '../../src/db/account-keys.ts';
 import { removeExpired } from '../../src/db/retention.ts';
 import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
 import {
@@ -327,13 +328,65 @@ describe('POST /apps/:appId/affiliates/:affiliateId/payouts/export', () => {
     const { text, headers } = await founder.call('GET', `${csvPath}?columns=extended`);
     const [header = '', first = '', second = '', total = '', end] = text.split('\r\n');
     const lines = standard.text.split('\r\n');
-    expect(header).toBe(`${lines[0]},affiliate_email,occurred_at_iso`);
-    expect(first).toBe(`${lines[1]},'+zoe@example.com,${new Date(occurredAt).toISOString()}`);
-    expect(second).toBe(`${lines[2]},'+zoe@example.com,${new Date(refund?.at ?? 0).toISOString()}`);
-    expect([total, end]).toEqual([`${payoutId},,,total,195,1.95,USD,,,,`, '']);
+    expect(header).toBe(`${lines[0]},affiliate_email,occurred_at_iso,affiliate_email_problem`);
+    expect(first).toBe(`${lines[1]},'+zoe@example.com,${new Date(occurredAt).toISOString()},`);
+    expect(second).toBe(`${lines[2]},'+zoe@example.com,${new Date(refund?.at ?? 0).toISOString()},`);
+    expect([total, end]).toEqual([`${payoutId},,,total,195,1.95,USD,,,,,`, '']);
     expect(headers.get('x-payout-sha256')).toBe(createHash('sha256').update(text).digest('hex'));
     expect((await founder.call('GET', `${csvPath}?columns=standard`)).text).toBe(standard.text);
     expect((await founder.call('GET', `${csvPath}?columns=email`)).status).toBe(400);
+  });
+
+  // @promise payout-csv-address, payee-no-write
+  test('the extended CSV shows no address that a key without the permission to pay has set', async () => {
+    const affiliateId = await earningAffiliate(10);
+    const path = `/apps/${founder.app.id}/affiliates/${affiliateId}`;
+    await founder.ok('PATCH', path, { email: 'ada@example.com' });
+    const standard = await founder.exportCsv(affiliateId);
+    const csvPath = `/apps/${founder.app.id}/payouts/${standard.headers.get('x-payout-id')}/csv?columns=extended`;
+    const shown = async () => {
+      const { text } = await founder.call('GET', csvPath);
+      const [header = '', row = ''] = text.split('\r\n');
+      const cells = row.split(',');
+      return ['affiliate_email', 'affiliate_email_problem'].map(
+        (name) => cells[header.split(',').indexOf(name)],
+      );
+    };
+    expect(await shown()).toEqual(['ada@example.com', '']);
+    const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, [
+      'read',
+      'write',
+      'setup',
+    ]);
+    await founder.ok('PATCH', path, { email: 'thief@example.org' }, key);
+    expect(await shown()).toEqual(['', 'not_confirmed']);
+    await service.sql`update affiliates set email_set_at = now() - interval '400 days' where id = ${affiliateId}`;
+    expect(await shown()).toEqual(['', 'not_confirmed']);
+    for (const email of [null, 'thief@example.org', 'ada@example.com']) {
+      await founder.ok('PATCH', path, { email }, key);
+      expect(await shown()).toEqual(['', email === null ? '' : 'not_confirmed']);
+    }
+    await founder.ok('PATCH', path, { email: 'ada@example.com' });
+    expect(await shown()).toEqual(['ada@example.com', '']);
+  });
+
+  // @promise payout-csv-address
+  test('the extended CSV shows the address that a creator was added with after seven days', async () => {
+    const { id } = await founder.ok<{ id: string }>('POST', `/apps/${founder.app.id}/affiliates`, {
+      name: 'Ada',
+      email: 'ada@example.com',
+    });
+    const entry = { amountCents: 500, category: 'bonus', reason: 'A test', externalId: randomUUID() };
+    await founder.ok('POST', `/apps/${founder.app.id}/affiliates/${id}/entries`, entry);
+    const payoutId = (await founder.exportCsv(id)).headers.get('x-payout-id');
+    const csvPath = `/apps/${founder.app.id}/payouts/${payoutId}/csv?columns=extended`;
+    const row = async () => (await founder.call('GET', csvPath)).text.split('\r\n')[1] ?? '';
+    const age = async (interval: string) =>
+      await service.sql`update affiliates set email_set_at = now() - ${interval}::interval where id = ${id}`;
+    await age('6 days 23 hours');
+    expect(await row()).toMatch(/,,[^,]*Z,new$/);
+    await age('7 days');
+    expect(await row()).toMatch(/,ada@example\.com,[^,]*Z,$/);
   });
 
   // @promise inactive-affiliate-is-paid, inactive-rows-payable
@@ -402,7 +455,6 @@ describe('POST /apps/:appId/affiliates/:affiliateId/payouts/export', () => {
 
   // @promise payout-export-permission
   test('a key without the payout permission gets 403 before the affiliate is looked up', async () => {
-    const { createAccountKey } = await import('../../src/db/account-keys.ts');
     const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, [
       'read',
       'write',

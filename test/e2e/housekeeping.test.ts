@@ -144,7 +144,22 @@ test('the retention workflow removes what has expired, keeps what is needed, and
   await service.sql`
     insert into webhook_attempts (message_id, number, started_at, duration_ms) values (${oldMessage}, 1, now(), 1)`;
 
-  expect(await runRetention()).toBe(6);
+  const [oldMail, waitingMail, newMail] = [
+    createIdGenerator(now - DAYS_100).id('email'),
+    createIdGenerator(now - DAYS_100).id('email'),
+    createIdGenerator(now - DAY_MS).id('email'),
+  ];
+  await service.sql`
+    insert into emails (id, app_id, affiliate_id, kind, subject_id, status, ended_at, next_attempt_at, relay_at)
+    select id, ${founder.app.id}, ${founder.affiliateId}, 'payout_sent', id, case when done then 'skipped' else 'queued' end,
+           case when done then now() end, case when not done then now() + interval '1 day' end,
+           case when not done then now() + interval '1 day' end
+      from (values (${oldMail}::text, true), (${waitingMail}::text, false), (${newMail}::text, true)) m (id, done)`;
+
+  expect(await runRetention()).toBe(7);
+
+  const mails = await service.sql<{ id: string }>`select id from emails`;
+  expect(mails.map(({ id }) => id).toSorted()).toEqual([waitingMail, newMail].toSorted());
 
   const messages = await service.sql<{ id: string }>`select id from webhook_messages order by id`;
   expect(messages.map(({ id }) => id).toSorted()).toEqual([waitingMessage, newMessage].toSorted());
@@ -178,6 +193,7 @@ test('the retention workflow removes what has expired, keeps what is needed, and
     'user_agents',
     'bodies',
     'webhook_messages',
+    'emails',
   ]) {
     expect(metrics).toContain(`tributary_retention_removed_rows{kind="${kind}"} 1\n`);
     expect(metrics).toMatch(

@@ -8,6 +8,7 @@ import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
+import { setOldAddress } from '../support/payee-codes.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import type { MailServer } from '../support/mail-server.ts';
 import { startTestService } from '../support/service.ts';
@@ -191,6 +192,49 @@ describe('mails', () => {
     expect(second).toContain('removed where your payouts go');
     expect((await mails()).map(({ kind }) => kind)).toEqual(['payee_changed', 'payee_changed']);
     expect(log).not.toContain('money@example.org');
+  });
+
+  // @promise email-payee-former
+  test('a payee that is set while the address of the creator is removed is mailed to that address', async () => {
+    await setAddress('ada@example.com');
+    await setAddress(null);
+    await founder.ok('PUT', `${creatorPath()}/payee`, {
+      method: 'paypal',
+      recipient: { email: 'money@example.org' },
+    });
+    await setAddress('ada@example.com');
+    await eventuallyMail('sent');
+    expect(server.received.map(({ recipients }) => recipients)).toEqual([['ada@example.com']]);
+    expect(server.received[0]?.text).toContain('m•••@example.org');
+    const stored = await service.sql`
+      select recipient from emails where app_id = ${founder.app.id} and status = 'sent'`;
+    expect(stored).toEqual([{ recipient: 'a•••@example.com' }]);
+  });
+
+  // @promise email-code-payee, email-private
+  test('the mail with a code has the whole recipient, and no row, history or log has it', async () => {
+    await setOldAddress(service.sql, founder.affiliateId, 'ada@example.com');
+    const { url } = await founder.ok<{ url: string }>('POST', `${creatorPath()}/sign-in-links`);
+    const signedIn = await founder.call('POST', '/creator/session', {
+      body: { token: url.split('#token=')[1] },
+      key: null,
+    });
+    const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? '';
+    const asked = await founder.call('POST', '/creator/payee-changes', {
+      body: { method: 'paypal', recipient: { email: 'carol@mail.example' } },
+      key: null,
+      headers: { cookie, 'sec-fetch-site': 'same-origin' },
+    });
+    expect(asked.status).toBe(202);
+    const { id } = await eventuallyMail('sent');
+    const mail = server.received.find(({ recipients }) => recipients[0] === 'ada@example.com');
+    expect(mail?.text).toContain('To: carol@mail.example');
+    const { history } = await fetchHistory(id);
+    const stored = await service.sql.one<{ rows: string }>`
+      select concat((select jsonb_agg(e) from emails e where e.app_id = ${founder.app.id}),
+                    (select jsonb_agg(c) from payee_changes c where c.app_id = ${founder.app.id}),
+                    (select jsonb_agg(a) from audit_rows a where a.app_id = ${founder.app.id})) as rows`;
+    for (const text of [history, stored.rows, log]) expect(text).not.toContain('carol@');
   });
 
   test('a creator without an address has no mail of a payee, and the list says why', async () => {

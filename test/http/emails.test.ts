@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { claimEmails } from '../../src/db/emails.ts';
+import { randomUUID } from 'node:crypto';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { inviteByMail } from '../../src/db/invitations.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
+import type { AffiliateId, AppId } from '../../src/domain/ids.ts';
+import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 
 let api: TestApi;
@@ -67,11 +70,56 @@ describe('POST /apps/:appId/affiliates/:affiliateId/sign-in-links/send', () => {
   test('the sixth mail to a creator within an hour is refused, and one to another creator is not', async () => {
     const affiliateId = await newAffiliate(api, app, { email: 'many@example.com' });
     for (let round = 0; round < 5; round += 1) expect((await send(affiliateId)).status).toBe(202);
-    const { status, body } = await send(affiliateId);
-    expect([status, body.code]).toEqual([429, 'too_many_emails']);
+    await api.sql`
+      update emails set relay_at = now(), next_attempt_at = now() where affiliate_id = ${affiliateId}`;
+    const refused = await send(affiliateId);
+    expect([refused.status, refused.body.code]).toEqual([429, 'too_many_emails']);
+    const seconds = Number(refused.headers.get('retry-after'));
+    expect(seconds).toBeGreaterThan(3_500);
+    expect(seconds).toBeLessThanOrEqual(3_600);
     const other = await newAffiliate(api, app, { email: 'other@example.com' });
     expect((await send(other)).status).toBe(202);
-    await api.sql`update emails set relay_at = now() where affiliate_id = ${affiliateId}`;
+  });
+
+  // @promise post-creator-invitation-account-limit
+  test('an account sends a limited number of invitations within an hour, with all its apps together', async () => {
+    const owner = await newApp(api);
+    const second = await newApp(api, owner);
+    const stranger = await newApp(api);
+    const invite = async (of: TestApp) => {
+      const affiliateId = await newAffiliate(api, of, { email: 'ada@example.com' });
+      const ids = { emailId: newId('email'), token: randomUUID(), now: Date.now() };
+      const deps = { sql: api.sql, secretBox: createSecretBox([TEST_KEY]) };
+      const scope = { appId: of.appId as AppId, affiliateId: affiliateId as AffiliateId };
+      return await inviteByMail(deps, scope, ids, { ofCreator: 5, ofAccount: 3 });
+    };
+    const outcomes = [await invite(owner), await invite(second), await invite(owner), await invite(second)];
+    expect(outcomes.map((one) => one?.outcome)).toEqual(['queued', 'queued', 'queued', 'too_many']);
+    expect(outcomes[3]).toMatchObject({ isOfAccount: true });
+    expect((await invite(stranger))?.outcome).toBe('queued');
+    const { links } = await api.sql.one<{ links: number }>`
+      select count(*)::int as links from creator_sign_in_links where app_id in (${owner.appId}, ${second.appId})`;
+    expect(links).toBe(3);
+  });
+
+  // @promise post-creator-invitation-account-limit
+  test('the thousand and first invitation of an account within an hour is a 429 that says when the next one is possible', async () => {
+    const owner = await newApp(api);
+    const affiliateId = await newAffiliate(api, owner, { email: 'ada@example.com' });
+    const other = await newAffiliate(api, owner, { email: 'grace@example.com' });
+    await api.sql`
+      insert into emails (id, app_id, affiliate_id, kind, subject_id, created_at)
+      select new_email_id(), ${owner.appId}, ${other}, 'invitation', 'i-' || n, now() - interval '59 minutes' + n * interval '1 second'
+        from generate_series(1, 1000) n`;
+    const path = `/apps/${owner.appId}/affiliates/${affiliateId}/sign-in-links/send`;
+    const refused = await api.call<{ code: string; detail: string }>('POST', path, { key: owner.key });
+    expect([refused.status, refused.body.code]).toEqual([429, 'too_many_emails']);
+    expect(refused.body.detail).toContain('The account has sent as many');
+    const seconds = Number(refused.headers.get('retry-after'));
+    expect(seconds).toBeGreaterThan(30);
+    expect(seconds).toBeLessThanOrEqual(61);
+    await api.sql`
+      update emails set status = 'skipped', ended_at = now(), next_attempt_at = null, relay_at = null where app_id = ${owner.appId}`;
   });
 });
 
@@ -101,24 +149,5 @@ describe('GET /apps/:appId/emails', () => {
     expect(first.body.items.map(({ id }) => id)).toEqual([sent.emailId]);
     expect(first.body.nextCursor).not.toBeNull();
     expect((await list('?status=lost')).status).toBe(400);
-  });
-});
-
-describe('the relay of mails', () => {
-  test('has a hundred in progress at most, each of them once, and goes on when they have ended', async () => {
-    const other = await newApp(api);
-    const affiliateId = await newAffiliate(api, other, { email: 'ada@example.com' });
-    await api.sql`update emails set relay_at = now() + interval '1 day' where ended_at is null`;
-    await api.sql`
-      insert into emails (id, app_id, affiliate_id, kind, subject_id)
-      select new_email_id(), ${other.appId}, ${affiliateId}, 'payout_sent', 'trf_' || n from generate_series(1, 130) n`;
-    const claim = async () => await claimEmails(api.sql, 30_000, 50);
-    const claimed = [await claim(), await claim(), await claim()];
-    expect(claimed.map(({ length }) => length)).toEqual([50, 50, 0]);
-    expect(new Set(claimed.flat().map(({ emailId }) => emailId)).size).toBe(100);
-    await api.sql`
-      update emails set status = 'skipped', ended_at = now(), next_attempt_at = null, relay_at = null
-       where app_id = ${other.appId} and relay_at > now()`;
-    expect(await claim()).toHaveLength(30);
   });
 });

@@ -9,6 +9,7 @@ import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { payeeCodeOf } from '../support/payee-codes.ts';
+import { eventually } from '../support/eventually.ts';
 import { signInCreator } from '../support/sessions.ts';
 
 let api: TestApi;
@@ -18,6 +19,8 @@ let session: { 'sec-fetch-site': string; cookie: string };
 
 const ADDRESS = 'ada@example.com';
 const PAYEE = { method: 'paypal', recipient: { email: 'money@example.org' } };
+const LATEST = { method: 'paypal', recipient: { email: 'latest@example.org' } };
+const THIRD = { method: 'paypal', recipient: { email: 'third@example.org' } };
 const OTHER = { method: 'paypal', recipient: { email: 'other@example.org' } };
 
 beforeAll(async () => {
@@ -70,6 +73,14 @@ const versions = async () =>
       key: app.key,
     })
   ).body.items;
+
+const put = async (body: object) =>
+  await api.call('PUT', `/apps/${app.appId}/affiliates/${creator}/payee`, { key: app.key, body });
+const block = async (state: 'blocked' | 'lifted') =>
+  await api.call('POST', `/apps/${app.appId}/affiliates/${creator}/payout-blocks`, {
+    key: app.key,
+    body: { state, reason: 'A review' },
+  });
 
 const codeOf = async (changeId: string) => await payeeCodeOf(api.sql, changeId);
 
@@ -176,6 +187,63 @@ describe('the payee that a creator sets', () => {
     const statuses: number[] = [];
     for (let round = 0; round < 6; round += 1) statuses.push((await request()).status);
     expect(statuses).toEqual([202, 202, 202, 202, 202, 429]);
+  });
+
+  // @promise payee-code-last-word
+  test.each([
+    ['sets another payee', async () => await put(THIRD)],
+    ['sets the payee again that is the latest', async () => await put(LATEST)],
+    ['sets another payee and then the former one', async () => [await put(THIRD), await put(LATEST)]],
+    ['blocks the payouts', async () => await block('blocked')],
+    ['blocks the payouts and lifts the block', async () => [await block('blocked'), await block('lifted')]],
+  ])('is not set with a code from before the founder %s', async (_what, act) => {
+    await put(LATEST);
+    const { body } = await request();
+    const code = await codeOf(body.id);
+    await act();
+    const before = await versions();
+    const late = await confirm(body.id, code);
+    expect([late.status, late.body.code]).toEqual([409, 'payee_code_ended']);
+    expect(await versions()).toEqual(before);
+    const stored = await api.sql
+      .one`select ended_at is not null as ended, ciphertext from payee_changes where id = ${body.id}`;
+    expect(stored).toEqual({ ended: true, ciphertext: null });
+    // What the creator wants after that is another matter.
+    const next = await request();
+    expect((await confirm(next.body.id, await codeOf(next.body.id))).status).toBe(200);
+  });
+
+  // @promise payee-code-last-word
+  test('follows the version that was the latest at the request, also where no trigger has ended the code', async () => {
+    const { body } = await request();
+    const code = await codeOf(body.id);
+    const { ciphertext, keyId } = await api.sql.one<{ ciphertext: Buffer; keyId: string }>`
+      select ciphertext, encryption_key_id as key_id from payee_changes where id = ${body.id}`;
+    await put(LATEST);
+    await api.sql`
+      update payee_changes set ended_at = null, ciphertext = ${ciphertext}, encryption_key_id = ${keyId} where id = ${body.id}`;
+    expect((await confirm(body.id, code)).body.code).toBe('payee_code_ended');
+    expect((await versions()).map(({ version }) => version)).toEqual([1]);
+  });
+
+  // @promise payee-code-last-word
+  test('waits for a block that is being stated, so that the block ends its code', async () => {
+    let asked: Promise<unknown> = Promise.resolve();
+    await api.sql.transaction(async (tx) => {
+      await tx`
+        insert into payout_blocks (id, app_id, affiliate_id, position, reason, account_id, key_id)
+        select ${newId('payoutBlock')}, ${app.appId}, ${creator}, 1, 'A review', k.account_id, k.id
+          from account_keys k where k.account_id = ${app.accountId} limit 1`;
+      asked = request();
+      await eventually('the request waits', async () => {
+        const { n } = await api.sql.one<{ n: number }>`
+          select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted and database = (
+            select oid from pg_database where datname = current_database())`;
+        return n > 0;
+      });
+      expect(await tx`select from payee_changes where affiliate_id = ${creator}`).toEqual([]);
+    });
+    expect(await asked).toMatchObject({ status: 202 });
   });
 
   test('is of the creator of the session: another one cannot enter the code, and no key can', async () => {

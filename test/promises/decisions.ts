@@ -478,6 +478,37 @@ const MONEY: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: payout schedules',
+    promises: {
+      'schedule-drafts':
+        'a payout schedule drafts a run each month, with its terms, and the run and its audit row say so; it pays nothing',
+      'schedule-once':
+        'the schedule is done with each month of an app once, whatever drafts at the same time',
+      'schedule-missed':
+        'the last month that was missed is made up once, and no earlier one, also when the clock jumps',
+      'schedule-empty': 'where nobody would be paid, the schedule drafts nothing, and is done with the month',
+      'schedule-waits': 'the schedule waits for a run that is paid, and for the draft of a person',
+      'schedule-approver':
+        'with `payoutApproval: another_key`, the key that has set the schedule cannot approve its draft',
+      'schedule-permission': 'a change of the payout schedule needs the permission `payout`',
+      'schedule-alert': 'the alert about a draft of the schedule opens at once',
+    },
+  },
+  {
+    title: 'Beyond the specification: mails to the people who run an app',
+    promises: {
+      'notify-alerts': 'each address gets one mail when an alert opens and one when it closes',
+      'notify-bounded':
+        'of a rule and subject, three openings within a day are mailed at most; the third mail says that it is the last',
+      'notify-permission':
+        'a change of the addresses needs the permission `setup`, and no audit row has them',
+      'notify-draft': 'each address gets one mail about a draft of the payout schedule',
+      'weekly-report': 'each address gets one report for each week, with the week before that',
+      'weekly-report-off':
+        'nobody gets a report while it is turned off, or about a week before it was turned on',
+    },
+  },
+  {
     title: 'Beyond the specification: payout runs',
     promises: {
       'run-as-of':
@@ -523,17 +554,25 @@ const MONEY: readonly PromiseSection[] = [
       'email-invitation': 'an invitation goes to the address of the creator, and its link signs in',
       'email-payee-changed':
         'each version of a payee is mailed to its creator, also one that the creator has set',
+      'email-payee-former':
+        'the mail about a payee goes to the address of the moment, and to those that were replaced within seven days before',
+      'email-code-payee': 'the mail with a code shows the payee that it approves to the last character',
+      'email-shares': 'the mails of one account, however many, leave places to those of the others',
       'email-payout-sent':
         'a payout that is stated as sent is mailed once to its creator, and again after it came back',
       'email-private':
         'no log, history, audit row or row of a mail has the address or the token of a mail that was sent',
-      'email-address-now': 'the address is read when the mail is sent, and without one nothing is sent',
+      'email-address-now':
+        'the address of a mail that is about no payee is read when it is sent, and without one nothing is sent',
       'email-retried': 'a mail server that is away delays a mail',
       'email-final': 'a 5xx about the recipient ends a mail, a 4xx is tried again, ten times in all',
       'email-once': 'a mail that was sent is not sent again',
       'email-killed': 'a sender that is killed repeats the same mail: one row and one `Message-ID`',
       'email-message-id': 'the `Message-ID` is the id of the mail',
       'email-skipped': 'without a mail server a mail is skipped',
+      'email-codes-first': 'a code does not wait behind other mails, however many there are',
+      'email-address-changed':
+        'the former address of a creator gets a mail when another one takes its place; it does not name the new one',
     },
   },
   {
@@ -544,6 +583,7 @@ const MONEY: readonly PromiseSection[] = [
       'payee-code-attempts': 'a code has five attempts, also where many are made at the same time',
       'payee-code-bound': 'a code approves the payee that it was made for, and nothing else',
       'payee-code-time': 'a code is valid for 15 minutes',
+      'payee-code-last-word': 'a payee that the founder sets, and a block, end a code from before',
       'payee-set-by-whom': 'the database takes no payee without the key that set it or a confirmed code',
       'payee-address-new': 'an address gets codes seven days after it was set',
       'payee-address-confirmed':
@@ -627,6 +667,8 @@ const OPERATION: readonly PromiseSection[] = [
       'affiliates-by-external-id': 'affiliates are filtered by external id',
       'repeated-email-warning': 'a repeated e-mail address creates the affiliate, with a warning',
       'payout-csv-extended': 'the extended CSV has e-mail address, ISO date and a total line',
+      'payout-csv-address':
+        'the extended CSV shows an address only if a caller who may pay has set it, or the creator was added with it seven days ago',
       'apps-paged': 'the list of apps takes `limit` and `cursor` and stays an array',
       'commissions-more-filters': 'commissions are filtered by link, payout, kind and provider',
       'affiliates-by-email': 'affiliates are filtered by e-mail address, ignoring case',
@@ -1080,6 +1122,10 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
         'failing deliveries, refused requests, a draft that waits, a payout run that does not advance and an endpoint that fails open an alert each',
       'alert-refused':
         'an alert about refused requests closes when none was refused for an hour and a webhook was accepted since',
+      'alert-refunds':
+        'refunds of 7 days above 5 % of revenue and above twice the share of 28 days open an alert, from 20 payments on',
+      'alert-ledger':
+        'a check of the ledger that finds rows opens an alert, and one that finds none any more closes it',
       'alert-once':
         'an alert opens once and closes once, whatever evaluates it at the same time, is killed or is late',
       'alert-never-edited': 'the database refuses every change of an alert except that it is closed',

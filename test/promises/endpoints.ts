@@ -690,6 +690,8 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
       'post-creator-invitation':
         'mails a link that signs a creator in; 409 without an address or a mail server',
       'post-creator-invitation-limit': '429 for more than five within an hour to one creator',
+      'post-creator-invitation-account-limit':
+        '429 for more than a thousand within an hour of an account, with `Retry-After`',
     },
   },
   {

@@ -23,7 +23,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   alerts: { none: 'rule subject facts' },
   affiliates: { none: 'name email status external_id' },
   apps: {
-    none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payout_approval',
+    none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payout_approval payout_schedule notification_emails',
   },
   audit_rows: {
     none: 'actor_kind actor_label action object_kind object_id object_label before after request_id',
@@ -46,8 +46,11 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   delivery_bodies: { none: 'encryption_key_id', removed: 'body' },
   // What founders write about a creator, whose reason the API asks to name no customer.
   // The secret of a mail is a sign-in link or a code, which is removed when the mail has ended.
-  emails: { none: 'kind subject_id ciphertext encryption_key_id status last_problem' },
+  // The recipient is a creator or somebody who runs the app.
+  emails: { none: 'kind subject_id ciphertext encryption_key_id status last_problem recipient' },
   entries: { none: 'category reason external_id' },
+  // Of creators, who are no users of the app.
+  former_addresses: { none: 'address' },
   erased_identifiers: { none: 'kind pseudonym', keyed: 'hash' },
   erasure_key: { keyed: 'ciphertext', none: 'encryption_key_id' },
   erasure_subjects: { none: 'source encryption_key_id', keyed: 'hash', removed: 'ciphertext' },
@@ -70,6 +73,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   link_subdomains: { none: 'subdomain' },
   // A founder says why a user belongs to a creator, and may name the user.
   manual_attributions: { removed: 'reason' },
+  // The names of rules.
+  ledger_findings: { none: 'check_name' },
   links: {
     none: 'slug destination_url ios_destination_url android_destination_url campaign external_id',
   },
@@ -88,7 +93,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payout_requests: { none: 'idempotency_key status actor' },
   // What founders state about the money of a creator.
   payout_blocks: { none: 'state reason' },
-  payout_runs: { none: 'kind status actor' },
+  payout_runs: { none: 'kind status actor scheduled_month' },
+  payout_schedule_months: { none: 'month' },
   payout_run_items: { none: 'affiliate_name method resend_result' },
   payout_run_files: { none: 'method sha256 encryption_key_id', removed: 'ciphertext' },
   payout_run_exclusions: { none: 'affiliate_name reason' },

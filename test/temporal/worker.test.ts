@@ -108,6 +108,7 @@ const CANCELLED = [
   { workflow: 'webhook', activity: 'sendMessage', args: [{ messageId: 'msg_test' }] },
   { workflow: 'email', activity: 'sendEmail', args: [{ emailId: 'eml_test' }] },
   { workflow: 'alerts', activity: 'evaluateAlerts', args: [] },
+  { workflow: 'calendar', activity: 'draftScheduledRuns', args: [] },
   { workflow: 'sweep', activity: 'sweepPage', args: [] },
   { workflow: 'rates', activity: 'fetchRates', args: [] },
   { workflow: 'retention', activity: 'removeExpired', args: [] },

@@ -74,6 +74,24 @@ export function textOf({ rule, subject, facts }: Alert): AlertText {
         action: 'Open the payout run',
         to: `payouts/runs/${subject}`,
       };
+    case 'many_refunds':
+      return {
+        title: 'Many refunds',
+        found: `${formatMoney(number('refundedCents'))} of the ${formatMoney(number('grossCents'))} of the last 7 days was refunded: ${formatShare(number('refundBps'))}, and ${formatShare(number('usualBps'))} of that of 28 days.`,
+        advice:
+          'Look at who brought these payments, and at what changed in your app. Commissions of refunded payments are taken back by themselves.',
+        action: 'See the creators',
+        to: 'creators',
+      };
+    case 'ledger_violated':
+      return {
+        title: 'The ledger breaks a rule',
+        found: `A check ${formatInstant(number('foundAt'))} found ${formatCountOf(number('violations'), 'row')} that ${number('violations') === 1 ? 'breaks' : 'break'} a rule, such as ${String(facts['rule'] ?? '')}.`,
+        advice:
+          'Pay nobody until the operator of the service has looked at it: rows were changed without the service, a backup was restored in part, or the service has a defect.',
+        action: 'Check the ledger',
+        to: 'ledger',
+      };
     case 'endpoint_failing':
       return facts['kind'] === 'slack'
         ? {
@@ -92,6 +110,9 @@ export function textOf({ rule, subject, facts }: Alert): AlertText {
           };
   }
 }
+
+const PERCENT_IN_BPS = 100;
+const formatShare = (bps: number): string => `${(bps / PERCENT_IN_BPS).toFixed(1)} %`;
 
 const foundOf = (deactivatedAt: unknown, instant: (name: string) => string): string =>
   deactivatedAt === null

@@ -217,7 +217,7 @@ export interface paths {
         head?: never;
         /**
          * Updates an app's settings.
-         * @description Commissions that are already calculated do not change. `payeeWaitDays` and `payoutApproval` need the permission `payout`. A former subdomain stays with the app, and links under it go on redirecting.
+         * @description Commissions that are already calculated do not change. A change of `payeeWaitDays`, `payoutApproval` or `payoutSchedule` needs the permission `payout`, one of `notificationEmails` the permission `setup`. A former subdomain stays with the app, and links under it go on redirecting.
          *
          *     Requires an account key with the permission `write`.
          */
@@ -399,7 +399,7 @@ export interface paths {
         put?: never;
         /**
          * Mails a link to the creator that signs in to the creator's page.
-         * @description The link is a new one, works as that of `POST …/sign-in-links`, and goes to the `email` of the affiliate only. `GET /apps/:appId/emails` says what became of the mail. At most 5 within an hour for a creator.
+         * @description The link is a new one, works as that of `POST …/sign-in-links`, and goes to the `email` of the affiliate only. `GET /apps/:appId/emails` says what became of the mail. At most 5 within an hour for a creator, and 1000 for all creators of an account.
          *
          *     Requires an account key with the permission `setup`.
          */
@@ -438,8 +438,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the mails to creators, latest first.
-         * @description `maskedRecipient` is the present address of the creator. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * Lists the mails of an app, latest first.
+         * @description They are to creators and to `notificationEmails`. `maskedRecipient` is the present address of the creator, or that of the mail. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1337,7 +1337,7 @@ export interface paths {
         };
         /**
          * Retrieves the CSV of a payout.
-         * @description Returns the same bytes as the export that paid it. With `columns=extended`, each line also has `affiliate_email` (the affiliate's current address) and `occurred_at_iso`, and a last line, whose `commission_id` is `total`, has the total.
+         * @description Returns the same bytes as the export that paid it. With `columns=extended`, each line also has `affiliate_email` (the affiliate's current address), `occurred_at_iso` and `affiliate_email_problem`, and a last line, whose `commission_id` is `total`, has the total. The address is left out as `not_confirmed` if it was changed without the permission `payout`, and as `new` in the first seven days of a creator who was added with it. Send money to the payee only: the address is for your own reference.
          *
          *     Requires an account key with the permission `payout`.
          */
@@ -3606,6 +3606,40 @@ export interface components {
              * @enum {string}
              */
             payoutApproval?: "any_key" | "another_key";
+            /** @description On which day of each month a payout run is drafted by itself. It is never approved by itself. Absent or null: none. A change needs the permission `payout`. */
+            payoutSchedule?: components["schemas"]["PayoutSchedule"] | null;
+            /** @description The addresses of the people who run the app: they get mails about alerts, drafts of the payout schedule, and the weekly report. Absent: none. A change needs the permission `setup`. */
+            notificationEmails?: string[];
+            /**
+             * @description Whether `notificationEmails` get a report about the week before, on Mondays from 08:00 UTC on. Absent: true.
+             * @example false
+             */
+            weeklyReport?: boolean;
+        };
+        /** @description When the payout run of each month is drafted, and its terms. */
+        PayoutSchedule: {
+            /**
+             * @description The day of each month on which the run is drafted.
+             * @example 15
+             */
+            day: number;
+            /**
+             * @description The time zone in which the day begins: a name of the IANA time zone database.
+             * @example Europe/Berlin
+             */
+            timezone: string;
+            /**
+             * @description Creators to whom less is due are left out. US cents.
+             * @default 0
+             * @example 5000
+             */
+            minimumCents: number;
+            /**
+             * @description What it does with creators without a payee: leave them out, or pay them, in a file of their own.
+             * @default exclude
+             * @enum {string}
+             */
+            withoutPayee: "exclude" | "include";
         };
         /** @description The settings to change. */
         AppSettingsChange: {
@@ -3675,6 +3709,15 @@ export interface components {
              * @enum {string}
              */
             payoutApproval?: "any_key" | "another_key";
+            /** @description On which day of each month a payout run is drafted by itself. It is never approved by itself. Absent or null: none. A change needs the permission `payout`. */
+            payoutSchedule?: components["schemas"]["PayoutSchedule"] | null;
+            /** @description The addresses of the people who run the app: they get mails about alerts, drafts of the payout schedule, and the weekly report. Absent: none. A change needs the permission `setup`. */
+            notificationEmails?: string[];
+            /**
+             * @description Whether `notificationEmails` get a report about the week before, on Mondays from 08:00 UTC on. Absent: true.
+             * @example false
+             */
+            weeklyReport?: boolean;
         };
         /** @description An affiliate to create. */
         NewAffiliate: {
@@ -4831,6 +4874,36 @@ export interface components {
              * @enum {string}
              */
             payoutApproval?: "any_key" | "another_key";
+            /** @description On which day of each month a payout run is drafted by itself. It is never approved by itself. Absent or null: none. A change needs the permission `payout`. */
+            payoutSchedule?: {
+                /**
+                 * @description The day of each month on which the run is drafted.
+                 * @example 15
+                 */
+                day: number;
+                /**
+                 * @description The time zone in which the day begins.
+                 * @example Europe/Berlin
+                 */
+                timezone: string;
+                /**
+                 * @description Creators to whom less is due are left out. US cents.
+                 * @example 5000
+                 */
+                minimumCents: number;
+                /**
+                 * @description What it does with creators without a payee: leave them out, or pay them, in a file of their own.
+                 * @enum {string}
+                 */
+                withoutPayee: "exclude" | "include";
+            };
+            /** @description The addresses of the people who run the app: they get mails about alerts, drafts of the payout schedule, and the weekly report. Absent: none. A change needs the permission `setup`. */
+            notificationEmails?: string[];
+            /**
+             * @description Whether `notificationEmails` get a report about the week before, on Mondays from 08:00 UTC on. Absent: true.
+             * @example false
+             */
+            weeklyReport?: boolean;
             /**
              * @description The app's SDK key. Returned only once.
              * @example pk_live_…
@@ -4910,6 +4983,36 @@ export interface components {
              * @enum {string}
              */
             payoutApproval?: "any_key" | "another_key";
+            /** @description On which day of each month a payout run is drafted by itself. It is never approved by itself. Absent or null: none. A change needs the permission `payout`. */
+            payoutSchedule?: {
+                /**
+                 * @description The day of each month on which the run is drafted.
+                 * @example 15
+                 */
+                day: number;
+                /**
+                 * @description The time zone in which the day begins.
+                 * @example Europe/Berlin
+                 */
+                timezone: string;
+                /**
+                 * @description Creators to whom less is due are left out. US cents.
+                 * @example 5000
+                 */
+                minimumCents: number;
+                /**
+                 * @description What it does with creators without a payee: leave them out, or pay them, in a file of their own.
+                 * @enum {string}
+                 */
+                withoutPayee: "exclude" | "include";
+            };
+            /** @description The addresses of the people who run the app: they get mails about alerts, drafts of the payout schedule, and the weekly report. Absent: none. A change needs the permission `setup`. */
+            notificationEmails?: string[];
+            /**
+             * @description Whether `notificationEmails` get a report about the week before, on Mondays from 08:00 UTC on. Absent: true.
+             * @example false
+             */
+            weeklyReport?: boolean;
         };
         /** @description The settings of an app. */
         AppSettings: {
@@ -4979,6 +5082,36 @@ export interface components {
              * @enum {string}
              */
             payoutApproval?: "any_key" | "another_key";
+            /** @description On which day of each month a payout run is drafted by itself. It is never approved by itself. Absent or null: none. A change needs the permission `payout`. */
+            payoutSchedule?: {
+                /**
+                 * @description The day of each month on which the run is drafted.
+                 * @example 15
+                 */
+                day: number;
+                /**
+                 * @description The time zone in which the day begins.
+                 * @example Europe/Berlin
+                 */
+                timezone: string;
+                /**
+                 * @description Creators to whom less is due are left out. US cents.
+                 * @example 5000
+                 */
+                minimumCents: number;
+                /**
+                 * @description What it does with creators without a payee: leave them out, or pay them, in a file of their own.
+                 * @enum {string}
+                 */
+                withoutPayee: "exclude" | "include";
+            };
+            /** @description The addresses of the people who run the app: they get mails about alerts, drafts of the payout schedule, and the weekly report. Absent: none. A change needs the permission `setup`. */
+            notificationEmails?: string[];
+            /**
+             * @description Whether `notificationEmails` get a report about the week before, on Mondays from 08:00 UTC on. Absent: true.
+             * @example false
+             */
+            weeklyReport?: boolean;
         };
         /** @description The new SDK key, and when the previous one ends. */
         RotatedSdkKey: {
@@ -5247,7 +5380,7 @@ export interface components {
              */
             nextCursor: string | null;
         };
-        /** @description A mail to a creator. */
+        /** @description A mail to a creator, or to one of the people who run the app. */
         Email: {
             /**
              * @description The id of the mail: the first part of its `Message-ID`.
@@ -5255,16 +5388,13 @@ export interface components {
              */
             id: string;
             /**
-             * @description What it tells: the link to the page of a creator, a code, a changed payee, or a payout that was sent.
+             * @description What it tells. To a creator: `invitation`, the link to the own page; `payee_code`; `payee_changed`; `payout_sent`; `address_changed`, to the former address. To `notificationEmails` of the app: `alert_opened`, `alert_closed`, `run_drafted` by the payout schedule, `weekly_report`.
              * @enum {string}
              */
-            kind: "invitation" | "payee_code" | "payee_changed" | "payout_sent";
-            /**
-             * @description The creator who gets it.
-             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
-             */
-            affiliateId: string;
-            /** @description The start and the domain of the address. Null while the creator has no address. */
+            kind: "invitation" | "payee_code" | "payee_changed" | "payout_sent" | "address_changed" | "alert_opened" | "alert_closed" | "run_drafted" | "weekly_report";
+            /** @description The creator who gets it. Null for a mail to `notificationEmails`. */
+            affiliateId: string | null;
+            /** @description The start and the domain of its address. Null while the creator has no address. */
             maskedRecipient: string | null;
             /**
              * @description `queued` while an attempt will follow, `sent` when the mail server has accepted it, `failed` when no attempt follows, `skipped` without an address or a mail server.
@@ -6772,6 +6902,11 @@ export interface components {
             createdAt: number;
             createdBy: components["schemas"]["HeldKey"];
             /**
+             * @description The month whose run the payout schedule has drafted; `createdBy` is then the key that has set the schedule. Absent: that key has drafted it.
+             * @example 2026-11
+             */
+            scheduledMonth?: string;
+            /**
              * @description A draft can be approved until then. Epoch milliseconds.
              * @example 1781524800000
              */
@@ -7734,7 +7869,7 @@ export interface components {
              * @description What it is about. docs/founders.md describes each rule.
              * @enum {string}
              */
-            rule: "provider_silent" | "deliveries_failing" | "webhooks_refused" | "draft_waiting" | "run_stalled" | "endpoint_failing";
+            rule: "provider_silent" | "deliveries_failing" | "webhooks_refused" | "draft_waiting" | "run_stalled" | "endpoint_failing" | "many_refunds" | "ledger_violated";
             /**
              * @description The name of the provider, or the id of the payout run or the endpoint that it is about.
              * @example stripe
@@ -13678,7 +13813,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_emails`: Too many mails to the creator. `rate_limited`: Too many requests. */
+            /** @description `too_many_emails`: Too many mails. `rate_limited`: Too many requests. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -33582,7 +33717,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_emails`: Too many mails to the creator. `rate_limited`: Too many requests. */
+            /** @description `too_many_emails`: Too many mails. `rate_limited`: Too many requests. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

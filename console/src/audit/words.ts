@@ -98,6 +98,10 @@ const FIELDS: Readonly<Record<string, string>> = {
   deferredWindowMinutes: 'Deferred match, minutes',
   payeeWaitDays: 'Wait of a new payee, days',
   payoutApproval: 'Approval of payout runs',
+  payoutSchedule: 'Payout schedule',
+  notificationEmails: 'Addresses for notifications',
+  weeklyReport: 'Weekly report',
+  scheduledMonth: 'Month of the payout schedule',
   affiliateId: 'Creator',
   itemCount: 'Commissions',
   totalCents: 'Total',
@@ -149,6 +153,19 @@ function wordOf(name: string, value: string, kind: Row['object']['kind']): strin
     : value;
 }
 
+interface Schedule {
+  readonly day: number;
+  readonly timezone: string;
+  readonly minimumCents: number;
+  readonly withoutPayee: string;
+}
+
+const isSchedule = (value: unknown): value is Schedule =>
+  typeof value === 'object' && value !== null && 'day' in value && 'timezone' in value;
+
+const scheduleText = ({ day, timezone, minimumCents, withoutPayee }: Schedule): string =>
+  `day ${day} of the month (${timezone}), from ${formatMoney(minimumCents)} on, ${withoutPayee === 'include' ? 'with' : 'without'} creators who have no payee`;
+
 /** The text of an empty value. */
 export const NONE = 'none';
 
@@ -158,6 +175,8 @@ export function fieldValue(name: string, value: unknown, kind: Row['object']['ki
   // The default.
   if (name === 'payeeWaitDays' && value === null) return '3';
   if (name === 'payoutApproval') return value === null ? 'any key that may pay' : 'another key';
+  if (name === 'weeklyReport' && value === null) return 'yes';
+  if (name === 'payoutSchedule' && isSchedule(value)) return scheduleText(value);
   if (value === null || value === undefined || value === '') return NONE;
   if (Array.isArray(value))
     return value.length === 0 ? NONE : value.map((one) => fieldValue('', one, kind)).join(', ');

@@ -112,7 +112,13 @@ function endpointTask(endpoints: readonly Endpoint[]): Task | null {
 }
 
 /** The rules whose cause no other card names. */
-const OF_ALERTS: readonly Alert['rule'][] = ['provider_silent', 'draft_waiting', 'run_stalled'];
+const OF_ALERTS: readonly Alert['rule'][] = [
+  'ledger_violated',
+  'provider_silent',
+  'draft_waiting',
+  'run_stalled',
+  'many_refunds',
+];
 
 /** Names the open alerts that no other card names. */
 function alertTask(alerts: readonly Alert[]): Task | null {

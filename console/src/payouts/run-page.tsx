@@ -13,7 +13,7 @@ import { RunFiles } from './run-files.tsx';
 import { LeftOut, NotPaidByRun, RunItems } from './run-lists.tsx';
 import { RunTransfers } from './run-transfers.tsx';
 import { useRun } from './runs.ts';
-import { itemsOf, keyName, progressOf, RUN_STATUSES, sentenceOf } from './words.ts';
+import { drafterOf, itemsOf, keyName, progressOf, RUN_STATUSES, sentenceOf } from './words.ts';
 import type { Run } from './words.ts';
 
 const PERCENT = 100;
@@ -67,7 +67,7 @@ function Facts({ run }: { readonly run: Run }) {
         <dl className="facts">
           <dt>Drafted</dt>
           <dd>
-            {formatInstant(run.createdAt)} by {keyName(run.createdBy)}
+            {formatInstant(run.createdAt)} by {drafterOf(run)}
           </dd>
           <dt>Creators without a payee</dt>
           <dd>{run.withoutPayee === 'include' ? 'Are paid, too' : 'Are left out'}</dd>

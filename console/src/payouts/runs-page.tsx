@@ -14,7 +14,7 @@ import { PartsOfPayouts } from './parts-of-payouts.tsx';
 import { DraftDialog } from './run-draft.tsx';
 import { ReturnedMoney } from './run-resend.tsx';
 import { useOpenRun } from './runs.ts';
-import { keyName, progressOf, RUN_STATUSES } from './words.ts';
+import { drafterOf, keyName, progressOf, RUN_STATUSES } from './words.ts';
 import type { Run } from './words.ts';
 
 /** What a status leaves open: how far a run is, or who was not paid. */
@@ -57,9 +57,7 @@ function RunRow({ appId, run }: { readonly appId: string; readonly run: Run }) {
         {formatMoney(run.paidCents)}
       </td>
       <td className="quiet">
-        {run.approvedBy === null
-          ? `Drafted by ${keyName(run.createdBy)}`
-          : `Approved by ${keyName(run.approvedBy)}`}
+        {run.approvedBy === null ? `Drafted by ${drafterOf(run)}` : `Approved by ${keyName(run.approvedBy)}`}
       </td>
     </tr>
   );

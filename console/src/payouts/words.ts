@@ -95,6 +95,10 @@ export function sentenceOf(run: Run): string {
 /** Names a key: its label, or its first and last characters. */
 export const keyName = ({ label, display }: Run['createdBy']): string => label ?? display;
 
+/** Returns who has drafted a run: a key, or the payout schedule, for a month. */
+export const drafterOf = ({ createdBy, scheduledMonth }: Pick<Run, 'createdBy' | 'scheduledMonth'>): string =>
+  scheduledMonth === undefined ? keyName(createdBy) : `the payout schedule, for ${scheduledMonth}`;
+
 /** How the money of a creator is sent. */
 export const METHODS: Readonly<Record<RunItem['method'], string>> = {
   paypal: 'PayPal',

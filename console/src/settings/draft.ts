@@ -1,4 +1,5 @@
 import type { Schemas } from '../api/client.ts';
+import { timeZone } from '../format.ts';
 
 type Settings = Schemas['AppSettings'];
 type Change = Schemas['AppSettingsChange'];
@@ -18,6 +19,15 @@ export interface Draft {
   readonly deferredWindowMinutes: number | string;
   readonly payeeWaitDays: number | string;
   readonly payoutApproval: NonNullable<Settings['payoutApproval']>;
+  /** Whether a run is drafted each month, and its terms. */
+  readonly hasSchedule: boolean;
+  readonly scheduleDay: number | string;
+  readonly scheduleTimezone: string;
+  /** US dollars. */
+  readonly scheduleMinimum: number | string;
+  readonly schedulePaysWithoutPayee: boolean;
+  readonly notificationEmails: string;
+  readonly weeklyReport: boolean;
   readonly identityVerification: boolean;
   readonly purchaseCodes: NonNullable<Settings['purchaseCodes']>;
   readonly destinationSchemes: string;
@@ -26,7 +36,10 @@ export interface Draft {
   readonly androidApps: string;
 }
 
+const CENTS_IN_DOLLAR = 100;
+
 export function draftOf(settings: Settings): Draft {
+  const { payoutSchedule: schedule } = settings;
   return {
     name: settings.name,
     linkSubdomain: settings.linkSubdomain,
@@ -36,6 +49,13 @@ export function draftOf(settings: Settings): Draft {
     deferredWindowMinutes: settings.deferredWindowMinutes,
     payeeWaitDays: settings.payeeWaitDays ?? PAYEE_WAIT_DAYS,
     payoutApproval: settings.payoutApproval ?? 'any_key',
+    hasSchedule: schedule !== undefined,
+    scheduleDay: schedule?.day ?? 1,
+    scheduleTimezone: schedule?.timezone ?? timeZone,
+    scheduleMinimum: (schedule?.minimumCents ?? 0) / CENTS_IN_DOLLAR,
+    schedulePaysWithoutPayee: schedule?.withoutPayee === 'include',
+    notificationEmails: (settings.notificationEmails ?? []).join('\n'),
+    weeklyReport: settings.weeklyReport ?? true,
     identityVerification: settings.identityVerification,
     // Absent: off.
     purchaseCodes: settings.purchaseCodes ?? 'off',
@@ -61,7 +81,9 @@ export function isComplete(draft: Draft): boolean {
       draft.holdPeriodDays,
       draft.deferredWindowMinutes,
       draft.payeeWaitDays,
-    ].every(isNumber)
+      ...(draft.hasSchedule ? [draft.scheduleDay, draft.scheduleMinimum] : []),
+    ].every(isNumber) &&
+    (!draft.hasSchedule || draft.scheduleTimezone.trim() !== '')
   );
 }
 
@@ -82,6 +104,16 @@ function settingsOf(draft: Draft): Required<Change> {
     deferredWindowMinutes: Number(draft.deferredWindowMinutes),
     payeeWaitDays: Number(draft.payeeWaitDays),
     payoutApproval: draft.payoutApproval,
+    payoutSchedule: draft.hasSchedule
+      ? {
+          day: Number(draft.scheduleDay),
+          timezone: draft.scheduleTimezone.trim(),
+          minimumCents: Math.round(Number(draft.scheduleMinimum) * CENTS_IN_DOLLAR),
+          withoutPayee: draft.schedulePaysWithoutPayee ? 'include' : 'exclude',
+        }
+      : null,
+    notificationEmails: linesOf(draft.notificationEmails),
+    weeklyReport: draft.weeklyReport,
     identityVerification: draft.identityVerification,
     purchaseCodes: draft.purchaseCodes,
     // An empty list would allow only the web; an empty field allows every scheme.
@@ -95,14 +127,28 @@ function settingsOf(draft: Draft): Required<Change> {
   };
 }
 
+const SCHEDULE_FIELDS = [
+  'hasSchedule',
+  'scheduleDay',
+  'scheduleTimezone',
+  'scheduleMinimum',
+  'schedulePaysWithoutPayee',
+] as const;
+
+/** Returns what is entered for a setting. */
+function fieldsOf(name: keyof Settings): readonly (keyof Draft)[] {
+  if (name === 'payoutSchedule') return SCHEDULE_FIELDS;
+  return [name === 'commissionRateBps' ? 'rate' : name];
+}
+
 /** Returns the settings that the draft changes. A setting that was not touched is not sent: somebody else may change it. */
 export function changesOf(saved: Settings, draft: Draft): Change {
   const before = draftOf(saved);
   const after = settingsOf(draft);
   const names = Object.keys(after) as (keyof Settings)[];
-  const isTouched = (name: keyof Settings) => {
-    const field = name === 'commissionRateBps' ? 'rate' : name;
-    return String(draft[field]).trim() !== String(before[field]).trim();
-  };
+  const hasSchedule = draft.hasSchedule || before.hasSchedule;
+  const isTouched = (name: keyof Settings) =>
+    (name !== 'payoutSchedule' || hasSchedule) &&
+    fieldsOf(name).some((field) => String(draft[field]).trim() !== String(before[field]).trim());
   return Object.fromEntries(names.filter(isTouched).map((name) => [name, after[name]]));
 }

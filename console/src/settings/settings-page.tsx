@@ -1,7 +1,6 @@
-import { Button, Group, NumberInput, Stack, Switch, Text, Textarea, TextInput, Title } from '@mantine/core';
+import { Button, Group, NumberInput, Stack, Switch, Text, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { ReactNode } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
@@ -11,21 +10,12 @@ import { SettingsParts } from '../navigation.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
 import { usePermission } from '../session.ts';
+import { NotificationFields, ScheduleFields } from './schedule-fields.tsx';
+import { Section } from './section.tsx';
 import { changesOf, draftOf, isComplete } from './draft.ts';
 import type { Draft } from './draft.ts';
 
 type Settings = Schemas['AppSettings'];
-
-function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {
-  return (
-    <section className="surface" aria-label={title} style={{ padding: 24 }}>
-      <Title order={2} size="h4" mb="md">
-        {title}
-      </Title>
-      <Stack>{children}</Stack>
-    </section>
-  );
-}
 
 function SettingsForm({ appId, settings }: { readonly appId: string; readonly settings: Settings }) {
   const canWrite = usePermission('write');
@@ -179,7 +169,9 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
                 set({ payoutApproval: event.currentTarget.checked ? 'another_key' : 'any_key' })
               }
             />
+            <ScheduleFields draft={draft} set={set} canWrite={canWrite} />
           </Section>
+          <NotificationFields draft={draft} set={set} canWrite={canWrite} />
           <Section title="Links">
             <TextInput
               label="Subdomain"
@@ -239,7 +231,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
           </Text>
         </Stack>
       </form>
-      <Dialog isOpen={needsKey} onClose={() => setNeedsKey(false)} title="Change the wait of a new payee">
+      <Dialog isOpen={needsKey} onClose={() => setNeedsKey(false)} title="Change the settings of payouts">
         <RaiseForm
           onRaised={() => {
             setNeedsKey(false);

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { listAppIds } from '../../db/apps.ts';
-import { checkLedger } from '../../db/ledger-checks/index.ts';
+import { checkAndRecordLedger } from '../../db/ledger-checks/index.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
 import { CommandFailedError } from '../output.ts';
@@ -22,7 +22,7 @@ export function addLedgerCommand(program: Command, context: CommandContext): voi
         if (options.app !== undefined && chosen.length === 0) {
           throw new CommandFailedError(`There is no app ${options.app}.`);
         }
-        return await checkLedger(sql, chosen);
+        return await checkAndRecordLedger(sql, chosen);
       });
       const violated = checks.filter((check) => !check.ok).length;
       const rows = checks.map(({ name, ok, violations, examples }) => ({

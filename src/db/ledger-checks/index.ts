@@ -1,6 +1,8 @@
 import type { AppId } from '../../domain/ids.ts';
 import { isStatementTooLarge } from '../errors.ts';
 import type { Sql } from '../sql.ts';
+import { recordLedgerFindings } from '../ledger-findings.ts';
+import type { LedgerFinding } from '../ledger-findings.ts';
 import { LedgerCheckTooLong, merge } from './check.ts';
 import type { LedgerCheck, LedgerCheckResult, Violations } from './check.ts';
 import { EARNING_CHECKS } from './earnings.ts';
@@ -49,19 +51,36 @@ export async function runLedgerCheck(
 /**
  * Runs all checks over the rows of these apps, one statement after the other. Each statement reads one snapshot, so the
  * checks can run while the service works. They read all money of an app: `isOver` is called before each statement. If
- * it returns true, or if a statement is too large, this throws `LedgerCheckTooLong`.
+ * it returns true, or if a statement is too large, this throws `LedgerCheckTooLong`. `onFound` hears of each app and rule.
  */
 export async function checkLedger(
   sql: Sql,
   appIds: readonly AppId[],
   isOver: () => boolean = () => false,
+  onFound: (finding: LedgerFinding) => void = () => {},
 ): Promise<LedgerCheckResult[]> {
   const results: LedgerCheckResult[] = [];
   for (const check of LEDGER_CHECKS) {
     const { name, description } = check;
     let found: Violations = { violations: 0, examples: [] };
-    for (const appId of appIds) found = merge(found, await runLedgerCheck(sql, check, appId, isOver));
+    for (const appId of appIds) {
+      const ofApp = await runLedgerCheck(sql, check, appId, isOver);
+      onFound({ appId, name, violations: ofApp.violations });
+      found = merge(found, ofApp);
+    }
     results.push({ name, ok: found.violations === 0, description, ...found });
   }
+  return results;
+}
+
+/** Does the same as `checkLedger`, and stores what was found, for alerts. */
+export async function checkAndRecordLedger(
+  sql: Sql,
+  appIds: readonly AppId[],
+  isOver?: () => boolean,
+): Promise<LedgerCheckResult[]> {
+  const findings: LedgerFinding[] = [];
+  const results = await checkLedger(sql, appIds, isOver, (finding) => findings.push(finding));
+  await recordLedgerFindings(sql, findings);
   return results;
 }

@@ -10,10 +10,10 @@ import {
   spendCreatorLink,
 } from '../../db/creator-sessions.ts';
 import type { CreatorSession } from '../../db/creator-sessions.ts';
-import { inviteByMail } from '../../db/invitations.ts';
+import { INVITATIONS_IN_AN_HOUR, inviteByMail } from '../../db/invitations.ts';
 import { maskEmail } from '../../domain/payee.ts';
 import { CREATOR_LINK_USES, creatorSignInUrl, TOKEN_BYTES } from '../../domain/sessions.ts';
-import { foundOrThrow, notFound, withAdvice } from '../errors.ts';
+import { foundOrThrow, notFound, tooManyEmails, withAdvice } from '../errors.ts';
 import { count, epochMs, idOf, orNull, textField } from '../fields.ts';
 import { accountApp, creatorSession } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
@@ -107,7 +107,8 @@ export const creatorLinkRoutes = [
     summary: "Mails a link to the creator that signs in to the creator's page.",
     description:
       'The link is a new one, works as that of `POST …/sign-in-links`, and goes to the `email` of the affiliate only. ' +
-      '`GET /apps/:appId/emails` says what became of the mail. At most 5 within an hour for a creator.',
+      '`GET /apps/:appId/emails` says what became of the mail. At most ' +
+      `${INVITATIONS_IN_AN_HOUR.ofCreator} within an hour for a creator, and ${INVITATIONS_IN_AN_HOUR.ofAccount} for all creators of an account.`,
     ids: affiliateId,
     response: { status: 202, schema: invitation },
     errors: ['mail_not_configured', 'no_email_address', 'too_many_emails'],
@@ -121,7 +122,12 @@ export const creatorLinkRoutes = [
       }
       const sent = foundOrThrow(await inviteByMail(deps, scope, { emailId, token, now }));
       if (sent.outcome === 'no_address') throw withAdvice('no_email_address');
-      if (sent.outcome === 'too_many') throw withAdvice('too_many_emails');
+      if (sent.outcome === 'too_many') {
+        throw tooManyEmails(
+          sent.retryAfterSeconds,
+          sent.isOfAccount ? 'The account has sent as many as it may within an hour.' : undefined,
+        );
+      }
       return {
         emailId,
         maskedRecipient: maskEmail(sent.address),

@@ -31,10 +31,16 @@ const email = z
     kind: z
       .enum(EMAIL_KINDS)
       .describe(
-        'What it tells: the link to the page of a creator, a code, a changed payee, or a payout that was sent.',
+        'What it tells. To a creator: `invitation`, the link to the own page; `payee_code`; `payee_changed`; `payout_sent`; `address_changed`, to the former address. To `notificationEmails` of the app: `alert_opened`, `alert_closed`, `run_drafted` by the payout schedule, `weekly_report`.',
       ),
-    affiliateId: idOf('affiliate', 'The creator who gets it.'),
-    maskedRecipient: orNull(maskedAddress, 'Null while the creator has no address.'),
+    affiliateId: orNull(
+      idOf('affiliate', 'The creator who gets it.'),
+      'Null for a mail to `notificationEmails`.',
+    ),
+    maskedRecipient: orNull(
+      maskedAddress.describe('The start and the domain of its address.'),
+      'Null while the creator has no address.',
+    ),
     status: emailStatus,
     attempts: count('The number of attempts so far.'),
     lastProblem: orNull(
@@ -45,7 +51,7 @@ const email = z
     nextAttemptAt: orNull(epochMs('When the next attempt is due.'), 'Null if none follows.'),
     endedAt: orNull(epochMs('When it was sent, failed or skipped.'), 'Null while it is `queued`.'),
   })
-  .meta({ id: 'Email', description: 'A mail to a creator.' });
+  .meta({ id: 'Email', description: 'A mail to a creator, or to one of the people who run the app.' });
 
 function presentEmail(row: Email) {
   return {
@@ -68,8 +74,8 @@ export const emailRoutes = [
     path: '/apps/:appId/emails',
     caller: accountApp('read'),
     operationId: 'listEmails',
-    summary: 'Lists the mails to creators, latest first.',
-    description: `\`maskedRecipient\` is the present address of the creator. ${MAY_BE_SHORT} ${CSV_LIST}`,
+    summary: 'Lists the mails of an app, latest first.',
+    description: `They are to creators and to \`notificationEmails\`. \`maskedRecipient\` is the present address of the creator, or that of the mail. ${MAY_BE_SHORT} ${CSV_LIST}`,
     query: z.object({
       ...pageQuery,
       affiliateId: inputId('affiliate').optional(),

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import {
-  checkLedger,
+  checkAndRecordLedger,
   LEDGER_CHECKS,
   LedgerCheckTooLong,
   MOST_EXAMPLES,
@@ -140,7 +140,7 @@ async function checkWithinLimits(
   accounts.add(accountId);
   const endsAt = now() + TIME_LIMIT_MS;
   try {
-    return await checkLedger(sql.within(LONG_STATEMENT_MS), [appId], () => now() > endsAt);
+    return await checkAndRecordLedger(sql.within(LONG_STATEMENT_MS), [appId], () => now() > endsAt);
   } catch (error) {
     if (!(error instanceof LedgerCheckTooLong)) throw error;
     throw unavailable(

@@ -4,7 +4,7 @@ import type { CreatorScope } from '../../db/creator-sessions.ts';
 import { PAYEE_CODE_ATTEMPTS, PAYEE_CODES_IN_AN_HOUR, typedCode } from '../../domain/payee-code.ts';
 import { maskEmail } from '../../domain/payee.ts';
 import type { HttpDeps } from '../deps.ts';
-import { ApiError, foundOrThrow, withAdvice } from '../errors.ts';
+import { ApiError, foundOrThrow, tooManyEmails, withAdvice } from '../errors.ts';
 import { epochMs, idOf, textField } from '../fields.ts';
 import { addressCaller } from '../rate-limits.ts';
 import { creatorSession } from '../routing/callers.ts';
@@ -66,7 +66,7 @@ export const ownPayeeRoutes = [
       const ids = { id: idGenerator.id('payeeChange'), emailId: idGenerator.id('email') };
       const result = await requestPayeeChange(deps, session, body, ids);
       if (result.outcome === 'no_address') throw withAdvice('no_code_address');
-      if (result.outcome === 'too_many') throw withAdvice('too_many_emails');
+      if (result.outcome === 'too_many') throw tooManyEmails(result.retryAfterSeconds);
       return { id: ids.id, maskedAddress: maskEmail(result.address), expiresAt: result.expiresAt };
     },
   }),

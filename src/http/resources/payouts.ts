@@ -238,7 +238,9 @@ export const payoutRoutes = [
     summary: 'Retrieves the CSV of a payout.',
     description:
       'Returns the same bytes as the export that paid it. With `columns=extended`, each line also has `affiliate_email` (the ' +
-      "affiliate's current address) and `occurred_at_iso`, and a last line, whose `commission_id` is `total`, has the total.",
+      "affiliate's current address), `occurred_at_iso` and `affiliate_email_problem`, and a last line, whose `commission_id` is `total`, has the total. " +
+      'The address is left out as `not_confirmed` if it was changed without the permission `payout`, and as `new` in the first seven days of a creator ' +
+      'who was added with it. Send money to the payee only: the address is for your own reference.',
     ids: { payoutId: 'payout' },
     query: z.object({
       columns: z

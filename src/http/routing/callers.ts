@@ -108,6 +108,16 @@ export function withPermission<C extends Call & AccountExtra>(call: C, permissio
   return { ...call, caller, deps: actingDeps({ ctx, deps, params, method: ctx.method }, actorOf(caller)) };
 }
 
+/** The same for several permissions, or none. What is written names the key that may pay, if paying is among them. */
+export function withPermissions<C extends Call & AccountExtra>(
+  call: C,
+  permissions: ReadonlySet<Permission>,
+): C {
+  const others = [...permissions].filter((permission) => permission !== 'payout');
+  for (const permission of others) requirePermission(call.caller, permission);
+  return permissions.has('payout') ? withPermission(call, 'payout') : call;
+}
+
 /** An account key or a session with the permission, for what does not belong to one app. A POST honours `Idempotency-Key`. */
 export function account(permission: Permission): CallerRule<AccountExtra> {
   return {

@@ -1,0 +1,89 @@
+import type { Logger } from 'pino';
+import { databaseClock } from '../src/db/clock.ts';
+import { DatabaseUnavailable } from '../src/db/errors.ts';
+import { draftScheduledRun, findDoneMonths, scheduledAppsAfter } from '../src/db/payout-run-drafts.ts';
+import type { Sql } from '../src/db/sql.ts';
+import { writeWeeklyReports } from '../src/db/weekly-reports.ts';
+import type { AppId } from '../src/domain/ids.ts';
+import { monthThatIsDue } from '../src/domain/payout-schedule.ts';
+import { mondayOfReport } from '../src/domain/weekly-report.ts';
+import { throwIfCancelled } from './cancellation.ts';
+
+export interface CalendarActivityDeps {
+  readonly sql: Sql;
+  readonly logger: Logger;
+  /** Apps of a page; 50 by default. */
+  readonly calendarPage?: number;
+}
+
+/** What one page did. */
+export interface CalendarPage {
+  /** Runs that were drafted, or mails that were written. */
+  readonly count: number;
+  /** The last app of the page. Null after the last page. */
+  readonly next: string | null;
+}
+
+export interface CalendarActivities {
+  draftScheduledRuns(after: string): Promise<CalendarPage>;
+  writeWeeklyReports(after: string): Promise<CalendarPage>;
+}
+
+const PAGE = 50;
+/** A page begins no further draft after this, ms: it is done before its time is over. */
+const PAGE_MS = 15_000;
+
+/** The activities of the workflow that does what is due at a time of the calendar. */
+export function createCalendarActivities({
+  sql,
+  logger,
+  calendarPage = PAGE,
+}: CalendarActivityDeps): CalendarActivities {
+  return {
+    /**
+     * Drafts the payout runs that are due of the next apps with a schedule after one. An app that fails does not stop the others: it is
+     * tried again in the next run.
+     */
+    draftScheduledRuns: async (after) => {
+      const endsAt = Date.now() + PAGE_MS;
+      const now = await databaseClock(sql);
+      const apps = await scheduledAppsAfter(sql, after, calendarPage);
+      const due = apps.flatMap(({ appId, schedule, since }) => {
+        const month = monthThatIsDue(schedule, since, now);
+        return month === null ? [] : [{ appId, month }];
+      });
+      const done = await findDoneMonths(sql, due);
+      const open = due.filter(({ appId, month }) => !done.has(`${appId} ${month}`));
+      let count = 0;
+      for (const { appId } of open) {
+        throwIfCancelled();
+        if (await draft(appId, now)) count += 1;
+        if (Date.now() > endsAt && appId !== open.at(-1)?.appId) return { count, next: appId };
+      }
+      return { count, next: apps.length === calendarPage ? (apps.at(-1)?.appId ?? null) : null };
+    },
+
+    /** Writes the reports that are due of the next apps after one: a mail for each address. */
+    writeWeeklyReports: async (after) => {
+      const { mails, lastAppId, isLast } = await writeWeeklyReports(sql, {
+        after,
+        monday: mondayOfReport(await databaseClock(sql)),
+        limit: calendarPage,
+      });
+      return { count: mails, next: isLast ? null : lastAppId };
+    },
+  };
+
+  /** Drafts the run of an app. Returns whether it was drafted. */
+  async function draft(appId: AppId, now: number): Promise<boolean> {
+    try {
+      const result = await draftScheduledRun(sql, appId, now);
+      if (result === 'drafted') logger.info({ appId, msg: 'the payout schedule has drafted a run' });
+      return result === 'drafted';
+    } catch (error) {
+      if (error instanceof DatabaseUnavailable) throw error;
+      logger.warn({ err: error, appId, msg: 'the payout schedule of an app could not draft its run' });
+      return false;
+    }
+  }
+}

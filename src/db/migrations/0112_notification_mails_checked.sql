@@ -1,0 +1,3 @@
+-- Blocks neither reads nor writes.
+alter table emails validate constraint emails_kind_check;
+alter table emails validate constraint email_has_reader;

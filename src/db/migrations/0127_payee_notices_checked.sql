@@ -1,0 +1,2 @@
+-- Blocks neither reads nor writes.
+alter table emails validate constraint email_has_reader;
