@@ -20,5 +20,6 @@ export async function recordLedgerFindings(sql: Sql, findings: readonly LedgerFi
     )
     insert into ledger_findings as f (app_id, check_name, violations)
     select "appId", name, violations from given where violations > 0
-    on conflict (app_id, check_name) do update set violations = excluded.violations, found_at = now()`;
+    on conflict (app_id, check_name) do update set violations = excluded.violations, found_at = now()
+      where f.violations <> excluded.violations`;
 }
