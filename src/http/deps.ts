@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import type { WebhookTargets } from '../domain/outgoing-webhooks.ts';
 import type { CommandDeps, PendingStep } from '../commands/deps.ts';
-import type { Intake } from './admission.ts';
+import type { Intake } from './intake.ts';
 import type { BodyBudget } from './body-budget.ts';
 import type { KnownCallers } from './known-callers.ts';
 import type { RateLimits } from './rate-limits.ts';

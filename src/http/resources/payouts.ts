@@ -232,6 +232,8 @@ export const payoutRoutes = [
     description:
       'Returns the same bytes as the export that paid it. With `columns=extended`, each line also has `affiliate_email` (the ' +
       "affiliate's current address) and `occurred_at_iso`, and a last line, whose `commission_id` is `total`, has the total.",
+    errors: ['unavailable'],
+    makesFile: true,
     ids: { payoutId: 'payout' },
     query: z.object({
       columns: z
