@@ -64,6 +64,7 @@ export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promis
       bodyBudget: createBodyBudget(),
       knownSenders: createKnownCallers(),
       knownCredentials: createKnownCallers(),
+      knownLinks: createKnownCallers(),
       refusals,
       idempotencyDays: (settings.retention ?? DEFAULT_RETENTION).idempotency_keys,
       intake: createIntake(intakeSql, settings.admission ?? NO_ADMISSION_LIMITS, settings.sharedHostApps),

@@ -46,6 +46,8 @@ export interface HttpDeps extends CommandDeps {
   readonly knownSenders: KnownCallers;
   /** The keys and sessions that were accepted. */
   readonly knownCredentials: KnownCallers;
+  /** The links that were found. */
+  readonly knownLinks: KnownCallers;
   /** The limits of what calls without an account key take. */
   readonly intake: Intake;
   /** The part of the pool for changes of endpoints of outgoing webhooks (`ENDPOINT_CONNECTIONS`). */

@@ -81,6 +81,7 @@ export async function startTestApi(
     bodyBudget: createBodyBudget(),
     knownSenders: createKnownCallers(),
     knownCredentials: createKnownCallers(),
+    knownLinks: createKnownCallers(),
     refusals,
     intake: createIntake(overrides.sql ?? database.sql, NO_ADMISSION_LIMITS),
     secretBox,
