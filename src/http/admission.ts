@@ -61,14 +61,14 @@ export class Admission {
     this.#mostKept = this.#limit * keptPart;
   }
 
-  /** Whether there is a free place, which only apps with all of theirs have to wait for. */
-  get hasRoom(): boolean {
-    return this.#working < this.#limit;
+  /** Whether an app has all the places that it may have. */
+  hasItsPlaces(app: string): boolean {
+    return this.#workingFor(app) >= this.#perApp;
   }
 
   /** Whether a call of an app would have to wait. */
   isFull(app: string): boolean {
-    return !this.hasRoom || this.#workingFor(app) >= this.#perApp;
+    return this.#working >= this.#limit || this.hasItsPlaces(app);
   }
 
   #workingFor(app: string): number {
@@ -148,7 +148,7 @@ export class Admission {
     const working = (waiter: Waiter) => this.#workingFor(waiter.app);
     let next: Waiter | undefined;
     for (const waiter of this.#waiting) {
-      if (working(waiter) >= this.#perApp) continue;
+      if (this.hasItsPlaces(waiter.app)) continue;
       if (next === undefined || working(waiter) < working(next)) next = waiter;
     }
     if (next === undefined) return;

@@ -49,10 +49,10 @@ export class FileAdmission {
 
   /** Closes the connection of the oldest response that has taken too long: of the sharer, if it has all of its places. */
   #endSlowReader(sharer: string): void {
-    const mayEnd = this.#admission.hasRoom ? (of: string) => of === sharer : () => true;
+    const isOwn = this.#admission.hasItsPlaces(sharer);
     for (const [response, { sharer: of, since }] of this.#sending) {
       if (performance.now() - since < this.#readingMs) return;
-      if (!mayEnd(of)) continue;
+      if (isOwn && of !== sharer) continue;
       response.destroy();
       return;
     }

@@ -192,10 +192,23 @@ describe('a response that its client reads slowly', () => {
   test('loses its connection when another call needs its place and it has taken too long', async () => {
     await start({ readingMs: 0, places: 1 });
     const slow = await open('/slow');
-    await eventually('the slow one is sent', async () => await Promise.resolve(slow.bytesWritten > 0));
+    await eventually('the slow one is sent', async () => await Promise.resolve(slow.bytesRead > 0));
     expect(await statusOf('/small')).toBe('200');
     await received(slow.resume());
     expect(slow.closed).toBe(true);
+  });
+
+  test('is not ended for a call of somebody who has a place', async () => {
+    await start({ readingMs: 0 });
+    const others = await open('/others');
+    await eventually('it is sent', async () => await Promise.resolve(others.bytesRead > 0));
+    const own = await open('/own');
+    await eventually('it is sent', async () => await Promise.resolve(own.bytesRead > 0));
+    const next = await open('/own');
+    await received(own.resume());
+    const rest = received(others.resume());
+    next.destroy();
+    expect((await rest).length).toBeGreaterThan(FILE.length);
   });
 
   test('a client that ends its connection before the file is made leaves its place', async () => {

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { newId } from '../../src/db/new-id.ts';
 import { newToken } from '../../src/db/sessions.ts';
 import { routes } from '../../src/http/routes.ts';
+import type { PacketDelivery } from './packets.ts';
 
 /** What the requests need to know about the instance. */
 export interface Target {
@@ -29,7 +30,8 @@ export type Delivery =
   | 'in chunks with long extensions'
   | 'with long trailers'
   | 'as many as fit into 64 KiB'
-  | 'without its end';
+  | 'without its end'
+  | PacketDelivery;
 
 /** The worst request of a route, of one kind. */
 export interface WorstCase {
@@ -303,6 +305,15 @@ const SENT_AT_ONCE: readonly WorstCase[] = [
   },
 ];
 
+/** Bodies in pieces that are just large enough not to be refused, and in those of a slow network. */
+const IN_PACKETS = [
+  'in chunks of 512 bytes',
+  'slowly in packets of 250 bytes',
+  'slowly in packets of 500 bytes',
+  'slowly in packets of 1448 bytes',
+  'slowly in chunks of 512 bytes, a packet each',
+] as const;
+
 /** Returns the deliveries that a request can have besides `at once`. */
 function otherDeliveries(route: string): readonly Delivery[] {
   const bodies = [
@@ -313,6 +324,7 @@ function otherDeliveries(route: string): readonly Delivery[] {
   ] as const;
   return [
     ...(route.startsWith('POST') ? bodies : []),
+    ...(route === 'POST /clicks' || route.startsWith('POST /webhooks') ? IN_PACKETS : []),
     // The head is the same work for each route.
     ...(route === 'GET /healthz' ? (['the head too in a byte per packet'] as const) : []),
     'as many as fit into 64 KiB',
