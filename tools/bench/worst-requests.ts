@@ -390,13 +390,13 @@ async function main(): Promise<void> {
       '|---|---|---|---|---|---|---|---|---|\n',
   );
   let [worst, worstBytes] = [0, 0];
-  for (const [index, { route, what }] of WORST_CASES.entries()) {
+  for (const [index, { route, what, mostMs = MOST_MS }] of WORST_CASES.entries()) {
     if (!ROUTES.test(`${route} ${what}`)) continue;
     const figures = await measure(index);
-    worst = Math.max(worst, figures.cpuMs);
+    worst = Math.max(worst, figures.cpuMs - (mostMs - MOST_MS));
     const bytes = Math.max(figures.unfinishedBytes, figures.unreadBytes);
     worstBytes = Math.max(worstBytes, bytes);
-    const isWithin = figures.cpuMs <= MOST_MS && bytes <= MOST_BYTES;
+    const isWithin = figures.cpuMs <= mostMs && bytes <= MOST_BYTES;
     process.stdout.write(
       `| \`${route}\` | ${what} | ${figures.status} | ${figures.cpuMs.toFixed(2)} | ${figures.loopMs.toFixed(2)} | ` +
         `${kib(figures.unfinishedBytes)} | ${kib(figures.unreadBytes)} | ${Math.round(figures.databaseBytes)} | ${isWithin ? 'yes' : '**no**'} |\n`,
