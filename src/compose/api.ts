@@ -8,7 +8,8 @@ import { DEFAULT_LIMITS } from '../domain/evaluation.ts';
 import { DEFAULT_RETENTION } from '../domain/retention.ts';
 import { serverLimits, startHttpServer } from '../http-server.ts';
 import type { HttpServer } from '../http-server.ts';
-import { createIntake, NO_ADMISSION_LIMITS } from '../http/admission.ts';
+import { NO_ADMISSION_LIMITS } from '../http/admission.ts';
+import { createIntake } from '../http/intake.ts';
 import { createApp } from '../http/app.ts';
 import { createBodyBudget } from '../http/body-budget.ts';
 import type { ReadinessCheck } from '../http/deps.ts';
@@ -63,6 +64,7 @@ export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promis
       bodyBudget: createBodyBudget(),
       knownSenders: createKnownCallers(),
       knownCredentials: createKnownCallers(),
+      knownLinks: createKnownCallers(),
       refusals,
       idempotencyDays: (settings.retention ?? DEFAULT_RETENTION).idempotency_keys,
       intake: createIntake(intakeSql, settings.admission ?? NO_ADMISSION_LIMITS, settings.sharedHostApps),

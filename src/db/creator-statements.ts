@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { Parser } from '@json2csv/plainjs';
-import type { AppId, CommissionId, PayoutId } from '../domain/ids.ts';
+import type { PayoutId } from '../domain/ids.ts';
 import type { CreatorScope } from './creator-sessions.ts';
-import { EOL, formatUsd, quoteWhereNeeded, readPayoutCsv, recordsOf } from './payout-csv.ts';
+import { EOL, formatUsd, quoteWhereNeeded, readCompressedCsv } from './payout-csv.ts';
 import type { PayoutCsv } from './payout-csv.ts';
+import { readRows } from './payout-csv-rows.ts';
 import type { PayoutListRow } from './payout-lists.ts';
 import type { Sql } from './sql.ts';
 
@@ -24,22 +24,6 @@ export async function findCreatorPayout(
       from payouts where id = ${payoutId} and app_id = ${appId} and affiliate_id = ${affiliateId}`;
 }
 
-interface Line {
-  readonly commissionId: CommissionId;
-  readonly cents: number;
-  readonly occurredAt: number;
-}
-
-/** Returns the lines of a payout's stored CSV, which states what was paid. */
-async function linesOf(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<Line[]> {
-  const stored = await readPayoutCsv(sql, appId, payoutId);
-  return [...recordsOf(stored?.bytes.toString('utf8') ?? '')].map((record) => ({
-    commissionId: record['commission_id'] as CommissionId,
-    cents: Number(record['amount_usd_cents']),
-    occurredAt: Number(record['occurred_at']),
-  }));
-}
-
 /** What a payout consists of. */
 export interface StatementSums {
   readonly earnedCents: number;
@@ -52,32 +36,37 @@ export interface StatementSums {
   readonly to: number;
 }
 
-/** Returns the sums of a payout, from its stored CSV, so that they are those that were paid. */
+/** The sums of the payouts that were last asked for. What a payout consists of never changes. */
+const recentSums = new Map<PayoutId, StatementSums>();
+const RECENT_SUMS = 1_000;
+
+/** Returns the sums of a payout, from its items, which state what was paid. Reads each item once, at most 50,000. */
 export async function readStatementSums(
   sql: Sql,
   { appId }: CreatorScope,
   payoutId: PayoutId,
 ): Promise<StatementSums> {
-  const sums = { earnedCents: 0, earnedCount: 0, takenBackCents: 0, takenBackCount: 0 };
-  let [from, to] = [Number.POSITIVE_INFINITY, 0];
-  for (const { cents, occurredAt } of await linesOf(sql, appId, payoutId)) {
-    const name = cents < 0 ? 'takenBack' : 'earned';
-    sums[`${name}Cents`] += cents;
-    sums[`${name}Count`] += 1;
-    from = Math.min(from, occurredAt);
-    to = Math.max(to, occurredAt);
+  const recent = recentSums.get(payoutId);
+  if (recent !== undefined) return recent;
+  const sums = await sql.one<StatementSums>`
+    select coalesce(sum(i.amount_cents) filter (where i.amount_cents >= 0), 0)::bigint as earned_cents,
+           count(*) filter (where i.amount_cents >= 0) as earned_count,
+           coalesce(sum(i.amount_cents) filter (where i.amount_cents < 0), 0)::bigint as taken_back_cents,
+           count(*) filter (where i.amount_cents < 0) as taken_back_count,
+           min(c.occurred_at) as from, max(c.occurred_at) as to
+      from payout_items i join commissions c on c.id = i.commission_id
+     where i.payout_id = ${payoutId} and i.app_id = ${appId}`;
+  recentSums.set(payoutId, sums);
+  for (const oldest of recentSums.keys()) {
+    if (recentSums.size <= RECENT_SUMS) break;
+    recentSums.delete(oldest);
   }
-  return { ...sums, from: Math.min(from, to), to };
+  return sums;
 }
 
 const COLUMNS = ['payout_id', 'commission_id', 'occurred_at', 'amount_usd', 'currency'];
 
-const parser = new Parser({
-  fields: COLUMNS,
-  header: true,
-  eol: EOL,
-  formatters: { header: (name) => name, string: quoteWhereNeeded },
-});
+const lineOf = (cells: readonly string[]) => cells.map(quoteWhereNeeded).join(',') + EOL;
 
 /** Returns the statement of a payout as CSV: its lines without ids of events, and a last line with the total. */
 export async function readStatementCsv(
@@ -85,20 +74,24 @@ export async function readStatementCsv(
   { appId }: CreatorScope,
   { id, totalCents }: CreatorPayout,
 ): Promise<PayoutCsv> {
-  const rows = (await linesOf(sql, appId, id)).map(({ commissionId, cents, occurredAt }) => ({
-    payout_id: id as string,
-    commission_id: commissionId as string,
-    occurred_at: new Date(occurredAt).toISOString(),
-    amount_usd: formatUsd(cents),
-    currency: 'USD',
-  }));
-  rows.push({
-    payout_id: id,
-    commission_id: 'total',
-    occurred_at: '',
-    amount_usd: formatUsd(totalCents),
-    currency: 'USD',
-  });
-  const bytes = Buffer.from(parser.parse(rows) + EOL);
+  const parts = [Buffer.from(lineOf(COLUMNS))];
+  const stored = await readCompressedCsv(sql, appId, id);
+  if (stored !== undefined) {
+    const columns = ['commission_id', 'occurred_at', 'amount_usd_cents'];
+    for await (const rows of readRows(id, stored, columns)) {
+      const lines = rows.map(([commissionId = '', occurredAt, cents]) =>
+        lineOf([
+          id,
+          commissionId,
+          new Date(Number(occurredAt)).toISOString(),
+          formatUsd(Number(cents)),
+          'USD',
+        ]),
+      );
+      parts.push(Buffer.from(lines.join('')));
+    }
+  }
+  parts.push(Buffer.from(lineOf([id, 'total', '', formatUsd(totalCents), 'USD'])));
+  const bytes = Buffer.concat(parts);
   return { payoutId: id, bytes, sha256: createHash('sha256').update(bytes).digest() };
 }

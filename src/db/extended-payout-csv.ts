@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { Parser } from '@json2csv/plainjs';
 import type { AppId, PayoutId } from '../domain/ids.ts';
 import { NEW_ADDRESS_MS } from '../domain/payee-code.ts';
 import {
@@ -8,29 +7,22 @@ import {
   formatUsd,
   neutralizeFormula,
   quoteWhereNeeded,
-  readPayoutCsv,
-  recordsOf,
+  readCompressedCsv,
 } from './payout-csv.ts';
 import type { PayoutCsv } from './payout-csv.ts';
+import { readRows } from './payout-csv-rows.ts';
 import type { Sql } from './sql.ts';
 
 const EXTENDED_COLUMNS = [...COLUMNS, 'affiliate_email', 'occurred_at_iso', 'affiliate_email_problem'];
+/** Where the cents of a line are; the amount and the currency follow. */
+const CENTS = COLUMNS.indexOf('amount_usd_cents');
+const OCCURRED_AT = COLUMNS.indexOf('occurred_at');
 
-const parser = new Parser({
-  fields: EXTENDED_COLUMNS,
-  header: true,
-  eol: EOL,
-  formatters: {
-    header: (name) => name,
-    string: quoteWhereNeeded,
-  },
-});
+const lineOf = (cells: readonly string[]) => cells.map(quoteWhereNeeded).join(',') + EOL;
 
-const amount = (cents: number) => ({
-  amount_usd_cents: String(cents),
-  amount_usd: formatUsd(cents),
-  currency: 'USD',
-});
+/** Returns the cells with the amount of a line in its three columns. */
+const withAmount = (cells: readonly string[], cents: number) =>
+  cells.toSpliced(CENTS, 3, String(cents), formatUsd(cents), 'USD');
 
 /**
  * Returns the address of the creator of a payout, and why it is not shown. Somebody may send the money to what this file says, so an address is
@@ -61,26 +53,26 @@ export async function readExtendedPayoutCsv(
   appId: AppId,
   payoutId: PayoutId,
 ): Promise<PayoutCsv | undefined> {
-  const stored = await readPayoutCsv(sql, appId, payoutId);
+  const stored = await readCompressedCsv(sql, appId, payoutId);
   if (stored === undefined) return undefined;
   const { email, problem } = await readShownEmail(sql, payoutId);
   const affiliateEmail = neutralizeFormula(email ?? '');
-  const blank = Object.fromEntries(EXTENDED_COLUMNS.map((name) => [name, '']));
-  const rows: Record<string, string>[] = [];
+  const parts = [Buffer.from(lineOf(EXTENDED_COLUMNS))];
   let totalCents = 0;
-  for (const record of recordsOf(stored.bytes.toString('utf8'))) {
-    const cents = Number(record['amount_usd_cents']);
-    totalCents += cents;
-    const occurredAtIso = new Date(Number(record['occurred_at'])).toISOString();
-    const added = {
-      affiliate_email: affiliateEmail,
-      occurred_at_iso: occurredAtIso,
-      affiliate_email_problem: problem ?? '',
-    };
-    // A stored CSV may have fewer columns.
-    rows.push({ ...blank, ...record, ...amount(cents), ...added });
+  // A stored CSV may have fewer columns: their cells are empty.
+  for await (const rows of readRows(payoutId, stored, COLUMNS)) {
+    const lines = rows.map((cells) => {
+      const cents = Number(cells[CENTS]);
+      totalCents += cents;
+      const occurredAtIso = new Date(Number(cells[OCCURRED_AT])).toISOString();
+      return lineOf([...withAmount(cells, cents), affiliateEmail, occurredAtIso, problem ?? '']);
+    });
+    parts.push(Buffer.from(lines.join('')));
   }
-  rows.push({ ...blank, payout_id: payoutId, commission_id: 'total', ...amount(totalCents) });
-  const bytes = Buffer.from(parser.parse(rows) + EOL);
+  const total = EXTENDED_COLUMNS.map((name) =>
+    name === 'payout_id' ? payoutId : name === 'commission_id' ? 'total' : '',
+  );
+  parts.push(Buffer.from(lineOf(withAmount(total, totalCents))));
+  const bytes = Buffer.concat(parts);
   return { payoutId, bytes, sha256: createHash('sha256').update(bytes).digest() };
 }

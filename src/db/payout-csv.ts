@@ -111,10 +111,7 @@ async function compress(sql: Sql, payout: StoredPayout): Promise<{ gzip: Buffer;
 const decompress = promisify(gunzip);
 
 /** Returns the stored CSV of a payout, or null if its bytes do not have the stored hash. */
-async function openCsv(csv: {
-  readonly gzip: Uint8Array;
-  readonly sha256: Uint8Array;
-}): Promise<Buffer | null> {
+async function openCsv(csv: CompressedCsv): Promise<Buffer | null> {
   const bytes = await decompress(csv.gzip).catch(() => null);
   if (bytes === null || !createHash('sha256').update(bytes).digest().equals(csv.sha256)) return null;
   return bytes;
@@ -135,23 +132,52 @@ export async function storePayoutCsv(
   return await findPayout(sql, appId, payoutId);
 }
 
+/** The error of a stored CSV whose bytes do not have the stored hash. */
+export function changedCsv(payoutId: PayoutId): Error {
+  return new Error(`the stored CSV of payout ${payoutId} does not have its hash: the row was changed`);
+}
+
+/** A CSV as it is stored: compressed with gzip, and the hash of its bytes. */
+export interface CompressedCsv {
+  readonly gzip: Uint8Array;
+  readonly sha256: Uint8Array;
+}
+
 /**
- * Returns the stored CSV of a payout, and stores it first if the process that paid died before it did. Undefined for a
- * payout of another app. Throws when the bytes do not have the stored hash.
+ * Returns the stored CSV of a payout as it is stored, and stores it first if the process that paid died before it did. Undefined for
+ * a payout of another app. `readRows` reads it.
  */
+export async function readCompressedCsv(
+  sql: Sql,
+  appId: AppId,
+  payoutId: PayoutId,
+): Promise<CompressedCsv | undefined> {
+  const payout = await storePayoutCsv(sql, appId, payoutId);
+  if (payout === undefined) return undefined;
+  const { csvGzip: gzip, csvSha256: sha256 } = payout;
+  if (gzip === null || sha256 === null) throw changedCsv(payoutId);
+  return { gzip, sha256 };
+}
+
+/** Returns the stored CSV of a payout as `readCompressedCsv` does, unpacked. Throws when the bytes do not have the stored hash. */
 export async function readPayoutCsv(
   sql: Sql,
   appId: AppId,
   payoutId: PayoutId,
 ): Promise<PayoutCsv | undefined> {
-  const payout = await storePayoutCsv(sql, appId, payoutId);
-  if (payout === undefined) return undefined;
-  const { csvGzip: gzip, csvSha256: sha256 } = payout;
-  const bytes = gzip === null || sha256 === null ? null : await openCsv({ gzip, sha256 });
-  if (bytes === null || sha256 === null) {
-    throw new Error(`the stored CSV of payout ${payoutId} does not have its hash: the row was changed`);
-  }
-  return { payoutId, bytes, sha256: Buffer.from(sha256) };
+  const stored = await readCompressedCsv(sql, appId, payoutId);
+  if (stored === undefined) return undefined;
+  const bytes = await openCsv(stored);
+  if (bytes === null) throw changedCsv(payoutId);
+  return { payoutId, bytes, sha256: Buffer.from(stored.sha256) };
+}
+
+/** Returns the cells of a line of a CSV without its line end. */
+export function cellsOf(line: string): string[] {
+  if (!line.includes('"')) return line.split(',');
+  return Array.from(line.matchAll(/(?<=^|,)("(?:[^"]|"")*"|[^,]*)(?=,|$)/g), ([cell]) =>
+    cell.startsWith('"') ? cell.slice(1, -1).replaceAll('""', '"') : cell,
+  );
 }
 
 /** Yields the records of a CSV as objects, by the names in its first line. */

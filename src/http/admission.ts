@@ -1,6 +1,3 @@
-import { createSharedAssociations } from '../commands/shared-associations.ts';
-import type { SharedAssociations, SharedHostApps } from '../commands/shared-associations.ts';
-import type { Sql } from '../db/sql.ts';
 import type { KeepPlace } from '../commands/deps.ts';
 import { ApiError } from './errors.ts';
 
@@ -15,6 +12,8 @@ export const NO_ADMISSION_LIMITS: AdmissionSettings = { webhooks: 0, openCalls: 
 
 /** How long a call waits for its turn, ms. A webhook then still has time to finish before the provider gives up. */
 const WAIT_MS = 1_000;
+/** Which part of all places calls keep that are answered. */
+const KEPT_PART = 1 / 2;
 /** How many calls may wait, for each that is worked on. */
 const WAITING_PER_CALL = 4;
 const RETRY_AFTER_SECONDS = 5;
@@ -26,6 +25,14 @@ interface Waiter {
   readonly timer: NodeJS.Timeout;
 }
 
+/** How an admission differs from that of webhooks and clicks. */
+export interface AdmissionRules {
+  /** How many calls of one app are worked on at one time; all by default. */
+  readonly perApp?: number;
+  readonly waitMs?: number;
+  readonly keptPart?: number;
+}
+
 /**
  * Limits the calls that are worked on at one time. A short burst waits; beyond that, calls get 503 with `Retry-After`. Apps share the
  * places: the next one goes to the waiting app with the fewest calls in progress, and while all places to wait are taken, a call of
@@ -33,6 +40,9 @@ interface Waiter {
  */
 export class Admission {
   readonly #limit: number;
+  readonly #perApp: number;
+  readonly #waitMs: number;
+  readonly #mostKept: number;
   /** In their order of arrival. */
   readonly #waiting: Waiter[] = [];
   #working = 0;
@@ -41,21 +51,41 @@ export class Admission {
   /** How many of these are answered, and keep their places. */
   #kept = 0;
 
-  constructor(limit: number) {
+  constructor(
+    limit: number,
+    { perApp = Number.POSITIVE_INFINITY, waitMs = WAIT_MS, keptPart = KEPT_PART }: AdmissionRules = {},
+  ) {
     this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
+    this.#perApp = perApp;
+    this.#waitMs = waitMs;
+    this.#mostKept = this.#limit * keptPart;
+  }
+
+  /** Whether an app has all the places that it may have. */
+  hasItsPlaces(app: string): boolean {
+    return this.#workingFor(app) >= this.#perApp;
+  }
+
+  /** Whether a call of an app would have to wait. */
+  isFull(app: string): boolean {
+    return this.#working >= this.#limit || this.hasItsPlaces(app);
+  }
+
+  #workingFor(app: string): number {
+    return this.#workingOf.get(app) ?? 0;
   }
 
   /**
-   * Runs `work` of an app when there is room. Throws 503 if there is none within a second. The place is free again when the work has
-   * ended, and also what it passed to `keepPlace`. At most half of the places are kept in that way: deliveries that are
-   * stuck leave the others room.
+   * Runs `work` of an app when there is room. Throws 503 if there is none in time. The place is free again when the work has
+   * ended, and also what it passed to `keepPlace`. At most a part of the places is kept in that way: deliveries that
+   * are stuck leave the others room.
    */
   async run<T>(app: string, work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
     await this.#enter(app);
     let kept: Promise<unknown> | null = null;
     try {
       return await work((ended) => {
-        if (this.#kept < this.#limit / 2) kept = ended;
+        if (this.#kept < this.#mostKept) kept = ended;
       });
     } finally {
       if (kept === null) this.#leave(app);
@@ -71,7 +101,7 @@ export class Admission {
   }
 
   async #enter(app: string): Promise<void> {
-    if (this.#working < this.#limit) {
+    if (!this.isFull(app)) {
       this.#begin(app);
       return;
     }
@@ -89,7 +119,7 @@ export class Admission {
           this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
           reject(overloaded());
         },
-        timer: setTimeout(() => waiter.refuse(), WAIT_MS),
+        timer: setTimeout(() => waiter.refuse(), this.#waitMs),
       };
       this.#waiting.push(waiter);
     });
@@ -106,18 +136,19 @@ export class Admission {
 
   #begin(app: string): void {
     this.#working += 1;
-    this.#workingOf.set(app, (this.#workingOf.get(app) ?? 0) + 1);
+    this.#workingOf.set(app, this.#workingFor(app) + 1);
   }
 
   /** Passes the place to the app with the fewest calls in progress, and of its calls to the one that has waited longest. */
   #leave(app: string): void {
     this.#working -= 1;
-    const left = (this.#workingOf.get(app) ?? 1) - 1;
-    if (left === 0) this.#workingOf.delete(app);
+    const left = this.#workingFor(app) - 1;
+    if (left <= 0) this.#workingOf.delete(app);
     else this.#workingOf.set(app, left);
-    const working = (waiter: Waiter) => this.#workingOf.get(waiter.app) ?? 0;
+    const working = (waiter: Waiter) => this.#workingFor(waiter.app);
     let next: Waiter | undefined;
     for (const waiter of this.#waiting) {
+      if (this.hasItsPlaces(waiter.app)) continue;
       if (next === undefined || working(waiter) < working(next)) next = waiter;
     }
     if (next === undefined) return;
@@ -131,25 +162,4 @@ function overloaded(): ApiError {
     detail: 'The service has as many calls of this kind in progress as it can finish in time.',
     headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
   });
-}
-
-/**
- * What calls from outside get: webhooks, clicks, redirects, the SDK. They have a share of the database connections, so
- * that however many arrive, reads, exports and health checks find a connection.
- */
-export interface Intake {
-  readonly sql: Sql;
-  readonly webhooks: Admission;
-  readonly openCalls: Admission;
-  readonly sharedAssociations: SharedAssociations;
-}
-
-/** Creates the limits of a process. `sql` is the share of the pool. */
-export function createIntake(sql: Sql, settings: AdmissionSettings, sharedHostApps?: SharedHostApps): Intake {
-  return {
-    sql,
-    webhooks: new Admission(settings.webhooks),
-    openCalls: new Admission(settings.openCalls),
-    sharedAssociations: createSharedAssociations(sql, sharedHostApps),
-  };
 }

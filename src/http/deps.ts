@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import type { WebhookTargets } from '../domain/outgoing-webhooks.ts';
 import type { CommandDeps, PendingStep } from '../commands/deps.ts';
-import type { Intake } from './admission.ts';
+import type { Intake } from './intake.ts';
 import type { BodyBudget } from './body-budget.ts';
 import type { KnownCallers } from './known-callers.ts';
 import type { RateLimits } from './rate-limits.ts';
@@ -46,6 +46,8 @@ export interface HttpDeps extends CommandDeps {
   readonly knownSenders: KnownCallers;
   /** The keys and sessions that were accepted. */
   readonly knownCredentials: KnownCallers;
+  /** The links that were found. */
+  readonly knownLinks: KnownCallers;
   /** The limits of what calls without an account key take. */
   readonly intake: Intake;
   /** The part of the pool for changes of endpoints of outgoing webhooks (`ENDPOINT_CONNECTIONS`). */

@@ -3,9 +3,10 @@ import { addressSite } from '../domain/addresses.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import type { KnownCallers } from './known-callers.ts';
-import { refuseBeyondLimit } from './rate-limits.ts';
+import { overLimit, refuseBeyondLimit } from './rate-limits.ts';
 
 type Deps = Pick<HttpDeps, 'rateLimits' | 'knownCredentials' | 'now'>;
+type LinkDeps = Pick<HttpDeps, 'rateLimits' | 'knownLinks' | 'now'>;
 
 /**
  * Counts a call as failed against its address (IPv6: its /56), before anything is looked up for it. Throws 429 over the limit.
@@ -65,5 +66,44 @@ export async function findByCredential<T>(
     // The database was not available: that is not the fault of the call.
     await takeBack();
     throw error;
+  }
+}
+
+/** How many links that this process does not know are looked up for an address, as a multiple of its limit of failed calls. */
+const LINK_LOOKUPS = 10;
+
+/**
+ * Looks up a link. Undefined if there is none, which counts against the address (IPv6: its /56), apart from calls that failed for
+ * other reasons; throws 429 over that limit. A link is found over the limit too, so that visitors who share an address with
+ * somebody who tries out links are redirected: one that this process has found within a day always, another one until ten
+ * times the limit.
+ */
+export async function findLink<T>(
+  ctx: HttpContext,
+  { rateLimits, knownLinks, now }: LinkDeps,
+  link: string,
+  find: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  if (knownLinks.has(link, now())) {
+    const found = await find();
+    if (found !== undefined) {
+      knownLinks.add(link, now());
+      return found;
+    }
+    knownLinks.forget(link);
+  }
+  const caller = `links ${addressSite(ctx.ip) ?? ctx.ip}`;
+  const state = await rateLimits.count('failures', caller);
+  if (state !== null && state.count > LINK_LOOKUPS * state.limit) throw overLimit(state);
+  let isFailed = false;
+  try {
+    const found = await find();
+    isFailed = found === undefined;
+    if (found !== undefined) knownLinks.add(link, now());
+    else if (state?.isAllowed === false) throw overLimit(state);
+    return found;
+  } finally {
+    // Otherwise the link was found, or the database was not available: that is not the fault of the call.
+    if (!isFailed) await rateLimits.takeBack('failures', caller);
   }
 }

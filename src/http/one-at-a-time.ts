@@ -12,11 +12,30 @@ const UNREAD_BYTES = 64 * 1024;
 const LINGER_MS = 1_000;
 const LINGER_BYTES = 2 * 1024 * 1024;
 /**
- * In how many reads of the system a request may arrive: this many, and one more for each `READ_BYTES` bytes. Each costs about as much
- * as hundreds of bytes, also where the bytes are line ends before a head, or extensions of a chunk.
+ * How many small reads of the system a request may take without a wait. Each costs about as much as hundreds of bytes, so before each
+ * further one the connection waits for a part of the time that the request has taken, and the system joins what arrives
+ * meanwhile: a request takes about a hundred small reads at most, however slowly and in however many packets it arrives.
  */
-const READS = 160;
-const READ_BYTES = 256;
+const FREE_READS = 16;
+const SMALL_READ_BYTES = 16 * 1024;
+const WAIT_PART = 1 / 8;
+const LEAST_WAIT_MS = 5;
+
+/** The part of a socket that reads from the system. */
+interface SystemReads {
+  readonly reading: boolean;
+  readonly readStart: () => void;
+  readonly readStop: () => void;
+}
+
+/**
+ * Returns the reads of a socket. `pause` is not enough: the socket goes on to read up to 16 KiB, and the reader of a body ends the
+ * pause.
+ */
+function readsOf(socket: Socket): SystemReads | undefined {
+  const { _handle: reads } = socket as unknown as { readonly _handle?: SystemReads | null };
+  return reads ?? undefined;
+}
 
 /**
  * What a connection receives, on its way to the parser of Node. Alone, the parser works through all bytes that arrive at once,
@@ -32,9 +51,11 @@ class ReceivedBytes {
   #request: IncomingMessage | null = null;
   #isFeeding = false;
   #hasResponded = false;
-  /** Reads since the last response, and their bytes. */
-  #reads = 0;
-  #read = 0;
+  /** Small reads since the last response, and when the first was, ms. */
+  #smallReads = 0;
+  #firstReadAt = 0;
+  /** Ends the wait before the next read; null without one. */
+  #untilRead: NodeJS.Timeout | null = null;
   /** How many bytes were ignored while the connection closes; null before. */
   #ignored: number | null = null;
 
@@ -46,6 +67,7 @@ class ReceivedBytes {
     this.#parse = parse;
     socket.off('data', parse);
     socket.on('data', (bytes: Buffer) => this.#receive(bytes));
+    socket.once('close', () => clearTimeout(this.#untilRead ?? undefined));
     socket.destroySoon = () => this.#close();
   }
 
@@ -69,7 +91,8 @@ class ReceivedBytes {
       if (!request.complete) this.#close();
       this.#request = null;
       this.#hasResponded = true;
-      [this.#reads, this.#read] = [0, 0];
+      this.#smallReads = 0;
+      this.#readOn();
       this.#framing.end();
       // A turn of the event loop for the other connections.
       if (this.#waiting.length > 0) this.#feedInNextTurn();
@@ -77,12 +100,7 @@ class ReceivedBytes {
   }
 
   #receive(bytes: Buffer): void {
-    this.#reads += 1;
-    this.#read += bytes.length;
-    if (this.#reads > READS + this.#read / READ_BYTES) {
-      this.#socket.destroy();
-      return;
-    }
+    if (bytes.length < SMALL_READ_BYTES) this.#joinPackets();
     if (this.#ignored === null) {
       this.#waiting.push(bytes);
       this.#feed();
@@ -90,6 +108,25 @@ class ReceivedBytes {
     }
     this.#ignored += bytes.length;
     if (this.#ignored > LINGER_BYTES) this.#socket.destroy();
+  }
+
+  /** Lets the system join the packets that arrive, if there have been many. */
+  #joinPackets(): void {
+    if (this.#smallReads === 0) this.#firstReadAt = performance.now();
+    this.#smallReads += 1;
+    if (this.#smallReads <= FREE_READS || this.#untilRead !== null) return;
+    readsOf(this.#socket)?.readStop();
+    const waitMs = Math.max(LEAST_WAIT_MS, (performance.now() - this.#firstReadAt) * WAIT_PART);
+    this.#untilRead = setTimeout(() => this.#readOn(), waitMs);
+  }
+
+  #readOn(): void {
+    if (this.#untilRead === null) return;
+    clearTimeout(this.#untilRead);
+    this.#untilRead = null;
+    const reads = readsOf(this.#socket);
+    // Otherwise the socket has stopped by itself, and starts again when its reader wants more.
+    if (reads?.reading === true) reads.readStart();
   }
 
   #feed(): void {

@@ -70,6 +70,8 @@ export function clickCaller(appId: string, address: string, ipHash: string | nul
 /** What remains of a limit for a caller. */
 export interface RateLimitState {
   readonly isAllowed: boolean;
+  /** The calls that were counted in the window, also beyond the limit. */
+  readonly count: number;
   readonly limit: number;
   readonly remaining: number;
   /** Seconds until the window ends. */
@@ -91,6 +93,7 @@ function stateOf(
 ): RateLimitState {
   return {
     isAllowed: consumedPoints <= points,
+    count: consumedPoints,
     limit: points,
     remaining: Math.max(0, points - consumedPoints),
     resetSeconds: Math.ceil(msBeforeNext / 1000),
@@ -126,7 +129,7 @@ export function createRateLimits(settings: RateLimitSettings, counters = COUNTER
 }
 
 /** Returns the 429 of a caller over a limit. */
-function overLimit({ limit, resetSeconds }: RateLimitState): ApiError {
+export function overLimit({ limit, resetSeconds }: RateLimitState): ApiError {
   return new ApiError('rate_limited', {
     detail: `The limit is ${limit} calls in ${WINDOW_SECONDS} seconds. Wait for \`Retry-After\` seconds.`,
     headers: { 'Retry-After': String(Math.max(1, resetSeconds)) },

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { KeepPlace } from '../../src/commands/deps.ts';
 import { Admission } from '../../src/http/admission.ts';
-import type { Intake } from '../../src/http/admission.ts';
+import type { Intake } from '../../src/http/intake.ts';
 import { startTestApi } from '../support/api.ts';
 
 /** Starts calls that end when the test says so, and tells which of them work, wait or were refused. */

@@ -1,5 +1,7 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { HOUR_MS } from '../../src/domain/time.ts';
 import { SERVER_LIMITS, startHttpServer } from '../../src/http-server.ts';
@@ -10,6 +12,7 @@ import type { Metrics } from '../../src/metrics.ts';
 import { startTestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { headOf, inChunks, openConnection, received, receivedUntil } from '../support/raw-http.ts';
+import { shortestTime } from '../support/shortest-time.ts';
 
 let server: HttpServer | undefined;
 const ends: (() => void)[] = [];
@@ -184,24 +187,85 @@ test('requests are the same however their bytes are cut', async () => {
     expect({ pieceBytes, text: await responsesOf(pieceBytes) }).toEqual({ pieceBytes, text: expected });
 });
 
-// @promise one-request-per-connection
+// @promise packets-joined
+test.each([
+  ['in packets of 500 bytes', '', 500],
+  ['in chunks of 500 bytes, a packet each', '1f4\r\n', 500],
+  ['in packets of one byte', '', 1],
+])('a body that arrives slowly, %s, takes about a hundred reads at most', async (_, chunk, bytes) => {
+  let reads = 0;
+  let size = 0;
+  await start((request, response) => {
+    request.socket.on('data', () => (reads += 1));
+    request.on('data', (part: Buffer) => (size += part.length));
+    request.once('end', () => response.end('done'));
+  });
+  const packets = 1_500;
+  const header =
+    chunk === '' ? { 'content-length': String(packets * bytes) } : { 'transfer-encoding': 'chunked' };
+  const socket = await open(headOf('POST', '/', { ...header, connection: 'close' }));
+  socket.setNoDelay(true);
+  const packet = `${chunk}${'x'.repeat(bytes)}${chunk === '' ? '' : '\r\n'}`;
+  for (let sent = 0; sent < packets; sent += 1) {
+    socket.write(packet);
+    // The server could then read the packets apart, most of the time.
+    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (chunk !== '') socket.write('0\r\n\r\n');
+  expect(await received(socket)).toMatch(/done$/);
+  expect(size).toBe(packets * bytes);
+  expect(reads).toBeLessThan(150);
+});
+
+// @promise packets-joined
 test.each([
   ['line ends before a head', '\r\n', ''],
   ['a head', 'a', headOf('GET', '/').slice(0, -2)],
   ['the size of a chunk', '0', headOf('POST', '/', { 'transfer-encoding': 'chunked' })],
-])('a connection ends that sends %s in very many packets', async (_, packet, start_) => {
-  const limits = { ...SERVER_LIMITS, headersTimeoutMs: HOUR_MS, requestTimeoutMs: HOUR_MS };
-  await start(describeRequest, limits);
-  const socket = await open(start_);
-  socket.setNoDelay(true);
-  socket.resume();
-  for (let sent = 0; sent < 5_000 && !socket.closed; sent += 1) {
-    socket.write(packet);
-    // The server then reads the packets apart, most of the time.
-    await new Promise((resolve) => setImmediate(resolve));
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  expect(socket.closed).toBe(true);
+])(
+  'a connection that sends %s in very many packets takes about a hundred reads at most',
+  async (_, packet, start_) => {
+    let reads = 0;
+    const limits = { ...SERVER_LIMITS, headersTimeoutMs: HOUR_MS, requestTimeoutMs: HOUR_MS };
+    await start(describeRequest, limits);
+    let isCounted = false;
+    const countReads = (message: unknown) => {
+      isCounted = true;
+      (message as { socket: Socket }).socket.on('data', () => (reads += 1));
+    };
+    subscribe('net.server.socket', countReads);
+    const socket = await open(start_);
+    await eventually('the connection is there', async () => await Promise.resolve(isCounted));
+    unsubscribe('net.server.socket', countReads);
+    socket.setNoDelay(true);
+    socket.resume();
+    for (let sent = 0; sent < 3_000 && !socket.closed; sent += 1) {
+      socket.write(packet);
+      await new Promise((resolve) => setImmediate(resolve));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(reads).toBeGreaterThan(0);
+    expect(reads).toBeLessThan(150);
+  },
+);
+
+test('requests that follow one another in small packets do not wait', async () => {
+  await start(describeRequest);
+  const socket = await open('');
+  let respond = () => {};
+  socket.setNoDelay(true).on('data', () => respond());
+  const requests = 200;
+  const limitMs = requests * 5;
+  // A wait takes 5 ms at least.
+  const took = await shortestTime(limitMs, async () => {
+    for (let sent = 0; sent < requests; sent += 1) {
+      const responded = new Promise<void>((resolve) => (respond = resolve));
+      socket.write(get(`/${sent}`));
+      await responded;
+    }
+  });
+  expect(took).toBeLessThan(limitMs);
 });
 
 test('a large body reaches its reader completely, with a length or in chunks', async () => {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import { createIntake } from '../../src/http/admission.ts';
+import { createIntake } from '../../src/http/intake.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { createTestDatabase } from '../support/database.ts';

@@ -762,6 +762,13 @@ const OPERATION: readonly PromiseSection[] = [
         'connections are limited, for the process and for each address, and those with half a request lock nobody out',
       'one-request-per-connection':
         'the requests of a connection are worked on one after another, and its first 429 ends it',
+      'packets-joined':
+        'a request takes about a hundred reads at most, however slowly and in however many packets it arrives',
+      'payout-csv-turns': 'a payout CSV is read in parts, with turns of the event loop between them',
+      'creator-files-limited':
+        'a creator has one statement or CSV at a time, until it is read, and takes no place of another creator',
+      'link-guesses-limited':
+        'links that do not exist are limited per address, and visitors who share the address are still redirected',
       'health-in-crowd':
         'a health check waits for a few requests of each other connection, whatever was sent at once',
       'body-parts':

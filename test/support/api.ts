@@ -16,7 +16,8 @@ import { recordRefusedRequests } from '../../src/db/deliveries.ts';
 import { createLimitedServer, SERVER_LIMITS } from '../../src/http-server.ts';
 import type { ServerLimits } from '../../src/http-server.ts';
 import { createApp } from '../../src/http/app.ts';
-import { createIntake, NO_ADMISSION_LIMITS } from '../../src/http/admission.ts';
+import { NO_ADMISSION_LIMITS } from '../../src/http/admission.ts';
+import { createIntake } from '../../src/http/intake.ts';
 import { createBodyBudget } from '../../src/http/body-budget.ts';
 import { createKnownCallers } from '../../src/http/known-callers.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
@@ -80,6 +81,7 @@ export async function startTestApi(
     bodyBudget: createBodyBudget(),
     knownSenders: createKnownCallers(),
     knownCredentials: createKnownCallers(),
+    knownLinks: createKnownCallers(),
     refusals,
     intake: createIntake(overrides.sql ?? database.sql, NO_ADMISSION_LIMITS),
     secretBox,

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { newId } from '../../src/db/new-id.ts';
 import { newToken } from '../../src/db/sessions.ts';
 import { routes } from '../../src/http/routes.ts';
+import type { PacketDelivery } from './packets.ts';
 
 /** What the requests need to know about the instance. */
 export interface Target {
@@ -29,7 +30,8 @@ export type Delivery =
   | 'in chunks with long extensions'
   | 'with long trailers'
   | 'as many as fit into 64 KiB'
-  | 'without its end';
+  | 'without its end'
+  | PacketDelivery;
 
 /** The worst request of a route, of one kind. */
 export interface WorstCase {
@@ -37,6 +39,8 @@ export interface WorstCase {
   /** What is bad about it. */
   readonly what: string;
   readonly delivery: Delivery;
+  /** The most processor time that is accepted, ms. */
+  readonly mostMs?: number;
   readonly request: (target: Target) => SentRequest;
 }
 
@@ -303,6 +307,15 @@ const SENT_AT_ONCE: readonly WorstCase[] = [
   },
 ];
 
+/** Bodies in pieces that are just large enough not to be refused, and in those of a slow network. */
+const IN_PACKETS = [
+  'in chunks of 512 bytes',
+  'slowly in packets of 250 bytes',
+  'slowly in packets of 500 bytes',
+  'slowly in packets of 1448 bytes',
+  'slowly in chunks of 512 bytes, a packet each',
+] as const;
+
 /** Returns the deliveries that a request can have besides `at once`. */
 function otherDeliveries(route: string): readonly Delivery[] {
   const bodies = [
@@ -313,6 +326,7 @@ function otherDeliveries(route: string): readonly Delivery[] {
   ] as const;
   return [
     ...(route.startsWith('POST') ? bodies : []),
+    ...(route === 'POST /clicks' || route.startsWith('POST /webhooks') ? IN_PACKETS : []),
     // The head is the same work for each route.
     ...(route === 'GET /healthz' ? (['the head too in a byte per packet'] as const) : []),
     'as many as fit into 64 KiB',
@@ -320,12 +334,24 @@ function otherDeliveries(route: string): readonly Delivery[] {
   ];
 }
 
+/** The parser passes on 2,048 chunks, or some hundred reads, of 1 MiB: docs/security.md says so. */
+const IN_MANY_PARTS = /in (chunks|packets) of \d+ bytes/;
+const MANY_PARTS_MS = 12;
+const NO_TARGET: Target = { url: '', appId: '', slug: '', linkSubdomain: '', sdkKey: '' };
+
 /** The first case of each route, with its other deliveries. */
 const DELIVERED: readonly WorstCase[] = [...new Set(SENT_AT_ONCE.map(({ route }) => route))].flatMap(
   (route) => {
     const [first] = SENT_AT_ONCE.filter((worst) => worst.route === route);
     if (first === undefined) return [];
-    return otherDeliveries(route).map((delivery) => ({ ...first, what: delivery, delivery }));
+    return otherDeliveries(route).map((delivery) => ({
+      ...first,
+      what: delivery,
+      delivery,
+      ...(first.request(NO_TARGET).body?.length === WEBHOOK_BODY && IN_MANY_PARTS.test(delivery)
+        ? { mostMs: MANY_PARTS_MS }
+        : {}),
+    }));
   },
 );
 

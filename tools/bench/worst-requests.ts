@@ -13,6 +13,18 @@ import { readConfig } from '../../src/config/config.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import { runServer } from '../../src/server.ts';
+import { packetsOf } from './packets.ts';
+import {
+  bytePackets,
+  bytesOf,
+  chunkedBytesOf,
+  extendedBytesOf,
+  headPackets,
+  isInPackets,
+  packetOf,
+  trailedBytesOf,
+  unfinishedBytesOf,
+} from './raw-requests.ts';
 import { IS_QUICK, report } from './report.ts';
 import { WORST_CASES } from './requests-without-key.ts';
 import type { Delivery, SentRequest, Target, WorstCase } from './requests-without-key.ts';
@@ -27,16 +39,21 @@ const REQUESTS = Number(process.env['BENCH_REQUESTS'] ?? 16);
 /** The figure of a request is that of the batch that other work on the machine disturbed least. */
 const BATCHES = IS_QUICK ? 1 : 9;
 const WARM_UP = 10;
-/** Measures only the routes that match this expression. */
+/** Measures only the requests of which the route and the description match this expression. */
 const ROUTES = new RegExp(process.env['BENCH_ROUTES'] ?? '');
-/** Connections that are held open to measure the memory of one. */
-const HELD = 100;
+/** Connections that are held open to measure the memory of one, some from each address: more large bodies would be refused. */
+const HELD = 56;
+const HELD_PER_ADDRESS = 7;
+/** How many requests that arrive slowly are sent at the same time, from as many addresses. */
+const SLOW_REQUESTS = 14;
 const MOST_MS = 5;
 /** Of a request, with what the system of buffers adds to a body of 1 MiB. */
 const MOST_BYTES = 1.1 * 1024 * 1024;
-const PACKET_BYTES = 64 * 1024;
-/** How many chunks of one byte a request sends that is not complete. */
-const UNFINISHED_CHUNKS = 120;
+/** How long the connections that are held have to send their bytes, ms. */
+const SENDING_MS = 3_000;
+/** By how much the memory of all of them may still grow when it is measured, bytes, and how often it is measured until then. */
+const SETTLED_BYTES = 64 * 1024;
+const MOST_CHECKS = 20;
 const SECRETS: Readonly<Record<string, () => string | undefined>> = {
   stripe: () => `whsec_${crypto.randomUUID()}`,
   superwall: () => `whsec_${Buffer.from(crypto.randomUUID()).toString('base64')}`,
@@ -47,6 +64,7 @@ const SECRETS: Readonly<Record<string, () => string | undefined>> = {
 type Task =
   | { readonly kind: 'send'; readonly index: number; readonly count: number }
   | { readonly kind: 'hold'; readonly index: number; readonly unfinished: boolean }
+  | { readonly kind: 'answered' }
   | { readonly kind: 'release' };
 
 /** Sends a request on a kept connection. Returns the status. */
@@ -65,73 +83,32 @@ async function send(
   });
 }
 
-/** Returns the head of a request. */
-function headOf({ method, path: at, headers }: SentRequest, more: Readonly<Record<string, string>>): string {
-  const lines = Object.entries({ host: 'x', ...headers, ...more }).map(
-    ([name, value]) => `${name}: ${value}`,
-  );
-  return `${method} ${at} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`;
-}
-
-/** Returns the bytes of a request. */
-function bytesOf(sent: SentRequest): Buffer {
-  const { body } = sent;
-  const length = body === null ? {} : { 'content-length': String(body.length) };
-  return Buffer.concat([Buffer.from(headOf(sent, length)), body ?? Buffer.alloc(0)]);
-}
-
-const oneByteChunks = (body: Buffer) =>
-  Buffer.concat(Array.from(body, (byte) => Buffer.from([0x31, 0x0d, 0x0a, byte, 0x0d, 0x0a])));
-
-/** Returns a request in chunks of one byte, with the final chunk. */
-function chunkedBytesOf(sent: SentRequest): Buffer {
-  const head = headOf(sent, { 'transfer-encoding': 'chunked' });
-  return Buffer.concat([
-    Buffer.from(head),
-    oneByteChunks(sent.body ?? Buffer.alloc(0)),
-    Buffer.from('0\r\n\r\n'),
-  ]);
-}
-
-/** Returns a request in ten chunks whose extensions are as long as the parser reads. */
-function extendedBytesOf(sent: SentRequest): Buffer {
-  const chunk = `1;${'a=b;'.repeat(400)}\r\n \r\n`;
-  return Buffer.from(`${headOf(sent, { 'transfer-encoding': 'chunked' })}${chunk.repeat(10)}0\r\n\r\n`);
-}
-
-/** Returns a request with an empty body and as many trailers as the parser reads. */
-function trailedBytesOf(sent: SentRequest): Buffer {
-  const trailers = 'a:b\r\n'.repeat(3_000);
-  return Buffer.from(`${headOf(sent, { 'transfer-encoding': 'chunked' })}2\r\n{}\r\n0\r\n${trailers}\r\n`);
-}
-
-/** Returns as many short requests of a route as fit into one read of a connection, and how many they are. */
-function packetOf(sent: SentRequest): { readonly bytes: Buffer; readonly count: number } {
-  const { 'user-agent': _agent, ...headers } = sent.headers;
-  const host = (headers['host'] ?? 'x').length > 100 ? 'x' : headers['host'];
-  const [at = ''] = sent.path.split('?');
-  const authorization = (headers['authorization'] ?? '').length > 1_000 ? { authorization: 'Bearer x' } : {};
-  const one = bytesOf({
-    ...sent,
-    path: at.slice(0, 200),
-    headers: { ...headers, ...authorization, ...(host === undefined ? {} : { host }) },
-    body: sent.body === null ? null : Buffer.from('{}'),
-  });
-  const count = Math.max(1, Math.floor(PACKET_BYTES / one.length));
-  return { bytes: Buffer.concat(Array.from({ length: count }, () => one)), count };
-}
-
 /** What became of requests: the last status, and how many responses there were. */
 interface Outcome {
   readonly status: number;
   readonly responses: number;
 }
 
-/** Writes bytes to a new connection, and reads until there are as many responses, or until the connection closes. */
-async function exchange(url: string, pieces: Iterable<Buffer>, responses: number): Promise<Outcome> {
+const isSlow = (delivery: Delivery) => delivery.startsWith('slowly');
+
+/** The address of this machine that the nth of several connections comes from. */
+const addressOf = (nth: number) => `127.0.0.${2 + Math.floor(nth / HELD_PER_ADDRESS)}`;
+
+/** Opens the nth of several connections. */
+function openNth(url: string, nth: number): Socket {
   const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname).setNoDelay(true);
-  socket.on('error', () => {});
+  const socket = connect({ port: Number(port), host: hostname, localAddress: addressOf(nth) });
+  return socket.on('error', () => {});
+}
+
+/** Writes bytes to a new connection, and reads until there are as many responses, or until the connection closes. */
+async function exchange(
+  url: string,
+  pieces: Iterable<Buffer>,
+  responses: number,
+  { nth = 0, gapMs = 0 } = {},
+): Promise<Outcome> {
+  const socket = openNth(url, nth).setNoDelay(true);
   let [status, seen, isClosed, tail] = [0, 0, false, ''];
   const ended = new Promise<void>((resolve) => {
     socket.once('close', () => {
@@ -150,23 +127,11 @@ async function exchange(url: string, pieces: Iterable<Buffer>, responses: number
   for (const piece of pieces) {
     if (isClosed) break;
     socket.write(piece);
-    await new Promise((resolve) => setImmediate(resolve));
+    await (gapMs > 0 ? sleep(gapMs) : new Promise((resolve) => setImmediate(resolve)));
   }
   await ended;
   socket.destroy();
   return { status, responses: Math.max(1, seen) };
-}
-
-/** Returns the pieces of a request, each of which is a packet: the head, then its body byte by byte. */
-function* bytePackets(sent: SentRequest): Generator<Buffer> {
-  const body = sent.body ?? Buffer.alloc(0);
-  yield Buffer.from(headOf(sent, { 'content-length': String(body.length) }));
-  for (let at = 0; at < body.length; at += 1) yield body.subarray(at, at + 1);
-}
-
-/** Returns the packets of a head of which each has one byte. */
-function* headPackets(sent: SentRequest): Generator<Buffer> {
-  for (const byte of headOf(sent, {})) yield Buffer.from(byte);
 }
 
 /** Sends a request as its case says. */
@@ -175,8 +140,13 @@ async function deliver(
   agent: Agent,
   { delivery, request: build }: WorstCase,
   target: Target,
+  nth = 0,
 ): Promise<Outcome> {
   const sent = build(target);
+  if (isInPackets(delivery)) {
+    const { pieces, gapMs } = packetsOf(delivery, sent);
+    return await exchange(url, pieces, 1, { nth, gapMs });
+  }
   switch (delivery) {
     case 'at once':
       return { status: await send(url, agent, sent), responses: 1 };
@@ -205,45 +175,20 @@ async function deliver(
   }
 }
 
-/** Returns the bytes of a request that lacks its end, so that the service waits for the rest. */
-function unfinishedBytesOf(delivery: Delivery, sent: SentRequest): Buffer {
-  switch (delivery) {
-    case 'at once':
-    case 'a byte per packet':
-    case 'the head too in a byte per packet':
-      return bytesOf(sent).subarray(0, -1);
-    case 'in chunks with long extensions':
-      return extendedBytesOf(sent).subarray(0, -5);
-    case 'with long trailers':
-      return trailedBytesOf(sent).subarray(0, -2);
-    case 'in chunks of one byte':
-      return chunkedBytesOf({
-        ...sent,
-        body: (sent.body ?? Buffer.alloc(0)).subarray(0, UNFINISHED_CHUNKS),
-      }).subarray(0, -5);
-    case 'as many as fit into 64 KiB':
-      return packetOf(sent).bytes;
-    case 'without its end':
-      return Buffer.from(`${sent.method} /${'x'.repeat(15 * 1024)}`);
-  }
-}
-
 /** Opens connections that send all but the end of a request, or all of it, and read nothing. */
 async function hold(url: string, worst: WorstCase, target: Target, unfinished: boolean): Promise<Socket[]> {
   const sent = worst.request(target);
   const bytes = unfinished ? unfinishedBytesOf(worst.delivery, sent) : bytesOf(sent);
-  const { hostname, port } = new URL(url);
-  return await Promise.all(
-    Array.from(
-      { length: HELD },
-      async () =>
-        await new Promise<Socket>((resolve) => {
-          const socket = connect(Number(port), hostname).pause();
-          socket.on('error', () => {});
-          socket.write(bytes, () => resolve(socket));
-        }),
-    ),
-  );
+  const sockets = Array.from({ length: HELD }, (_, nth) => openNth(url, nth).pause());
+  // A body that is refused is not read to its end.
+  const sentAll = sockets.map(async (socket) => {
+    await new Promise((resolve) => {
+      socket.once('close', resolve);
+      socket.write(bytes, resolve);
+    });
+  });
+  await Promise.race([Promise.all(sentAll), sleep(SENDING_MS)]);
+  return sockets;
 }
 
 function caseOf(index: number): WorstCase {
@@ -261,8 +206,17 @@ function startSending(target: Target): void {
     switch (task.kind) {
       case 'send': {
         let [status, responses] = [0, 0];
+        const worst = caseOf(task.index);
+        if (isSlow(worst.delivery)) {
+          const outcomes = await Promise.all(
+            Array.from({ length: SLOW_REQUESTS }, async (_, nth) =>
+              deliver(target.url, agent, worst, target, nth),
+            ),
+          );
+          return { status: Math.max(...outcomes.map((one) => one.status)), responses: SLOW_REQUESTS };
+        }
         for (let nth = 0; nth < task.count; nth += 1) {
-          const outcome = await deliver(target.url, agent, caseOf(task.index), target);
+          const outcome = await deliver(target.url, agent, worst, target);
           status = outcome.status;
           responses += outcome.responses;
         }
@@ -271,6 +225,11 @@ function startSending(target: Target): void {
       case 'hold':
         held = await hold(target.url, caseOf(task.index), target, task.unfinished);
         return nothing;
+      case 'answered':
+        return {
+          status: 0,
+          responses: held.filter(({ bytesRead, closed }) => bytesRead > 0 || closed).length,
+        };
       case 'release':
         for (const socket of held) socket.destroy();
         held = [];
@@ -296,6 +255,16 @@ async function memoryBytes(): Promise<number> {
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
+}
+
+/** Returns the memory once it has stopped to grow: on a busy machine, bytes arrive late. */
+async function settledBytes(): Promise<number> {
+  let [before, bytes] = [0, await memoryBytes()];
+  for (let nth = 0; nth < MOST_CHECKS && bytes > before + SETTLED_BYTES; nth += 1) {
+    await sleep(300);
+    [before, bytes] = [bytes, await memoryBytes()];
+  }
+  return bytes;
 }
 
 function kib(bytes: number): string {
@@ -363,10 +332,13 @@ async function main(): Promise<void> {
     const before = await memoryBytes();
     await ask({ kind: 'hold', index, unfinished });
     await sleep(300);
-    const bytes = ((await memoryBytes()) - before) / HELD;
+    const bytes = (await settledBytes()) - before;
+    // Those that have their response wait for nothing.
+    const { responses: answered } = await ask({ kind: 'answered' });
     await ask({ kind: 'release' });
     await sleep(100);
-    return Math.max(0, bytes);
+    const waiting = unfinished && answered < HELD ? HELD - answered : HELD;
+    return Math.max(0, bytes / waiting);
   };
 
   // What the service does without requests.
@@ -381,10 +353,11 @@ async function main(): Promise<void> {
     const { route, delivery } = caseOf(index);
     // A packet of pipelined requests is hundreds of them.
     const isPacket = delivery === 'as many as fit into 64 KiB';
-    const [count, batches] = isPacket
-      ? [1, Math.min(BATCHES, 3)]
-      : [REQUESTS, delivery === 'at once' ? BATCHES : Math.min(BATCHES, 5)];
-    await ask({ kind: 'send', index, count: isPacket ? 1 : WARM_UP });
+    const [count, batches] =
+      isPacket || isSlow(delivery)
+        ? [1, Math.min(BATCHES, 3)]
+        : [REQUESTS, delivery === 'at once' ? BATCHES : Math.min(BATCHES, 5)];
+    await ask({ kind: 'send', index, count: isPacket || isSlow(delivery) ? 1 : WARM_UP });
     await service.sql`select 1`;
     const bytesBefore = await databaseBytes();
     globalThis.gc?.();
@@ -417,13 +390,13 @@ async function main(): Promise<void> {
       '|---|---|---|---|---|---|---|---|---|\n',
   );
   let [worst, worstBytes] = [0, 0];
-  for (const [index, { route, what }] of WORST_CASES.entries()) {
-    if (!ROUTES.test(route)) continue;
+  for (const [index, { route, what, mostMs = MOST_MS }] of WORST_CASES.entries()) {
+    if (!ROUTES.test(`${route} ${what}`)) continue;
     const figures = await measure(index);
-    worst = Math.max(worst, figures.cpuMs);
+    worst = Math.max(worst, figures.cpuMs - (mostMs - MOST_MS));
     const bytes = Math.max(figures.unfinishedBytes, figures.unreadBytes);
     worstBytes = Math.max(worstBytes, bytes);
-    const isWithin = figures.cpuMs <= MOST_MS && bytes <= MOST_BYTES;
+    const isWithin = figures.cpuMs <= mostMs && bytes <= MOST_BYTES;
     process.stdout.write(
       `| \`${route}\` | ${what} | ${figures.status} | ${figures.cpuMs.toFixed(2)} | ${figures.loopMs.toFixed(2)} | ` +
         `${kib(figures.unfinishedBytes)} | ${kib(figures.unreadBytes)} | ${Math.round(figures.databaseBytes)} | ${isWithin ? 'yes' : '**no**'} |\n`,

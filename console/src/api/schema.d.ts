@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Records a click and redirects to the destination of the link.
-         * @description Adds `claim_token` and `via` to the destination, inside `referrer` for the Play Store. If the link is inactive or its affiliate removed, redirects without them. Over the rate limit of clicks, redirects without counting.
+         * @description Adds `claim_token` and `via` to the destination, inside `referrer` for the Play Store. If the link is inactive or its affiliate removed, redirects without them. Over the rate limit of clicks, redirects without counting. Paths without a link count towards the limit of calls that fail.
          */
         get: operations["followLink"];
         put?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Records a click and redirects, on a host whose first label is the app's link subdomain.
-         * @description Adds `claim_token` and `via` to the destination, inside `referrer` for the Play Store. If the link is inactive or its affiliate removed, redirects without them. Over the rate limit of clicks, redirects without counting.
+         * @description Adds `claim_token` and `via` to the destination, inside `referrer` for the Play Store. If the link is inactive or its affiliate removed, redirects without them. Over the rate limit of clicks, redirects without counting. Paths without a link count towards the limit of calls that fail.
          */
         get: operations["followLinkOnSubdomain"];
         put?: never;
@@ -10947,6 +10947,23 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
             /** @description `unavailable`: Temporarily unavailable. */
             503: {
                 headers: {
@@ -11019,6 +11036,23 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
                     };
                 };
             };

@@ -248,6 +248,7 @@ export const creatorRoutes = [
     summary:
       "Lists the creator's commissions, reversals, corrections, bonuses and deductions, latest purchase first.",
     description: `${MAY_BE_SHORT} ${CSV_LIST}`,
+    errors: ['unavailable'],
     query: z.object({
       ...pageQuery,
       status: enums.commissionStatus.optional(),
@@ -314,6 +315,8 @@ export const creatorRoutes = [
     operationId: 'getCreatorStatement',
     summary: 'Retrieves the statement of a payout.',
     description: "The list of the creator's commissions with this `payoutId` is what the payout consists of.",
+    errors: ['unavailable'],
+    makesFile: true,
     ids: { id: 'payout' },
     response: { status: 200, schema: statement },
     handler: async ({ deps, creator: shown, app, ids }) => {
@@ -341,6 +344,8 @@ export const creatorRoutes = [
     summary: 'Retrieves the statement of a payout as CSV.',
     description:
       'One line for each commission, reversal and correction, and a last line, whose `commission_id` is `total`.',
+    errors: ['unavailable'],
+    makesFile: true,
     ids: { id: 'payout' },
     response: { status: 200, contentType: 'text/csv', headers: CSV_HEADERS },
     handler: async ({ deps, creator: shown, ids }) => {

@@ -241,6 +241,8 @@ export const payoutRoutes = [
       "affiliate's current address), `occurred_at_iso` and `affiliate_email_problem`, and a last line, whose `commission_id` is `total`, has the total. " +
       'The address is left out as `not_confirmed` if it was changed without the permission `payout`, and as `new` in the first seven days of a creator ' +
       'who was added with it. Send money to the payee only: the address is for your own reference.',
+    errors: ['unavailable'],
+    makesFile: true,
     ids: { payoutId: 'payout' },
     query: z.object({
       columns: z

@@ -6,7 +6,8 @@ import { isSlug, isSubdomain, subdomainOfHost } from '../../domain/slugs.ts';
 import { clientAddress } from '../client-address.ts';
 import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
-import { foundOrThrow, notFound } from '../errors.ts';
+import { foundOrThrow } from '../errors.ts';
+import { findLink } from '../failed-calls.ts';
 import { addressCaller, clickCaller } from '../rate-limits.ts';
 import { anyone } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
@@ -25,9 +26,13 @@ async function redirect(
   linkSubdomain: string,
   slug: string,
 ): Promise<RawReply> {
-  if (!isSubdomain(linkSubdomain) || !isSlug(slug)) throw notFound();
   const address = await deps.rateLimits.count('address', addressCaller(ctx.ip));
-  const target = foundOrThrow(await findRedirectTarget(deps.sql, linkSubdomain, slug));
+  const isLink = isSubdomain(linkSubdomain) && isSlug(slug);
+  const target = foundOrThrow(
+    await findLink(ctx, deps, isLink ? `${linkSubdomain} ${slug.toLowerCase()}` : '', async () =>
+      isLink ? await findRedirectTarget(deps.sql, linkSubdomain, slug) : undefined,
+    ),
+  );
   ctx.state.appId = target.appId;
   const click = address?.isAllowed === false ? 'skip' : await clickOf(ctx, deps, target);
   const location = await followLink(deps, target, {
@@ -49,7 +54,8 @@ async function redirect(
 
 const DESCRIPTION =
   'Adds `claim_token` and `via` to the destination, inside `referrer` for the Play Store. If the link is inactive or its ' +
-  'affiliate removed, redirects without them. Over the rate limit of clicks, redirects without counting.';
+  'affiliate removed, redirects without them. Over the rate limit of clicks, redirects without counting. Paths without a link ' +
+  'count towards the limit of calls that fail.';
 
 const HEADERS = { Location: 'The destination of the link.' };
 
@@ -61,7 +67,7 @@ export const redirectRoutes = [
     operationId: 'followLink',
     summary: 'Records a click and redirects to the destination of the link.',
     description: DESCRIPTION,
-    errors: ['not_found', 'unavailable'],
+    errors: ['not_found', 'rate_limited', 'unavailable'],
     // The handler counts: a visitor over the limit is still redirected.
     response: { status: 302, contentType: 'text/plain', headers: HEADERS },
     handler: async (call) => {
@@ -77,14 +83,13 @@ export const redirectRoutes = [
     operationId: 'followLinkOnSubdomain',
     summary: "Records a click and redirects, on a host whose first label is the app's link subdomain.",
     description: DESCRIPTION,
-    errors: ['not_found', 'unavailable'],
+    errors: ['not_found', 'rate_limited', 'unavailable'],
     // The handler counts: a visitor over the limit is still redirected.
     response: { status: 302, contentType: 'text/plain', headers: HEADERS },
     handler: async (call) => {
       const { ctx, deps, params } = call;
       const linkSubdomain = subdomainOfHost(ctx.hostname, new URL(deps.publicUrl).hostname);
-      if (linkSubdomain === null) throw notFound();
-      return await redirect(call, linkSubdomain, params['slug'] ?? '');
+      return await redirect(call, linkSubdomain ?? '', params['slug'] ?? '');
     },
   }),
 ];

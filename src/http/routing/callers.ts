@@ -68,6 +68,8 @@ export interface CallerRule<Extra, Body = unknown> {
   readonly idempotencyAccount?: (extra: Extra) => AccountId;
   /** Returns who shares the calls that may run at the same time, for routes that say `unavailable`. Absent: no limit. */
   readonly openCall?: (call: Call & Extra) => string;
+  /** Returns who shares the files that may be made and sent at the same time. Absent: its routes make none. */
+  readonly fileSharer?: (call: Call & Extra) => string;
 }
 
 /** The paths of an app. Only `accountApp` checks that the app belongs to the account. */
@@ -146,6 +148,7 @@ export function accountApp(permission: Permission): CallerRule<AppExtra> {
   return {
     ...any,
     paths: APP_PATHS,
+    fileSharer: ({ caller }) => caller.accountId,
     check: async (request, read) => {
       const call = await any.check(request, read);
       const appId = readId('app', request.params['appId']);
@@ -215,18 +218,20 @@ export const creatorSession: CallerRule<CreatorExtra> = {
 export interface CreatorPageExtra {
   /** Whose numbers the route returns. */
   readonly creator: Creator;
-  /** The app of the creator. */
+  /** The app of the creator, and its account. */
   readonly app: App;
+  readonly accountId: AccountId;
 }
 
 /** The creator of a session, on the creator's own page. */
 export const creatorOfPage: CallerRule<CreatorPageExtra> = {
   ...OF_CREATOR,
+  fileSharer: ({ creator }) => creator.affiliateId,
   check: async (request, read) => {
     const call = await creatorSession.check(request, read);
     const { accountId, appId } = call.session;
     const app = foundOrThrow(await findApp(call.deps.sql, accountId, appId));
-    return { ...call, creator: call.session, app };
+    return { ...call, creator: call.session, app, accountId };
   },
 };
 
@@ -237,11 +242,12 @@ export const founderOfPage: CallerRule<CreatorPageExtra> = {
   ...OF_ACCOUNT,
   permission: reader.permission,
   paths: /^\/apps\/:appId\/affiliates\/:affiliateId\/creator(\/|$)/,
+  fileSharer: ({ accountId }) => accountId,
   check: async (request, read) => {
     const call = await reader.check(request, read);
     const affiliateId = readId('affiliate', request.params['affiliateId']);
     const shown = foundOrThrow(await findCreator(call.deps.sql, { appId: call.app.id, affiliateId }));
-    return { ...call, creator: shown };
+    return { ...call, creator: shown, accountId: call.caller.accountId };
   },
 };
 

@@ -14,7 +14,7 @@ import type { Route } from './route.ts';
  * A session of the creator that a founder starts would do the same with fewer routes. But it would have to be distinguished from
  * the creator's own in the cookies, the list of sessions, the audit and each route that writes, and to end with the founder's
  * session, key and permission. A founder who stays a founder needs none of that: no session is stored, nothing can be changed,
- * and each call checks the session and the key. The statement of a payout stores the payout's CSV if the export has not yet;
+ * and each call checks the session and the key. The CSV of a payout's statement stores the payout's CSV if the export has not yet;
  * its bytes follow from the payout, so it does not matter who asks first.
  */
 export function creatorPageRoutes<

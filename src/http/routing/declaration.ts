@@ -16,6 +16,8 @@ export interface Declaration {
   readonly description?: string;
   /** Errors that the handler throws, beyond those that follow from the rest of the declaration. */
   readonly errors?: readonly ErrorCode[];
+  /** Whether a response is made of a whole payout, so that only a few are made and sent at one time. Then `errors` has `unavailable`. */
+  readonly makesFile?: boolean;
 }
 
 /** A response in JSON. */

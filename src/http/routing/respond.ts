@@ -1,5 +1,6 @@
 import type * as z from 'zod';
 import type { AccountId } from '../../domain/ids.ts';
+import type { HttpContext } from '../context.ts';
 import { createIdGenerator } from '../id-generator.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { respondOnce } from '../idempotency.ts';
@@ -57,7 +58,7 @@ export async function respond<
 }
 
 /** Whether the caller prefers a list as CSV. */
-function prefersCsv(ctx: ParsedCall<Ids, z.ZodType, z.ZodType>['ctx']): boolean {
+export function prefersCsv(ctx: HttpContext): boolean {
   ctx.vary('Accept');
   return ctx.accepts('application/json', CSV_TYPE) === CSV_TYPE;
 }

@@ -9,7 +9,7 @@ import type { Auth, CallerRule } from './callers.ts';
 import { readCall } from './read-call.ts';
 import type { Ids, Input, Params, ParsedCall } from './read-call.ts';
 import type { Declaration, Handling, Response } from './declaration.ts';
-import { respond } from './respond.ts';
+import { prefersCsv, respond } from './respond.ts';
 
 /** A limit besides those of the caller, and a text that identifies who is counted. */
 interface RateLimit<C> {
@@ -72,6 +72,11 @@ export function route<
   // Open routes that never respond with 503 have no limit.
   const isLimited = caller.auth === 'sdk' || errors.includes('unavailable');
   const storesResponses = takesIdempotencyKey && !isRaw;
+  const isCreators = caller.auth === 'creator';
+  const files = isCreators ? 'creatorFiles' : 'accountFiles';
+  // A list as CSV has up to 10,000 rows. Creators, who are trusted least, share the places for it.
+  const isFileList = isCreators && 'asCsv' in spec.response && (spec.response.asCsv ?? false);
+  const makesFile = (ctx: HttpContext) => spec.makesFile === true || (isFileList && prefersCsv(ctx));
   return {
     ...describe(spec),
     takesIdempotencyKey,
@@ -90,8 +95,11 @@ export function route<
         await limitRate(ctx, deps.rateLimits, rateLimit.name, rateLimit.caller(call));
       const account = storesResponses ? caller.idempotencyAccount?.(call) : undefined;
       const send = async () => await respond(spec, call, account);
-      const sharer = isLimited ? caller.openCall?.(call) : undefined;
-      await (sharer === undefined ? send() : deps.intake.openCalls.run(sharer, send));
+      const openSharer = isLimited ? caller.openCall?.(call) : undefined;
+      const fileSharer = makesFile(ctx) ? caller.fileSharer?.(call) : undefined;
+      if (openSharer !== undefined) await deps.intake.openCalls.run(openSharer, send);
+      else if (fileSharer !== undefined) await deps.intake[files].run(fileSharer, ctx.res, send);
+      else await send();
     },
   };
 }

@@ -1,0 +1,36 @@
+import { createSharedAssociations } from '../commands/shared-associations.ts';
+import type { SharedAssociations, SharedHostApps } from '../commands/shared-associations.ts';
+import type { Sql } from '../db/sql.ts';
+import { Admission } from './admission.ts';
+import type { AdmissionSettings } from './admission.ts';
+import { FileAdmission } from './file-admission.ts';
+
+/**
+ * What calls from outside get: webhooks, clicks, redirects, the SDK. They have a share of the database connections, so
+ * that however many arrive, reads, exports and health checks find a connection.
+ */
+export interface Intake {
+  readonly sql: Sql;
+  readonly webhooks: Admission;
+  readonly openCalls: Admission;
+  /** Files and statements of creators, who share the places by creator. */
+  readonly creatorFiles: FileAdmission;
+  /** Files of payouts for account keys, which share the places by account. */
+  readonly accountFiles: FileAdmission;
+  readonly sharedAssociations: SharedAssociations;
+}
+
+/** How many files of each kind of caller a process makes or sends at one time: each may take 15 MiB. */
+const FILES = 4;
+
+/** Creates the limits of a process. `sql` is the share of the pool. */
+export function createIntake(sql: Sql, settings: AdmissionSettings, sharedHostApps?: SharedHostApps): Intake {
+  return {
+    sql,
+    webhooks: new Admission(settings.webhooks),
+    openCalls: new Admission(settings.openCalls),
+    creatorFiles: new FileAdmission({ places: FILES, perSharer: 1 }),
+    accountFiles: new FileAdmission({ places: FILES, perSharer: 2 }),
+    sharedAssociations: createSharedAssociations(sql, sharedHostApps),
+  };
+}
