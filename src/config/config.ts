@@ -38,6 +38,7 @@ export interface Config {
     readonly identify: number;
     readonly refusals: number;
     readonly signIn: number;
+    readonly reports: number;
     readonly failures: number;
   };
   /** The most connections to the API at one time. */
@@ -217,6 +218,7 @@ const variables = z.object({
   RATE_LIMIT_IDENTIFY: wholeNumber('RATE_LIMIT_IDENTIFY', 0, 1_000_000).default(60),
   RATE_LIMIT_REFUSALS: wholeNumber('RATE_LIMIT_REFUSALS', 0, 1_000_000).default(600),
   RATE_LIMIT_SIGN_IN: wholeNumber('RATE_LIMIT_SIGN_IN', 0, 1_000_000).default(10),
+  RATE_LIMIT_REPORTS: wholeNumber('RATE_LIMIT_REPORTS', 0, 1_000_000).default(30),
   RATE_LIMIT_FAILURES: wholeNumber('RATE_LIMIT_FAILURES', 0, 1_000_000).default(120),
   WEBHOOKS_IN_FLIGHT: wholeNumber('WEBHOOKS_IN_FLIGHT', 0, 10_000).default(32),
   OPEN_CALLS_IN_FLIGHT: wholeNumber('OPEN_CALLS_IN_FLIGHT', 0, 10_000).default(128),
@@ -333,6 +335,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       identify: value.RATE_LIMIT_IDENTIFY,
       refusals: value.RATE_LIMIT_REFUSALS,
       signIn: value.RATE_LIMIT_SIGN_IN,
+      reports: value.RATE_LIMIT_REPORTS,
       failures: value.RATE_LIMIT_FAILURES,
     },
     maxConnections: value.MAX_CONNECTIONS,

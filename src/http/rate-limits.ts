@@ -20,6 +20,8 @@ export interface RateLimitSettings {
   readonly refusals: number;
   /** Per client address, attempts to sign in to the console. */
   readonly signIn: number;
+  /** Per account, reports of payment services that are read. */
+  readonly reports: number;
   /** Per client address (IPv6: its /56), calls without a valid key or session. */
   readonly failures: number;
 }
@@ -34,6 +36,7 @@ export const NO_RATE_LIMITS: RateLimitSettings = {
   identify: 0,
   refusals: 0,
   signIn: 0,
+  reports: 0,
   failures: 0,
 };
 

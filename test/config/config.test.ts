@@ -37,6 +37,7 @@ describe('the environment', () => {
         identify: 60,
         refusals: 600,
         signIn: 10,
+        reports: 30,
         failures: 120,
       },
       maxConnections: 2_000,

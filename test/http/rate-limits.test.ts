@@ -430,3 +430,25 @@ test('a caller whose counter collides without the key of the process does not us
   for (let call = 0; call < 3; call += 1) await limits.count('clicks', clickCaller(app.appId, '', `h${nth}`));
   expect(await limits.count('clicks', visitor)).toMatchObject({ isAllowed: true, remaining: 1 });
 });
+
+// @promise run-results-cost
+test('an account reads so many reports of payment services a minute, with whatever key', async () => {
+  const limited = await startTestApi({ rateLimits: limitsOf({ ...NO_RATE_LIMITS, reports: 2 }) });
+  const founder = await newApp(limited);
+  const path = `/apps/${founder.appId}/payout-runs/${newId('payoutRun')}/results`;
+  const body = { csv: 'Status\nSent', expected: { sentCount: 0, returnedCount: 0 } };
+  const other = await newApp(limited, founder, { name: 'Other' });
+  const statuses = [];
+  for (const [to, sent] of [
+    [path, body],
+    [`${path}/preview`, { csv: body.csv }],
+    [`${path}/preview`, { csv: body.csv }],
+    [path.replace(founder.appId, other.appId), body],
+  ] as const)
+    statuses.push((await limited.call('POST', to, { key: founder.key, body: sent })).status);
+  const stranger = await newApp(limited);
+  const own = path.replace(founder.appId, stranger.appId);
+  statuses.push((await limited.call('POST', own, { key: stranger.key, body })).status);
+  await limited.close();
+  expect(statuses).toEqual([404, 404, 429, 429, 404]);
+});
