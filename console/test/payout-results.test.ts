@@ -120,6 +120,33 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
     expect(problems()).toEqual([]);
   });
 
+  test('a founder sees what a report contradicts, and what to do, and sends nothing again until that is decided', async () => {
+    const founder = await founderWithKey();
+    await earn(founder, 'Ada', 9_000);
+    const paid = await payAll(founder);
+    const { page, problems } = await signIn(founder);
+    await page.goto(pathOf(founder, paid.id));
+    const reportOn = (status: string, transfer: string) =>
+      `Transaction ID,Status,Unique ID\n${transfer},${status},${paid.items[0]}`;
+    await open(page, founder, 'Import a report …');
+    await choose(page, reportOn('Failed', 'A1'));
+    await inDialog(page, 'Mark 1 as returned').click();
+    await page.getByText('The report is imported: 1 as returned.').waitFor();
+    await open(page, founder, 'Import a report …');
+    await choose(page, reportOn('Completed', 'B1'));
+    await dialog(page).getByText('1 payout in conflict: look at it before you send money again').waitFor();
+    await row(dialog(page), /Ada.*Completed.*In conflict.*\$90\.00/).waitFor();
+    await checkPage(page, 'run-report-conflict');
+    await inDialog(page, 'Mark 1 as in conflict').click();
+    await page.getByText('The report is imported: 1 as in conflict.').waitFor();
+    await page.getByRole('link', { name: 'All payout runs' }).click();
+    await page.getByText('The money of 1 payout may have arrived after all: $90.00').waitFor();
+    expect(await button(page, 'Send it again …').count()).toBe(0);
+    await page.getByRole('link', { name: 'Ada, $90.00' }).click();
+    await title(page, /^Payout/);
+    expect(problems()).toEqual([]);
+  });
+
   test('a report in another language is read when the founder says what its column and words mean', async () => {
     const founder = await founderWithKey();
     await earn(founder, 'Ada', 9_000);

@@ -7,11 +7,15 @@ import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** The statement that the money of a payout `p` came back, if that holds and no run has sent it again since. */
-const returnOf = (sql: Statements) => sql.fragment`
-  select m.transfer_position as position, m.stated_at
+const openReturnOf = (sql: Statements) => sql.fragment`
+  select m.transfer_position as position, m.stated_at, is_return_contradicted(p.id, m.transfer_position) as is_contradicted
     from money_of_payout(p.id) m
    where m.transfer_state = 'returned'
      and not exists (select from payout_run_items x where x.payout_id = p.id and x.return_position = m.transfer_position)`;
+
+/** The same, if no report contradicts it. */
+const returnOf = (sql: Statements) => sql.fragment`
+  select * from (${openReturnOf(sql)}) o where not o.is_contradicted`;
 
 /** A payout whose money came back and was not sent again. */
 export interface ListedReturn {
@@ -22,16 +26,33 @@ export interface ListedReturn {
   readonly returnedAt: number;
 }
 
-/** Returns payouts of an app whose money came back and was not sent again, the largest first, and how many and how much they are in all. */
+/** Payouts whose money came back. */
+interface Returns {
+  /** The largest first. */
+  readonly rows: readonly ListedReturn[];
+  /** The number and the sum of all. */
+  readonly count: number;
+  readonly totalCents: number;
+}
+
+/** Returns payouts of an app whose money came back and was not sent again: those that a run sends again, and those that a report contradicts. */
 export async function listReturned(
   sql: Sql,
   appId: AppId,
   limit: number,
-): Promise<{ readonly rows: readonly ListedReturn[]; readonly count: number; readonly totalCents: number }> {
+): Promise<Returns & { readonly contradicted: Returns }> {
+  const [open, contradicted] = await Promise.all(
+    [false, true].map(async (isContradicted) => await readReturns(sql, appId, isContradicted, limit)),
+  );
+  const none = { rows: [], count: 0, totalCents: 0 };
+  return { ...(open ?? none), contradicted: contradicted ?? none };
+}
+
+async function readReturns(sql: Sql, appId: AppId, isContradicted: boolean, limit: number): Promise<Returns> {
   const rows = await sql<ListedReturn & { readonly allCount: number; readonly allCents: number }>`
     select x.*, count(*) over ()::int as all_count, sum(x.total_cents) over ()::float8 as all_cents
       from (select p.id as payout_id, p.affiliate_id, p.affiliate_name, p.total_cents, r.stated_at as returned_at
-              from ${returned(sql, appId)}) x
+              from ${returned(sql, appId)} where r.is_contradicted = ${isContradicted}) x
      order by x.total_cents desc, x.payout_id limit ${limit}`;
   const { allCount = 0, allCents = 0 } = rows.at(0) ?? {};
   return {
@@ -47,18 +68,19 @@ export async function listReturned(
   };
 }
 
-/** The payouts `p` of an app whose money came back, with the position `r.position` of that statement. */
+/** The payouts `p` of an app whose money came back, with the position `r.position` of that statement, and whether a report contradicts it. */
 const returned = (sql: Statements, appId: AppId) => sql.fragment`
   (select distinct payout_id from payout_transfers where app_id = ${appId} and state = 'returned') d
   cross join lateral (select * from payouts x where x.id = d.payout_id offset 0) p
-  cross join lateral (${returnOf(sql)}) r`;
+  cross join lateral (${openReturnOf(sql)}) r`;
 
 /** Returns the payouts of an app whose money came back and was not sent again, with the payees of their creators at `asOf`. */
 export async function readReturned(tx: Statements, appId: AppId, asOf: number): Promise<ReturnedPayout[]> {
   const payouts = await tx<Omit<ReturnedPayout, 'payee' | 'payeeExclusion'>>`
     select p.id as payout_id, f.id as affiliate_id, f.name as affiliate_name, p.total_cents, are_payouts_blocked(f.id) as is_blocked
       from ${returned(tx, appId)}
-     cross join lateral (select * from affiliates x where x.id = p.affiliate_id offset 0) f`;
+     cross join lateral (select * from affiliates x where x.id = p.affiliate_id offset 0) f
+     where not r.is_contradicted`;
   const payees = await findPayeesAt(
     tx,
     appId,
@@ -84,6 +106,9 @@ export async function decideResends(sql: Sql, runId: PayoutRunId): Promise<void>
 }
 
 async function decideItems(tx: Statements, runId: PayoutRunId): Promise<void> {
+  // In their order: who keeps what a report says of them locks them, too.
+  await tx`
+    select from payouts p where p.id in (select i.payout_id from payout_run_items i where i.run_id = ${runId}) order by p.id for no key update`;
   const items = await tx<{
     readonly id: PayoutRunItemId;
     readonly returnPosition: number | null;

@@ -1,5 +1,5 @@
-import { statementsFor } from '../domain/payout-transfer.ts';
-import type { StatedItem, TransferState } from '../domain/payout-transfer.ts';
+import { withTransferReferences } from '../domain/payout-transfer.ts';
+import type { MoneyState, StatedItem, TransferState } from '../domain/payout-transfer.ts';
 import type {
   AccountId,
   AffiliateId,
@@ -32,8 +32,11 @@ export interface FiledItem extends StatedItem {
 
 /** What is to be stated about an item. */
 export interface ItemReport {
-  readonly reported: 'sent' | 'returned';
+  readonly statements: readonly MoneyState[];
+  /** Their reference. */
   readonly reference: string | null;
+  /** The references of other transfers, which are kept. */
+  readonly others: readonly string[];
 }
 
 /** Returns the items that are in the files of a run, the largest first, with what was stated since about their payouts. */
@@ -42,20 +45,32 @@ export async function readFiledItems(
   appId: AppId,
   runId: PayoutRunId,
 ): Promise<readonly FiledItem[]> {
-  return await sql<FiledItem>`
+  const items = await sql<FiledItem>`
     select i.id, i.affiliate_id, i.affiliate_name, p.id as payout_id, i.expected_cents as amount_cents, i.method,
            coalesce(l.position, 0) as position, l.state as latest_state, coalesce(l.position, 0) > s.since as is_stated,
            case when m.transfer_position > s.since then m.transfer_state end as state,
-           exists (select from payout_transfers x where x.payout_id = p.id and x.position > s.since and x.state = 'returned') as came_back,
-           exists (select from payout_run_items x where x.payout_id = p.id and x.return_position > s.since) as is_sent_again
+           case when m.transfer_position > s.since then m.transfer_position end as stated_position,
+           case when m.transfer_position > s.since then h.reference end as stated_reference,
+           b.position is not null as came_back, b.reference as returned_reference, n.return_position is not null as is_sent_again,
+           coalesce((select jsonb_agg(jsonb_build_object('reference', x.reference, 'position', x.position))
+                       from other_transfers x where x.payout_id = p.id and x.position >= s.since), '[]') as others
       from payout_run_items i
      cross join lateral (select coalesce(i.return_position, 0) as since) s
       left join lateral (select * from payout_requests x where x.id = i.request_id and x.status = 'paid' offset 0) q on true
      cross join lateral (select coalesce(i.payout_id, q.payout_id) as id) p
       left join lateral (select * from payout_transfers x where x.payout_id = p.id order by x.position desc limit 1) l on true
       left join lateral (select * from money_of_payout(p.id)) m on true
+      left join lateral (select * from payout_transfers x where x.payout_id = p.id and x.position = m.transfer_position offset 0) h on true
+      -- The next file with the payout, and the last return before it.
+      left join lateral (select min(x.return_position) as return_position from payout_run_items x
+                          where x.payout_id = p.id and x.return_position > s.since) n on true
+      left join lateral (select * from payout_transfers x
+                          where x.payout_id = p.id and x.position > s.since and x.state = 'returned'
+                            and (n.return_position is null or x.position <= n.return_position)
+                          order by x.position desc limit 1) b on true
      where i.app_id = ${appId} and i.run_id = ${runId} and (q.payout_id is not null or i.return_position is not null)
      order by i.position`;
+  return withTransferReferences(items);
 }
 
 export type SettledItems = readonly FiledItem[] | 'not_settled' | undefined;
@@ -101,8 +116,10 @@ export async function stateTransfers<R extends string>(
     const reports = reportOn(items);
     if (typeof reports === 'string') return { answer: reports, isLast: true };
     const rows = items.flatMap((item) => rowsOf(item, reports.get(item.id)));
+    const others = items.flatMap((item) => othersOf(item, reports.get(item.id)));
     await insertTransfers(tx, place, rows.slice(0, PART));
-    return { answer: items, isLast: rows.length <= PART };
+    await insertOthers(tx, place, others.slice(0, PART));
+    return { answer: items, isLast: rows.length <= PART && others.length <= PART };
   };
   // Somebody may state something about one of the payouts at the same time.
   const stateNext = async () =>
@@ -138,11 +155,27 @@ async function insertTransfers(
      where ${acting(tx)}`;
 }
 
+/** Keeps other transfers. In the order of the payouts, which the trigger locks: a resend run locks them, too. */
+async function insertOthers(
+  tx: Statements,
+  { appId, accountId, keyId }: TransferPlace,
+  rows: readonly object[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  await tx`
+    insert into other_transfers (app_id, payout_id, position, reference, account_id, key_id)
+    select ${appId}::text, x."payoutId", x.position, x.reference, ${accountId}::text, ${keyId}::text
+      from jsonb_to_recordset(${tx.json(rows)}) x ("payoutId" text, position int, reference text)
+     where ${acting(tx)}
+     order by x."payoutId"
+    on conflict do nothing`;
+}
+
 /** Returns the rows of what is to be stated about an item. */
 function rowsOf(item: FiledItem, report: ItemReport | undefined) {
   if (report === undefined) return [];
   const { payoutId, position, method } = item;
-  return statementsFor(report.reported, item).map((state, n, all) => ({
+  return report.statements.map((state, n, all) => ({
     id: newId('transfer'),
     payoutId,
     position: position + n + 1,
@@ -150,5 +183,15 @@ function rowsOf(item: FiledItem, report: ItemReport | undefined) {
     previousState: n === 0 ? item.latestState : all[n - 1],
     method: method === 'other' ? null : method,
     reference: report.reference,
+  }));
+}
+
+/** Returns the rows of the other transfers of an item. */
+function othersOf({ payoutId, position }: FiledItem, report: ItemReport | undefined) {
+  if (report === undefined) return [];
+  return report.others.map((reference) => ({
+    payoutId,
+    position: position + report.statements.length,
+    reference,
   }));
 }

@@ -156,6 +156,7 @@ create table affiliates (
   created_at timestamp with time zone not null default now(),
   email_set_at timestamp with time zone not null default now(),
   email_confirmed boolean,
+  email_set_by key_id,
   constraint affiliates_pkey PRIMARY KEY (id),
   constraint affiliates_app_id_id_key UNIQUE (app_id, id),
   constraint affiliates_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
@@ -962,6 +963,24 @@ create table operator_sign_in_links (
 );
 CREATE INDEX operator_sign_in_links_by_expiry ON operator_sign_in_links USING btree (expires_at);
 
+create table other_transfers (
+  app_id app_id not null,
+  payout_id payout_id not null,
+  "position" integer not null,
+  reference text not null,
+  account_id account_id not null,
+  key_id key_id not null,
+  created_at timestamp with time zone not null default now(),
+  constraint other_transfers_pkey PRIMARY KEY (payout_id, "position", reference),
+  constraint other_transfers_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint other_transfers_app_id_payout_id_fkey FOREIGN KEY (app_id, payout_id) REFERENCES payouts(app_id, id),
+  constraint other_transfers_position_check CHECK ((("position" >= 0) AND ("position" <= 100))),
+  constraint other_transfers_reference_check CHECK ((length(reference) <= 200))
+);
+CREATE TRIGGER other_transfers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON other_transfers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER other_transfers_audit AFTER INSERT ON other_transfers FOR EACH ROW EXECUTE FUNCTION write_audit_row('other_transfer', 'payout_id', 'reference position');
+CREATE TRIGGER other_transfers_lock BEFORE INSERT ON other_transfers FOR EACH ROW EXECUTE FUNCTION lock_payout_of_transfer();
+
 create table payee_changes (
   id payee_change_id not null,
   app_id app_id not null,
@@ -1000,6 +1019,7 @@ create table payees (
   set_at timestamp with time zone not null,
   counts_from timestamp with time zone not null,
   erased_at timestamp with time zone,
+  address_set_by key_id,
   constraint payees_pkey PRIMARY KEY (app_id, affiliate_id, version),
   constraint payees_id_key UNIQUE (id),
   constraint payees_account_id_set_by_fkey FOREIGN KEY (account_id, set_by) REFERENCES account_keys(account_id, id),
@@ -1013,6 +1033,7 @@ create table payees (
   constraint recipient_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL)))
 );
 CREATE INDEX payees_by_key ON payees USING btree (encryption_key_id, app_id, affiliate_id, version) WHERE (encryption_key_id IS NOT NULL);
+CREATE TRIGGER payees_address BEFORE INSERT ON payees FOR EACH ROW EXECUTE FUNCTION note_address_of_payee();
 CREATE TRIGGER payees_audit AFTER INSERT OR UPDATE OF erased_at ON payees FOR EACH ROW EXECUTE FUNCTION write_audit_row('payee', 'id', 'affiliate_id version method counts_from erased_at');
 CREATE TRIGGER payees_confirmed BEFORE INSERT ON payees FOR EACH ROW WHEN ((new.set_by IS NULL)) EXECUTE FUNCTION require_confirmed_payee();
 CREATE TRIGGER payees_guard BEFORE UPDATE ON payees FOR EACH ROW EXECUTE FUNCTION guard_payee();
@@ -1247,6 +1268,7 @@ CREATE UNIQUE INDEX payout_requests_idempotency ON payout_requests USING btree (
 CREATE INDEX payout_requests_open ON payout_requests USING btree (expires_at) WHERE (status = 'open'::text);
 CREATE UNIQUE INDEX payout_requests_payout ON payout_requests USING btree (payout_id) WHERE (payout_id IS NOT NULL);
 CREATE TRIGGER payout_requests_payment_of_run BEFORE UPDATE ON payout_requests FOR EACH ROW WHEN (((old.status = 'open'::text) AND (new.status <> ALL (ARRAY['open'::text, 'closed'::text])))) EXECUTE FUNCTION require_payment_of_run();
+CREATE TRIGGER payout_requests_unapproved BEFORE UPDATE ON payout_requests FOR EACH ROW WHEN (((old.status = 'open'::text) AND (new.status = 'paid'::text))) EXECUTE FUNCTION refuse_unapproved_export();
 
 create table payout_run_exclusions (
   app_id app_id not null,
@@ -1330,6 +1352,7 @@ CREATE UNIQUE INDEX payout_run_items_of_payout ON payout_run_items USING btree (
 CREATE UNIQUE INDEX payout_run_items_one_per_return ON payout_run_items USING btree (payout_id, return_position) WHERE (return_position IS NOT NULL);
 CREATE INDEX payout_run_items_waiting ON payout_run_items USING btree (run_id, "position") WHERE (request_id IS NULL);
 CREATE TRIGGER payout_run_items_change BEFORE INSERT OR UPDATE ON payout_run_items FOR EACH ROW EXECUTE FUNCTION payout_run_item_change();
+CREATE TRIGGER payout_run_items_contradicted BEFORE UPDATE ON payout_run_items FOR EACH ROW WHEN (((new.return_position IS NOT NULL) AND (old.return_position IS NULL))) EXECUTE FUNCTION refuse_contradicted_resend();
 CREATE TRIGGER payout_run_items_kept BEFORE TRUNCATE ON payout_run_items FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_run_items_of_approved BEFORE DELETE ON payout_run_items FOR EACH ROW EXECUTE FUNCTION keep_list_of_approved_run();
 
@@ -3101,10 +3124,15 @@ CREATE OR REPLACE FUNCTION has_part_in_run(run payout_runs, key text)
  LANGUAGE sql
  STABLE
 AS $function$
-  select run.key_id = key or exists (
-    select from payout_run_items i
-      join payees y on y.app_id = i.app_id and y.affiliate_id = i.affiliate_id and y.version = i.payee_version
-     where i.run_id = run.id and y.set_by = key)
+  select run.key_id = key
+      or exists (
+           select from payout_run_items i
+             join payees y on y.app_id = i.app_id and y.affiliate_id = i.affiliate_id and y.version = i.payee_version
+            where i.run_id = run.id and (y.set_by = key or y.address_set_by = key))
+      or exists (
+           select from payout_run_items i
+             join affiliates f on f.id = i.affiliate_id
+            where i.run_id = run.id and f.email_set_by = key and f.email_set_at > now() - interval '7 days')
 $function$;
 
 CREATE OR REPLACE FUNCTION hold_subdomain()
@@ -3162,6 +3190,14 @@ CREATE OR REPLACE FUNCTION is_pseudonym(of_app app_id, candidate text)
 AS $function$
   select exists (select from erased_identifiers e
                   where e.app_id = of_app and e.pseudonym = split_part(candidate, '~', 1) and e.kind in ('user', 'key'))
+$function$;
+
+CREATE OR REPLACE FUNCTION is_return_contradicted(of_payout text, return_position integer)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select exists (select from other_transfers o where o.payout_id = of_payout and o.position >= return_position)
 $function$;
 
 CREATE OR REPLACE FUNCTION is_root(p payments)
@@ -3225,6 +3261,15 @@ AS $function$
     from own k
    where not exists (select from bindings b where b.app_id = p.app_id and b.customer_user_id = k.user_key)
 $function$;
+
+CREATE OR REPLACE FUNCTION lock_payout_of_transfer()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from payouts p where p.id = new.payout_id for no key update;
+  return new;
+end $function$;
 
 CREATE OR REPLACE FUNCTION lock_payouts_of_creator()
  RETURNS trigger
@@ -3390,6 +3435,15 @@ begin
                               from generate_series(0, 25) n) d);
 end $function$;
 
+CREATE OR REPLACE FUNCTION note_address_of_payee()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  select f.email_set_by into new.address_set_by from affiliates f where f.id = new.affiliate_id and new.set_by is null;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION note_email_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3399,9 +3453,11 @@ declare
 begin
   if tg_op = 'INSERT' then
     new.email_set_at := now();
+    new.email_set_by := null;
     new.email_confirmed := null;
   elsif new.email is distinct from old.email then
     new.email_set_at := now();
+    new.email_set_by := nullif(current_setting('tributary.actor', true), '')::jsonb->>'keyId';
     new.email_confirmed := may_pay;
   elsif may_pay and old.email_confirmed is false then
     new.email_confirmed := true;
@@ -3637,6 +3693,31 @@ AS $function$
 begin
   if exists (select from policies p where p.app_id = new.app_id and p.id = new.policy_id and p.archived_at is not null) then
     raise exception 'policy % is archived and cannot be assigned', new.policy_id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION refuse_contradicted_resend()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from payouts p where p.id = new.payout_id for no key update;
+  if is_return_contradicted(new.payout_id, new.return_position) then
+    raise exception 'the return of payout % is contradicted by a report: its money is not sent again', new.payout_id
+      using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION refuse_unapproved_export()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if (select a.payout_approval from apps a where a.id = new.app_id) = 'another_key'
+     and not exists (select from payout_run_items i where i.request_id = new.id) then
+    raise exception 'request % needs the approval of another key, which payout runs have', new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $function$;

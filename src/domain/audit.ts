@@ -50,6 +50,7 @@ export const AUDITED_OBJECTS = [
   'entry',
   'payout',
   'payout_transfer',
+  'other_transfer',
   'payout_block',
   'payout_run',
   'payout_file_download',

@@ -1,7 +1,7 @@
 import type { PayoutRunItemId } from './ids.ts';
 import { wiseKeyOf } from './payout-file.ts';
-import { statementsFor } from './payout-transfer.ts';
-import type { StatedItem } from './payout-transfer.ts';
+import { consequenceOf, tellsTransfer } from './payout-transfer.ts';
+import type { Consequence, StatedItem } from './payout-transfer.ts';
 
 /** What a payment service says of a payment. `pending`: neither yet. `unknown`: its word is not known. */
 export const REPORTED_STATES = ['sent', 'returned', 'pending', 'unknown'] as const;
@@ -17,11 +17,20 @@ export interface ReportColumns {
 /** What a report says of an item of a run. */
 export interface ReportedItem {
   readonly itemId: PayoutRunItemId;
+  /** Of all its transfers: money that arrived or may still arrive has not come back. */
   readonly state: ReportedState;
-  /** The word of the payment service. */
+  /** The word of the payment service for that state. */
   readonly status: string;
   /** Its reference. Null without one. */
   readonly reference: string | null;
+  /** The references that tell transfers apart, of those that arrived. */
+  readonly arrived: readonly string[];
+  /** The same of those that are under way. */
+  readonly underWay: readonly string[];
+  /** The same of those that came back. */
+  readonly cameBack: readonly string[];
+  /** Whether one transfer arrived and another one came back, or several arrived. */
+  readonly isContradictory: boolean;
 }
 
 /** A row that is not about an item of the run. */
@@ -114,46 +123,119 @@ const KEYS = /(?<![0-9a-z])(?:pit_[0-9a-z]{26}|[0-9a-z]{16})(?![0-9a-z])/g;
 /** The longest reference that a transfer keeps. */
 const LONGEST_REFERENCE = 200;
 
-/** Rank by how final a state is: of two rows about an item, the later step of its way counts. */
+/** Rank by how final a state is: of two rows about one transfer, the later step of its way counts. */
 const RANKS: Readonly<Record<ReportedState, number>> = { unknown: 0, pending: 1, sent: 2, returned: 3 };
 
+/** Rank of the transfers of one item: the payout came back only if all of them did. */
+const TRANSFER_RANKS: Readonly<Record<ReportedState, number>> = {
+  returned: 0,
+  pending: 1,
+  unknown: 2,
+  sent: 3,
+};
+
+/** A row of a report about an item. */
+interface ReportRow {
+  readonly state: ReportedState;
+  readonly status: string;
+  readonly reference: string | null;
+}
+
+/** How a report is read. */
+export interface ReportTerms {
+  readonly header: readonly string[];
+  readonly columns: ReportColumns;
+  readonly meanings: ReadonlyMap<string, ReportedState>;
+  readonly itemIds: readonly PayoutRunItemId[];
+}
+
 /**
- * Reads a report about the items of a run. A row is found by the key that the file of the run gave to the payment service, in whatever
- * column, and never by its amount.
- *
- * @param records The lines after the header, as cells.
+ * Reads a report about the items of a run, in parts. A row is found by the key that the file of the run gave to the payment service, in
+ * whatever column, and never by its amount. Rows of one item with different references are different transfers: a file that was uploaded
+ * again makes a second one.
  */
-export function readReport(
-  records: readonly (readonly string[])[],
-  {
-    header,
-    columns,
-    meanings,
-    itemIds,
-  }: {
-    readonly header: readonly string[];
-    readonly columns: ReportColumns;
-    readonly meanings: ReadonlyMap<string, ReportedState>;
-    readonly itemIds: readonly PayoutRunItemId[];
-  },
-): PayoutReport {
-  const [ofStatus, ofReference] = [header.indexOf(columns.status), header.indexOf(columns.reference ?? '')];
-  const byKey = new Map(itemIds.map((id) => [wiseKeyOf(id), id]));
-  const items = new Map<PayoutRunItemId, ReportedItem>();
-  const unmatched: UnmatchedRow[] = [];
-  for (const [n, record] of records.entries()) {
-    const status = (record[ofStatus] ?? '').trim();
-    const itemId = itemOf(record, byKey);
-    if (itemId === null) {
-      unmatched.push({ row: n + 2, status });
-      continue;
-    }
-    const state = meaningOf(status, meanings);
-    const before = items.get(itemId);
-    if (before !== undefined && RANKS[before.state] >= RANKS[state]) continue;
-    items.set(itemId, { itemId, state, status, reference: referenceOf(record[ofReference] ?? '') });
+export class ReportReader {
+  readonly #terms: ReportTerms;
+  readonly #ofStatus: number;
+  readonly #ofReference: number;
+  readonly #byKey: ReadonlyMap<string, PayoutRunItemId>;
+  readonly #rows = new Map<PayoutRunItemId, ReportRow[]>();
+  /** The items that each reference is given for. */
+  readonly #itemsOfReference = new Map<string, PayoutRunItemId | 'several'>();
+  readonly #unmatched: UnmatchedRow[] = [];
+  /** The header is the first row. */
+  #row = 1;
+
+  constructor(terms: ReportTerms) {
+    this.#terms = terms;
+    this.#ofStatus = terms.header.indexOf(terms.columns.status);
+    this.#ofReference = terms.header.indexOf(terms.columns.reference ?? '');
+    this.#byKey = new Map(terms.itemIds.map((id) => [wiseKeyOf(id), id]));
   }
-  return { items: [...items.values()], unmatched };
+
+  /** Reads the next rows, as cells. */
+  read(records: readonly (readonly string[])[]): void {
+    for (const record of records) {
+      this.#row += 1;
+      const status = (record[this.#ofStatus] ?? '').trim();
+      const itemId = itemOf(record, this.#byKey);
+      if (itemId === null) this.#unmatched.push({ row: this.#row, status });
+      else this.#add(itemId, status, referenceOf(record[this.#ofReference] ?? ''));
+    }
+  }
+
+  #add(itemId: PayoutRunItemId, status: string, reference: string | null): void {
+    const row = { state: meaningOf(status, this.#terms.meanings), status, reference };
+    const rows = this.#rows.get(itemId);
+    if (rows === undefined) this.#rows.set(itemId, [row]);
+    else rows.push(row);
+    if (reference === null) return;
+    const named = this.#itemsOfReference.get(reference) ?? itemId;
+    this.#itemsOfReference.set(reference, named === itemId ? itemId : 'several');
+  }
+
+  /** Returns what was read. */
+  report(): PayoutReport {
+    return {
+      items: [...this.#rows].map(([itemId, rows]) => this.#itemOf(itemId, rows)),
+      unmatched: this.#unmatched,
+    };
+  }
+
+  #itemOf(itemId: PayoutRunItemId, rows: readonly ReportRow[]): ReportedItem {
+    const transfers = new Map<string | ReportRow, ReportRow>();
+    for (const row of rows) {
+      const key = this.#tells(itemId, row.reference) ? row.reference : row;
+      const before = transfers.get(key);
+      if (before === undefined || RANKS[before.state] < RANKS[row.state]) transfers.set(key, row);
+    }
+    const referencesOf = (...states: readonly ReportedState[]) =>
+      [...transfers].flatMap(([key, { state }]) =>
+        typeof key === 'string' && states.includes(state) ? [key] : [],
+      );
+    const said = [...transfers.values()].reduce((one, other) =>
+      TRANSFER_RANKS[other.state] > TRANSFER_RANKS[one.state] ? other : one,
+    );
+    const arrived = referencesOf('sent');
+    const hasReturn = [...transfers.values()].some(({ state }) => state === 'returned');
+    return {
+      itemId,
+      ...said,
+      arrived,
+      underWay: referencesOf('pending', 'unknown'),
+      cameBack: referencesOf('returned'),
+      isContradictory: said.state === 'sent' && (hasReturn || arrived.length > 1),
+    };
+  }
+
+  /** Whether a reference tells a transfer apart: not the key of the item, a word such as "none", or what other items have, too. */
+  #tells(itemId: PayoutRunItemId, reference: string | null): reference is string {
+    return (
+      reference !== null &&
+      tellsTransfer(reference, itemId) &&
+      this.#itemsOfReference.get(reference) === itemId
+    );
+  }
 }
 
 /**
@@ -165,26 +247,44 @@ function referenceOf(cell: string): string | null {
   return text.includes('@') ? null : Array.from(text).slice(0, LONGEST_REFERENCE).join('') || null;
 }
 
+/** The shortest cell that has a key. */
+const SHORTEST_KEY = 16;
+
 /** Returns the item that a row names. Null for none, and for several. */
 function itemOf(
   cells: readonly string[],
   byKey: ReadonlyMap<string, PayoutRunItemId>,
 ): PayoutRunItemId | null {
-  const named = new Set(
-    cells.flatMap((cell) =>
-      [...cell.toLowerCase().matchAll(KEYS)].flatMap(([key]) => byKey.get(wiseKeyOf(key)) ?? []),
-    ),
-  );
-  const [itemId] = named;
-  return named.size === 1 && itemId !== undefined ? itemId : null;
+  let named: PayoutRunItemId | null = null;
+  for (const cell of cells) {
+    if (cell.length < SHORTEST_KEY) continue;
+    for (const [key] of cell.toLowerCase().matchAll(KEYS)) {
+      const itemId = byKey.get(wiseKeyOf(key));
+      if (itemId === undefined || itemId === named) continue;
+      if (named !== null) return null;
+      named = itemId;
+    }
+  }
+  return named;
 }
 
-/** What a report does to an item: what is stated of its payout, or why nothing is. */
-export const REPORT_OUTCOMES = ['sent', 'returned', 'unchanged', 'pending', 'unknown'] as const;
+/**
+ * What a report does to an item: what is stated of its payout, or why nothing is. `conflict`: it contradicts itself or what is stated, and
+ * a person has to look at it.
+ */
+export const REPORT_OUTCOMES = ['sent', 'returned', 'conflict', 'unchanged', 'pending', 'unknown'] as const;
 export type ReportOutcome = (typeof REPORT_OUTCOMES)[number];
 
-/** Returns what is stated of the payout of an item that a report is about. `unchanged`: it was stated before, or counts no more. */
-export function outcomeOfReport(state: ReportedState, item: StatedItem): ReportOutcome {
-  if (state === 'pending' || state === 'unknown') return state;
-  return statementsFor(state, item).length === 0 ? 'unchanged' : state;
+/** What a report does to an item. */
+export interface AssessedItem extends Consequence {
+  readonly outcome: ReportOutcome;
+}
+
+/** Returns what follows from a report about an item. `unchanged`: it was stated before, or counts no more. */
+export function assessReport(said: ReportedItem, item: StatedItem): AssessedItem {
+  const consequence = consequenceOf(said, item);
+  const { isConflict, statements } = consequence;
+  const stated = statements.at(-1) ?? 'unchanged';
+  const outcome = said.state === 'pending' || said.state === 'unknown' ? said.state : stated;
+  return { ...consequence, outcome: isConflict ? 'conflict' : outcome };
 }

@@ -11,7 +11,7 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
   accounts: 'created_at id',
   affiliate_groups: 'app_id created_at id',
   // When the address was set: the audit row of its change says it.
-  affiliates: 'app_id created_at email_set_at id',
+  affiliates: 'app_id created_at email_set_at email_set_by id',
   // When the first policy takes effect: the assignment of the policy says it.
   apps: 'account_id created_at id policies_from',
   codes: 'app_id created_at id',
@@ -25,7 +25,8 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
     'app_id ciphertext created_at encryption_key_id previous_ciphertext previous_encryption_key_id',
   links: 'app_id created_at id',
   manual_attributions: 'account_id app_id created_at id key_id position',
-  payees: 'account_id app_id ciphertext encryption_key_id id previous_version set_at set_by',
+  other_transfers: 'account_id app_id created_at key_id payout_id',
+  payees: 'account_id address_set_by app_id ciphertext encryption_key_id id previous_version set_at set_by',
   payout_blocks: 'account_id app_id created_at id key_id position previous',
   payout_file_downloads: 'account_id app_id downloaded_at file_id key_id',
   payout_runs:

@@ -1,9 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
-import { findColumns, meaningOf, outcomeOfReport, readReport } from '../../src/domain/payout-report.ts';
+import { assessReport, findColumns, meaningOf, ReportReader } from '../../src/domain/payout-report.ts';
+import type { ReportTerms } from '../../src/domain/payout-report.ts';
 import type { PayoutRunItemId } from '../../src/domain/ids.ts';
 
 const ANN = 'pit_01jz4w2vxq8m3c5t7e9f1g3h5k' as PayoutRunItemId;
 const BEN = 'pit_01jz4w2vxq9n4d6v8e0f2g4h6m' as PayoutRunItemId;
+
+const readReport = (records: readonly (readonly string[])[], terms: ReportTerms) => {
+  const reader = new ReportReader(terms);
+  // In parts, as large reports are read.
+  for (const record of records) reader.read([record]);
+  return reader.report();
+};
 
 /** Reads records that are given as cells by column. */
 const read = (
@@ -68,22 +76,77 @@ describe('a report of a payment service', () => {
     ).toEqual({ items: [], unmatched: [2, 3, 4, 5].map((row) => ({ row, status: 'Success' })) });
   });
 
-  test('says of an item with two rows what came last in its way, in whatever order they stand', () => {
-    const rows = [
-      { Key: ANN, Status: 'Completed', Id: '1' },
-      { Key: ANN, Status: 'Returned', Id: '2' },
-      { Key: ANN, Status: 'Pending', Id: '3' },
-    ];
-    const columns = { status: 'Status', reference: 'Id' };
-    for (const order of [rows, rows.toReversed()]) {
-      expect(read(order, columns).items).toEqual([
-        { itemId: ANN, state: 'returned', status: 'Returned', reference: '2' },
-      ]);
-    }
+  const columns = { status: 'Status', reference: 'Id' };
+  /** Reads rows about one item, as word and reference, in both orders. */
+  const readBoth = (...rows: readonly (readonly [string, string])[]) => {
+    const records = rows.map(([Status, Id]) => ({ Key: ANN, Status, Id }));
+    const [one, other] = [records, records.toReversed()].map((order) => read(order, columns).items[0]);
+    const sets = (item: typeof one) =>
+      item && { ...item, arrived: new Set(item.arrived), cameBack: new Set(item.cameBack) };
+    if (rows.every(([, id]) => id !== ''))
+      expect({ ...sets(one), reference: '', status: '' }).toEqual({
+        ...sets(other),
+        reference: '',
+        status: '',
+      });
+    return one;
+  };
+
+  test('says of a transfer with several rows what came last in its way, in whatever order they stand', () => {
+    expect(readBoth(['Completed', 'T1'], ['Returned', 'T1'], ['Pending', 'T1'])).toMatchObject({
+      state: 'returned',
+      reference: 'T1',
+      arrived: [],
+      underWay: [],
+      cameBack: ['T1'],
+      isContradictory: false,
+    });
+  });
+
+  test.each([
+    ['Denied', 'Completed', 'sent', true],
+    ['Completed', 'Cancelled', 'sent', true],
+    ['Completed', 'Completed', 'sent', true],
+    ['Completed', 'Pending', 'sent', false],
+    ['Denied', 'Pending', 'pending', false],
+    ['Denied', 'Ausgeführt', 'unknown', false],
+    ['Denied', 'Failed', 'returned', false],
+  ] as const)(
+    'says of an item with the transfers %s and %s that it is %s, and that this is contradictory: %s',
+    (first, second, state, isContradictory) => {
+      expect(readBoth([first, 'T1'], [second, 'T2'])).toMatchObject({ state, isContradictory });
+    },
+  );
+
+  test.each([
+    ['there is none', '', ''],
+    ['it is a word', 'none', 'none'],
+    ['it is the key of the item', ANN, ANN.toUpperCase()],
+  ])('takes rows for different transfers where a reference does not tell them apart: %s', (_, one, other) => {
+    expect(readBoth(['Completed', one], ['Returned', other])).toMatchObject({
+      state: 'sent',
+      arrived: [],
+      cameBack: [],
+      isContradictory: true,
+    });
+  });
+
+  test('takes no reference for that of a transfer that several items have, such as that of a batch', () => {
+    const { items } = read(
+      [
+        { Key: ANN, Status: 'Completed', Id: 'batch 7' },
+        { Key: ANN, Status: 'Returned', Id: 'batch 7' },
+        { Key: BEN, Status: 'Returned', Id: 'batch 7' },
+      ],
+      columns,
+    );
+    expect(items).toMatchObject([
+      { state: 'sent', arrived: [], isContradictory: true, reference: 'batch 7' },
+      { state: 'returned', cameBack: [] },
+    ]);
   });
 
   test('has no reference where the cell is empty, and not more of it than a transfer keeps', () => {
-    const columns = { status: 'Status', reference: 'Id' };
     const items = read(
       [
         { Key: ANN, Status: 'Sent', Id: ' ' },
@@ -95,7 +158,6 @@ describe('a report of a payment service', () => {
   });
 
   test('keeps no half of a character of a reference, no control character, and no address of a person', () => {
-    const columns = { status: 'Status', reference: 'Id' };
     const referenceOf = (Id: string) => read([{ Key: ANN, Status: 'Sent', Id }], columns).items[0]?.reference;
     expect(referenceOf(`${'x'.repeat(199)}🎉🎉`)).toBe(`${'x'.repeat(199)}🎉`);
     expect(referenceOf('a\u0000b\ud800c')).toBe('a b c');
@@ -103,10 +165,9 @@ describe('a report of a payment service', () => {
   });
 
   test('names an item in a cell that no column has', () => {
-    const columns = { status: 'Status', reference: null };
     const { items } = readReport([['Sent', ANN]], {
       header: ['Status'],
-      columns,
+      columns: { status: 'Status', reference: null },
       meanings: new Map(),
       itemIds: [ANN],
     });
@@ -114,10 +175,30 @@ describe('a report of a payment service', () => {
   });
 
   test('changes nothing of a payout that is pending, or whose word is unknown', () => {
-    const item = { state: null, position: 0, cameBack: false, isSentAgain: false };
-    expect(outcomeOfReport('pending', item)).toBe('pending');
-    expect(outcomeOfReport('unknown', item)).toBe('unknown');
-    expect(outcomeOfReport('sent', item)).toBe('sent');
-    expect(outcomeOfReport('sent', { ...item, state: 'sent', position: 1 })).toBe('unchanged');
+    const item = {
+      state: null,
+      statedPosition: null,
+      statedReference: null,
+      position: 0,
+      cameBack: false,
+      returnedReference: null,
+      isSentAgain: false,
+      others: [],
+    };
+    const outcomeOf = (Status: string, over: object = {}) => {
+      const [said] = read([{ Key: ANN, Status, Id: 'T1' }], columns).items;
+      return said && assessReport(said, { ...item, ...over });
+    };
+    expect(outcomeOf('Pending')).toMatchObject({ outcome: 'pending', statements: [] });
+    expect(outcomeOf('Ausgeführt')).toMatchObject({ outcome: 'unknown', statements: [] });
+    expect(outcomeOf('Sent')).toMatchObject({ outcome: 'sent', statements: ['sent'] });
+    const stated = { position: 1, statedPosition: 1, statedReference: 'T1' };
+    expect(outcomeOf('Sent', { ...stated, state: 'sent' })).toMatchObject({ outcome: 'unchanged' });
+    const cameBack = { ...stated, state: 'returned', cameBack: true, returnedReference: 'T0' };
+    expect(outcomeOf('Sent', cameBack)).toMatchObject({
+      outcome: 'conflict',
+      statements: [],
+      others: ['T1'],
+    });
   });
 });

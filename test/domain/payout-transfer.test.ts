@@ -1,32 +1,49 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
-import { MONEY_STATES, MOST_TRANSFERS, statementsFor } from '../../src/domain/payout-transfer.ts';
-import type { MoneyState, StatedItem } from '../../src/domain/payout-transfer.ts';
+import { consequenceOf, MOST_TRANSFERS, withTransferReferences } from '../../src/domain/payout-transfer.ts';
+import type { ReportedTransfers, StatedItem } from '../../src/domain/payout-transfer.ts';
 
 const item = (over: Partial<StatedItem> = {}): StatedItem => ({
   state: null,
+  statedPosition: over.state === undefined || over.state === null ? null : (over.position ?? 1),
+  statedReference: over.state === undefined || over.state === null ? null : 'A1',
   position: 0,
   cameBack: over.state === 'returned',
+  returnedReference: over.state === 'returned' ? 'A1' : null,
   isSentAgain: false,
+  others: [],
   ...over,
 });
 
+/** What a report says of transfers, by their references. */
+const said = (over: Partial<ReportedTransfers> & Pick<ReportedTransfers, 'state'>): ReportedTransfers => ({
+  arrived: [],
+  underWay: [],
+  cameBack: [],
+  isContradictory: false,
+  ...over,
+});
+const sent = (...arrived: string[]) => said({ state: 'sent', arrived });
+const returned = (...cameBack: string[]) => said({ state: 'returned', cameBack });
+const pending = (...underWay: string[]) => said({ state: 'pending', underWay });
+
+const NOTHING = { statements: [], others: [], isConflict: false };
+
 describe('what a payment service reports of a payout', () => {
   test.each([
-    ['sent', null, ['sent']],
-    ['sent', 'sent', []],
-    ['sent', 'returned', []],
-    ['returned', null, ['sent', 'returned']],
-    ['returned', 'sent', ['returned']],
-    ['returned', 'returned', []],
-  ] as const)('as %s states where the money is %s: %j', (reported, state, statements) => {
-    expect(statementsFor(reported, item({ state, position: 1 }))).toEqual(statements);
+    [sent('A1'), null, ['sent']],
+    [sent('A1'), 'sent', []],
+    [returned('A1'), null, ['sent', 'returned']],
+    [returned('A1'), 'sent', ['returned']],
+    [returned('A1'), 'returned', []],
+  ] as const)('as %j states where the money is %s: %j', (reported, state, statements) => {
+    expect(consequenceOf(reported, item({ state, position: 1 }))).toEqual({ ...NOTHING, statements });
   });
 
   test('states nothing when a later run sends the money again, or the payout has no room for it', () => {
-    expect(statementsFor('returned', item({ state: 'sent', isSentAgain: true }))).toEqual([]);
-    expect(statementsFor('returned', item({ position: MOST_TRANSFERS - 1 }))).toEqual([]);
-    expect(statementsFor('sent', item({ position: MOST_TRANSFERS - 1 }))).toEqual(['sent']);
+    expect(consequenceOf(returned('A1'), item({ state: 'sent', isSentAgain: true }))).toEqual(NOTHING);
+    expect(consequenceOf(returned('A1'), item({ position: MOST_TRANSFERS - 1 })).statements).toEqual([]);
+    expect(consequenceOf(sent('A1'), item({ position: MOST_TRANSFERS - 1 })).statements).toEqual(['sent']);
   });
 
   test.each([
@@ -34,19 +51,142 @@ describe('what a payment service reports of a payout', () => {
     ['came back by mistake, which was withdrawn', 'sent'],
     ['came back by mistake, and both statements were withdrawn', null],
   ] as const)('states nothing of money that %s: the report is an old one', (_, state) => {
-    for (const reported of MONEY_STATES)
-      expect(statementsFor(reported, item({ state, position: 3, cameBack: true }))).toEqual([]);
+    const old = item({ state, position: 3, cameBack: true, returnedReference: 'A1' });
+    for (const reported of [sent('A1'), returned('A1')])
+      expect(consequenceOf(reported, old)).toEqual(NOTHING);
   });
 
-  test('states nothing more when it is reported again, in whatever order reports arrive', () => {
-    const anyReports = fc.array(fc.constantFrom(...MONEY_STATES), { minLength: 1 });
+  test.each([
+    ['another transfer', sent('B2'), ['B2']],
+    ['the same transfer', sent('A1'), ['A1']],
+    ['a transfer without a reference', sent(), ['']],
+    ['another transfer that is under way', pending('B2'), ['B2']],
+  ])('is a conflict where the money came back and %s says that it did not', (_, reported, others) => {
+    const now = item({ state: 'returned', position: 2 });
+    expect(consequenceOf(reported, now)).toEqual({ statements: [], others, isConflict: true });
+    const kept = others.map((reference) => ({ reference, position: 2 }));
+    expect(consequenceOf(reported, { ...now, others: kept })).toEqual({ ...NOTHING, isConflict: true });
+    // Somebody has withdrawn the return and stated another one.
+    const decided = { ...now, position: 4, statedPosition: 4, statedReference: null, others: kept };
+    expect(consequenceOf(reported, decided)).toEqual(NOTHING);
+  });
+
+  test.each([
+    ['the one that came back, as an old report has it', pending('A1')],
+    ['one without a reference', pending()],
+  ])('is no conflict where the money came back and the transfer under way is %s', (_, reported) => {
+    expect(consequenceOf(reported, item({ state: 'returned', position: 2 }))).toEqual(NOTHING);
+  });
+
+  test.each([
+    ['another transfer arrived', { statedReference: 'B2' }, returned('A1')],
+    ['a transfer was stated as sent that nobody can tell from it', { statedReference: null }, returned('A1')],
+    ['the report has no references', {}, returned()],
+    [
+      'a further transfer arrived or is under way',
+      { others: [{ reference: 'B2', position: 1 }] },
+      returned('A1'),
+    ],
+  ])('is a conflict where a transfer came back and %s', (_, over, reported) => {
+    const now = item({ state: 'sent', position: 1, ...over });
+    expect(consequenceOf(reported, now)).toEqual({ ...NOTHING, isConflict: true });
+  });
+
+  test('states a return once all transfers came back that reports have named', () => {
+    const now = item({ state: 'sent', position: 1, others: [{ reference: 'B2', position: 1 }] });
+    expect(consequenceOf(returned('B2', 'A1'), now)).toEqual({ ...NOTHING, statements: ['returned'] });
+  });
+
+  test('keeps what is under way: a file that was uploaded before may be reported as denied later', () => {
+    const first = consequenceOf(pending('B2'), item());
+    expect(first).toEqual({ ...NOTHING, others: ['B2'] });
+    const now = item({ others: [{ reference: 'B2', position: 0 }] });
+    expect(consequenceOf(pending('B2'), now)).toEqual(NOTHING);
+    expect(consequenceOf(returned('A1'), now)).toEqual({ ...NOTHING, isConflict: true });
+    expect(consequenceOf(returned('B2'), now).statements).toEqual(['sent', 'returned']);
+  });
+
+  test('is a conflict, and states what arrived, where one transfer arrived and another one came back', () => {
+    const both = { ...sent('B2'), cameBack: ['A1'], isContradictory: true };
+    expect(consequenceOf(both, item())).toEqual({ statements: ['sent'], others: [], isConflict: true });
+    const now = item({ state: 'sent', statedReference: 'B2', position: 1 });
+    expect(consequenceOf(both, now)).toEqual(NOTHING);
+  });
+
+  test('is a conflict where two transfers arrived, until somebody has stated something', () => {
+    const twice = { ...sent('A1', 'B2'), isContradictory: true };
+    expect(consequenceOf(twice, item())).toEqual({ statements: ['sent'], others: ['B2'], isConflict: true });
+    const now = item({ state: 'sent', position: 1 });
+    expect(consequenceOf(sent('B2'), now)).toEqual({ statements: [], others: ['B2'], isConflict: true });
+    const kept = [{ reference: 'B2', position: 1 }];
+    expect(consequenceOf(sent('B2'), { ...now, others: kept })).toEqual({ ...NOTHING, isConflict: true });
+    expect(consequenceOf(sent('B2'), { ...now, position: 3, others: kept })).toEqual(NOTHING);
+  });
+
+  test('is a conflict where the first transfer of money arrived that was sent again', () => {
+    const again = item({ returnedReference: 'A1', isSentAgain: true, position: 2 });
+    expect(consequenceOf(sent('B2'), again)).toEqual({ statements: [], others: ['B2'], isConflict: true });
+    expect(consequenceOf(sent(), again)).toEqual({ statements: [], others: [''], isConflict: true });
+    // An old report of the transfer that came back.
+    expect(consequenceOf(sent('A1'), again)).toEqual(NOTHING);
+  });
+
+  test('is about the transfer that was marked as sent by hand, if it names one', () => {
+    const marked = item({ state: 'sent', statedReference: null, position: 1 });
+    expect(consequenceOf(sent('A1'), marked)).toEqual(NOTHING);
+    expect(consequenceOf(sent('A1', 'B2'), marked).isConflict).toBe(true);
+  });
+
+  test('is compared with references of one payout: not with that of a batch, a key or a word', () => {
+    const rows = [
+      ['pit_01jz4w2vxq8m3c5t7e9f1g3h5k', 'batch 7'],
+      ['pit_01jz4w2vxq9n4d6v8e0f2g4h6m', 'batch 7'],
+      ['pit_01jz4w2vxqzzzzzzzzzzzzzzz1', 'PIT_01JZ4W2VXQZZZZZZZZZZZZZZZ1'],
+      ['pit_01jz4w2vxqzzzzzzzzzzzzzzz2', 'none'],
+      ['pit_01jz4w2vxqzzzzzzzzzzzzzzz3', 'T9'],
+    ].map(([id = '', statedReference = '']) => ({ id, ...item({ state: 'sent', statedReference }) }));
+    expect(withTransferReferences(rows).map(({ statedReference }) => statedReference)).toEqual([
+      null,
+      null,
+      null,
+      null,
+      'T9',
+    ]);
+  });
+
+  test('states nothing more when it is reported again, and a return only while no other transfer is out', () => {
+    const references = fc.subarray(['A1', 'B2', 'C3']);
+    const anyReport = fc.tuple(references, references, references).map(([arrived, one, other]) => {
+      const underWay = one.filter((reference) => !arrived.includes(reference));
+      const cameBack = other.filter((reference) => ![...arrived, ...underWay].includes(reference));
+      const state =
+        arrived.length > 0 ? 'sent' : underWay.length > 0 || cameBack.length === 0 ? 'pending' : 'returned';
+      const isContradictory = arrived.length > 1 || (arrived.length === 1 && cameBack.length > 0);
+      return { state, arrived, underWay, cameBack, isContradictory } as const;
+    });
     fc.assert(
-      fc.property(anyReports, fc.constantFrom(null, ...MONEY_STATES), (reports, first) => {
-        let now = item({ state: first });
-        const report = (reported: MoneyState) => {
-          const statements = statementsFor(reported, now);
-          const state = statements.at(-1) ?? now.state;
-          now = item({ state, position: now.position + statements.length });
+      fc.property(fc.array(anyReport, { minLength: 1, maxLength: 6 }), (reports) => {
+        let now = item();
+        const out = new Set<string>();
+        const report = (reported: ReportedTransfers) => {
+          const { statements, others } = consequenceOf(reported, now);
+          for (const reference of [...reported.arrived, ...reported.underWay]) out.add(reference);
+          for (const reference of reported.cameBack) out.delete(reference);
+          const position = now.position + statements.length;
+          const stated = reported.state === 'returned' ? reported.cameBack[0] : reported.arrived[0];
+          if (statements.includes('returned')) expect([...out]).toEqual([]);
+          now = {
+            ...now,
+            ...(statements.length > 0 && {
+              state: statements.at(-1) ?? null,
+              statedPosition: position,
+              statedReference: stated ?? null,
+              cameBack: statements.includes('returned'),
+              returnedReference: statements.includes('returned') ? (stated ?? null) : null,
+            }),
+            position,
+            others: [...now.others, ...others.map((reference) => ({ reference, position }))],
+          };
           return statements;
         };
         for (const reported of reports) report(reported);

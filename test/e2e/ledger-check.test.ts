@@ -847,13 +847,24 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
         '(select o.id from account_keys o join apps b on b.account_id = o.account_id where b.id = {other} limit 1)',
       ],
     ] as const
-  ).map(([column, payout, account, key]): [string, string, readonly string[]] => [
-    'no_row_of_another_app',
-    `payout_transfers.${column}`,
+  ).flatMap(([column, payout, account, key]): [string, string, readonly string[]][] => [
     [
-      `insert into payout_transfers (id, app_id, payout_id, position, state, account_id, key_id)
+      'no_row_of_another_app',
+      `payout_transfers.${column}`,
+      [
+        `insert into payout_transfers (id, app_id, payout_id, position, state, account_id, key_id)
          select 'trf_01kbf2z4x8e0rvq1n3m5t7w9yc', a.id, ${payout}, 1, 'sent', ${account}, ${key}
            from apps a join account_keys k on k.account_id = a.account_id where a.id = {mine} limit 1 returning id`,
+      ],
+    ],
+    [
+      'no_row_of_another_app',
+      `other_transfers.${column}`,
+      [
+        `insert into other_transfers (app_id, payout_id, position, reference, account_id, key_id)
+         select a.id, ${payout}, 1, 'B1', ${account}, ${key}
+           from apps a join account_keys k on k.account_id = a.account_id where a.id = {mine} limit 1 returning payout_id as id`,
+      ],
     ],
   ]),
   ...(

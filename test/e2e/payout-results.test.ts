@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { newId } from '../../src/db/new-id.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -47,6 +48,7 @@ interface Results {
   readonly errors?: readonly unknown[];
   readonly sentCount: number;
   readonly returnedCount: number;
+  readonly conflictCount: number;
 }
 
 const itemsOf = async (run: Run) => await runs.list<Item>(run, 'items');
@@ -81,10 +83,12 @@ const markSent = async ({ id }: Run, reference?: string) =>
     body: { state: 'sent', ...(reference !== undefined && { reference }) },
   });
 const returned = async () =>
-  await founder.ok<{ count: number; totalCents: number; rows: { payoutId: string }[] }>(
-    'GET',
-    `${base}/payouts/returned`,
-  );
+  await founder.ok<{
+    count: number;
+    totalCents: number;
+    rows: { payoutId: string }[];
+    contradicted: { count: number };
+  }>('GET', `${base}/payouts/returned`);
 const resend = async (withoutPayee = 'include') => await runs.run(0, withoutPayee, 'resend');
 
 describe('the payouts of a run', () => {
@@ -191,11 +195,26 @@ describe('the payouts of a run', () => {
     ['csv', { csv: 'Status\n"open' }],
     ['csv', { csv: `Status${',x'.repeat(60_000)}\n1` }],
     ['csv', { csv: `Status\n${'1\n'.repeat(30_000)}` }],
+    ['csv', { csv: `Status,x\n${','.repeat(250_000)}` }],
+    ['csv', { csv: `Status\n${'x'.repeat(70_000)}` }],
     ['columns.status', { csv: 'a,b\n1,2' }],
     ['columns.reference', { csv: 'Status\nSent', columns: { status: 'Status', reference: 'Ref' } }],
   ])('refuse a report with a wrong %s: %#', async (path, body) => {
     const run = await runs.run();
     expect(await preview(run, body)).toMatchObject({ status: 400, body: { errors: [{ path }] } });
+  });
+
+  // @promise run-results-cost
+  test('of no run, or of one that is not settled, are looked up before a report is read', async () => {
+    const draft = await runs.draft();
+    const body = { csv: 'Status\n"open' };
+    expect(await preview(draft, body)).toMatchObject({
+      status: 409,
+      body: { code: 'payout_run_not_settled' },
+    });
+    const unknown = { ...draft, id: newId('payoutRun') };
+    expect(await preview(unknown, body)).toMatchObject({ status: 404 });
+    expect(await apply(unknown, body.csv, { sentCount: 0, returnedCount: 0 })).toMatchObject({ status: 404 });
   });
 
   test('of another run or app get nothing from a report', async () => {
@@ -211,7 +230,147 @@ describe('the payouts of a run', () => {
         body: { csv },
       }),
     ).toMatchObject({ status: 404 });
-    expect(await returned()).toEqual({ count: 0, totalCents: 0, rows: [] });
+    const none = { count: 0, totalCents: 0, rows: [] };
+    expect(await returned()).toEqual({ ...none, contradicted: none });
+  });
+});
+
+/** A report with two transfers of each item, as after a file that was uploaded again. */
+const reportOfTwo = (items: readonly Item[], first: string, second: string) =>
+  [
+    'Transaction ID,Status,Unique ID',
+    ...items.flatMap(({ id }, n) => [`A${n + 1},${first},${id}`, `B${n + 1},${second},${id}`]),
+  ].join('\n');
+/** A report with one transfer of each item. */
+const reportOfOne = (items: readonly Item[], status: string, transfer: string) =>
+  [
+    'Transaction ID,Status,Unique ID',
+    ...items.map(({ id }, n) => `${transfer}${n + 1},${status},${id}`),
+  ].join('\n');
+
+describe('the payouts of a file that was uploaded again', () => {
+  // @promise run-results-two-transfers
+  test.each([
+    ['Denied', 'Completed'],
+    ['Completed', 'Cancelled'],
+  ])(
+    'are stated as sent, and in conflict, by a report with both transfers: %s and %s',
+    async (first, second) => {
+      const run = await runs.run();
+      const items = await itemsOf(run);
+      const csv = reportOfTwo(items, first, second);
+      expect(await importReport(run, csv)).toMatchObject({
+        sentCount: 3,
+        returnedCount: 0,
+        conflictCount: 3,
+        rows: [
+          { affiliateId: ann, outcome: 'conflict' },
+          { affiliateId: ben, outcome: 'conflict' },
+          { affiliateId: cleo, outcome: 'conflict' },
+        ],
+      });
+      expect(await statesOf(run)).toEqual(['sent', 'sent', 'sent']);
+      // Each transfer that came back is reported alone, too.
+      const cameBack = reportOfOne(items, 'Returned', first === 'Denied' ? 'A' : 'B');
+      expect(await importReport(run, cameBack)).toMatchObject({ returnedCount: 0, conflictCount: 3 });
+      expect(await returned()).toMatchObject({ count: 0, contradicted: { count: 0 } });
+      expect(await resend().catch(() => null)).toBeNull();
+    },
+  );
+
+  // @promise run-results-conflict
+  test('are not sent again after a second report says that they arrived, until somebody has decided', async () => {
+    const run = await runs.run();
+    const items = await itemsOf(run);
+    await importReport(run, reportOfOne(items, 'Failed', 'A'));
+    const draft = await runs.draft(0, 'include', 'resend');
+    expect(draft).toMatchObject({ itemCount: 3, totalCents: 340 });
+    const csv = reportOfOne(items, 'Completed', 'B');
+    expect((await preview(run, { csv })).body).toMatchObject({ conflictCount: 3, unchangedCount: 0 });
+    expect(await returned()).toMatchObject({ count: 3 });
+    expect(await importReport(run, csv)).toMatchObject({ sentCount: 0, conflictCount: 3 });
+    expect(await returned()).toMatchObject({
+      count: 0,
+      totalCents: 0,
+      rows: [],
+      contradicted: { count: 3, totalCents: 340, rows: [{ affiliateId: ann }, {}, {}] },
+    });
+    // The draft of before sends nothing, and a new one has nothing.
+    await runs.approve(draft);
+    expect(await runs.settled(draft)).toMatchObject({ paidCount: 0, paidCents: 0 });
+    expect((await itemsOf(draft)).map(({ outcome }) => outcome)).toEqual(Array(3).fill('not_returned'));
+    expect(await runs.draft(0, 'include', 'resend')).toMatchObject({ itemCount: 0 });
+
+    const state = async (n: number, next: string) =>
+      await founder.ok('POST', `${base}/payouts/${items[n]?.payoutId}/transfers`, { state: next });
+    // The first arrived. The second came back after all. Of the third, nobody knows yet.
+    await state(0, 'return_withdrawn');
+    await state(1, 'return_withdrawn');
+    await state(1, 'returned');
+    expect(await returned()).toMatchObject({ count: 1, totalCents: 100, contradicted: { count: 1 } });
+    expect(await importReport(run, csv)).toMatchObject({ sentCount: 0, conflictCount: 1, unchangedCount: 2 });
+    expect(await resend()).toMatchObject({ paidCount: 1, paidCents: 100 });
+    expect(await statesOf(run)).toEqual(['sent', 'returned', 'returned']);
+  });
+
+  test('stay unanswered in the database, too, while a report contradicts their return', async () => {
+    const run = await runs.run();
+    const [first] = await itemsOf(run);
+    await importReport(run, reportOfOne(await itemsOf(run), 'Failed', 'A'));
+    const draft = await runs.draft(0, 'include', 'resend');
+    const approve = (then: string) =>
+      runOn(
+        service.database.url,
+        `begin;
+         update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour'
+          where id = '${draft.id}';
+         ${then}
+         update payout_run_items set resend_result = 'resent', return_position = 2
+          where run_id = '${draft.id}' and payout_id = '${first?.payoutId}';
+         rollback`,
+      );
+    await approve('');
+    const other = `insert into other_transfers (app_id, payout_id, position, reference, account_id, key_id)
+      select app_id, payout_id, 2, 'B1', account_id, key_id from payout_transfers where payout_id = '${first?.payoutId}' and position = 2;`;
+    await expect(approve(other)).rejects.toThrow(/contradicted by a report/);
+    await expect(
+      runOn(service.database.url, `begin; ${other} delete from other_transfers; rollback`),
+    ).rejects.toThrow(/other_transfers/);
+  });
+
+  test('of which a further transfer arrived that was sent again already are a conflict, and audited', async () => {
+    const run = await runs.run();
+    const items = await itemsOf(run);
+    await importReport(run, reportOfOne(items, 'Failed', 'A'));
+    const again = await resend();
+    expect(again).toMatchObject({ paidCount: 3 });
+    const csv = reportOfOne(items, 'Completed', 'B');
+    expect(await importReport(run, csv)).toMatchObject({ conflictCount: 3 });
+    // An old report of the transfers that came back says nothing.
+    expect(await importReport(run, reportOfOne(items, 'Completed', 'A'))).toMatchObject({ conflictCount: 0 });
+    // The second transfer comes back. The money arrived by the other one.
+    const last = reportOfOne(await itemsOf(again), 'Returned', 'C');
+    expect(await importReport(again, last)).toMatchObject({ returnedCount: 0, conflictCount: 3 });
+    expect(await returned()).toMatchObject({ count: 0 });
+    const { rows } = await service.sql.one<{ rows: number }>`
+      select count(*)::int as rows from audit_rows where app_id = ${founder.app.id} and object_kind = 'other_transfer' and actor_kind = 'key'`;
+    expect(rows).toBe(3);
+  });
+
+  test('are not returned by a report of a transfer that nobody can tell from the one that was marked as sent', async () => {
+    const run = await runs.run();
+    const items = await itemsOf(run);
+    await markSent(run, 'batch 7');
+    expect(await importReport(run, reportOfOne(items, 'Completed', 'B'))).toMatchObject({
+      unchangedCount: 3,
+    });
+    expect(await importReport(run, reportOfOne(items, 'Cancelled', 'A'))).toMatchObject({
+      returnedCount: 0,
+      conflictCount: 3,
+    });
+    expect(await returned()).toMatchObject({ count: 0 });
+    await founder.ok('POST', `${base}/payouts/${items[0]?.payoutId}/transfers`, { state: 'returned' });
+    expect(await returned()).toMatchObject({ count: 1, totalCents: 200 });
   });
 });
 

@@ -491,6 +491,12 @@ const MONEY: readonly PromiseSection[] = [
         'a run pays to the payee that counts, and nobody whose payee is new or was changed after the draft; its files have what was paid',
       'run-database':
         'the database refuses a payout of a run with another amount, and a run that changes after its approval',
+      'run-results-two-transfers':
+        'a report states no return of a payout while one of its transfers arrived, or may still arrive',
+      'run-results-conflict':
+        'a report that contradicts a stored return is listed, and keeps the money from being sent again until somebody decides',
+      'run-results-cost':
+        'the run of a report is looked up before it is read, a report with too many cells is refused before, and others have their turns meanwhile',
       'run-results-once': 'a report states the same once, however often it is imported',
       'run-resend':
         'a resend run sends the money again that came back, in new files with new keys, and changes no ledger',
@@ -502,7 +508,9 @@ const MONEY: readonly PromiseSection[] = [
       'run-model':
         'random runs, exports, reports and kills leave what a model says: each cent in one payout, and no money sent twice',
       'run-another-approver':
-        'with `payoutApproval: another_key`, the key that drafted a run or set a payee in it cannot approve it, also in the database',
+        'with `payoutApproval: another_key`, the key that drafted a run, set a payee in it or changed the address of its creator cannot approve it, also in the database',
+      'run-no-single-export':
+        'with `payoutApproval: another_key`, a single export pays nothing, also in the database',
       'run-killed': 'a run whose process is killed pays each of its creators once',
     },
   },

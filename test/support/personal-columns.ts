@@ -95,6 +95,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   // Where the money of a creator goes. It is erased with the creator's payees.
   payees: { none: 'method encryption_key_id', removed: 'ciphertext' },
   payee_changes: { none: 'method encryption_key_id code_hash', removed: 'ciphertext' },
+  other_transfers: { none: 'reference' },
   payout_transfers: { none: 'state previous_state method reference note' },
   // The CSV has ids of commissions and events, and nothing of a user.
   payouts: { none: 'affiliate_name csv_gzip csv_sha256' },

@@ -1317,7 +1317,7 @@ export interface paths {
         put?: never;
         /**
          * Pays the amount due to an affiliate and returns the payout as CSV.
-         * @description Each commission is paid once. A payout has all due reversals and corrections and at most 50000 earnings, oldest first; repeat the export while `X-Payout-More-Due` is `true`. If the net is zero or less, nothing is paid and the CSV has only its header line. Stored responses of exports never expire.
+         * @description Each commission is paid once. A payout has all due reversals and corrections and at most 50000 earnings, oldest first; repeat the export while `X-Payout-More-Due` is `true`. If the net is zero or less, nothing is paid and the CSV has only its header line. With `payoutApproval: another_key`, exports are refused: a payout run has a second approver. Stored responses of exports never expire.
          *
          *     Requires an account key with the permission `payout`.
          */
@@ -3602,7 +3602,7 @@ export interface components {
              */
             payeeWaitDays?: number;
             /**
-             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.
+             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees or changed the addresses of its creators. With `another_key`, single exports are refused. Absent: `any_key`. A change needs the permission `payout`.
              * @enum {string}
              */
             payoutApproval?: "any_key" | "another_key";
@@ -3671,7 +3671,7 @@ export interface components {
              */
             payeeWaitDays?: number;
             /**
-             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.
+             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees or changed the addresses of its creators. With `another_key`, single exports are refused. Absent: `any_key`. A change needs the permission `payout`.
              * @enum {string}
              */
             payoutApproval?: "any_key" | "another_key";
@@ -4827,7 +4827,7 @@ export interface components {
              */
             payeeWaitDays?: number;
             /**
-             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.
+             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees or changed the addresses of its creators. With `another_key`, single exports are refused. Absent: `any_key`. A change needs the permission `payout`.
              * @enum {string}
              */
             payoutApproval?: "any_key" | "another_key";
@@ -4906,7 +4906,7 @@ export interface components {
              */
             payeeWaitDays?: number;
             /**
-             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.
+             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees or changed the addresses of its creators. With `another_key`, single exports are refused. Absent: `any_key`. A change needs the permission `payout`.
              * @enum {string}
              */
             payoutApproval?: "any_key" | "another_key";
@@ -4975,7 +4975,7 @@ export interface components {
              */
             payeeWaitDays?: number;
             /**
-             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.
+             * @description Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees or changed the addresses of its creators. With `another_key`, single exports are refused. Absent: `any_key`. A change needs the permission `payout`.
              * @enum {string}
              */
             payoutApproval?: "any_key" | "another_key";
@@ -6316,6 +6316,47 @@ export interface components {
                  */
                 returnedAt: number;
             }[];
+            /** @description Further payouts whose money came back, as is stated, and arrived or may arrive by another transfer, as a report says. No run sends them again until somebody has stated which is true. */
+            contradicted: {
+                /**
+                 * @description The number of all.
+                 * @example 42
+                 */
+                count: number;
+                /**
+                 * @description The sum of all. US cents.
+                 * @example 1999
+                 */
+                totalCents: number;
+                /** @description The largest 1,000. */
+                rows: {
+                    /**
+                     * @description The id of the payout.
+                     * @example pay_01kbf2z4x8e0rvq1n3m5t7w9yc
+                     */
+                    payoutId: string;
+                    /**
+                     * @description The id of the affiliate.
+                     * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+                     */
+                    affiliateId: string;
+                    /**
+                     * @description The current name of the affiliate.
+                     * @example First creator
+                     */
+                    affiliateName: string;
+                    /**
+                     * @description The amount of the payout. US cents.
+                     * @example 1999
+                     */
+                    totalCents: number;
+                    /**
+                     * @description When it was stated that the money came back. Epoch milliseconds.
+                     * @example 1781524800000
+                     */
+                    returnedAt: number;
+                }[];
+            };
         };
         /** @description What was stated about the payouts of a run. */
         PayoutRunTransfers: {
@@ -6349,6 +6390,11 @@ export interface components {
              * @example 42
              */
             returnedCount: number;
+            /**
+             * @description The number of payouts of which the report contradicts itself, or what is stated. They are listed in `rows`, and somebody has to look at them. None is stated as returned; `sentCount` has those that are stated as sent.
+             * @example 42
+             */
+            conflictCount: number;
             /**
              * @description The number of payouts of which that was stated before, or whose money a later run sends again.
              * @example 42
@@ -6387,13 +6433,18 @@ export interface components {
                  */
                 count: number;
             }[];
-            /** @description The payouts that did not simply arrive: returned, pending and unknown ones, at most 1,000. */
+            /** @description The payouts that did not simply arrive: returned, pending and unknown ones, and those in conflict, at most 1,000. */
             rows: {
                 /**
                  * @description The id of the payoutRunItem.
                  * @example pit_01kbf2z4x8e0rvq1n3m5t7w9yc
                  */
                 itemId: string;
+                /**
+                 * @description The id of the payout.
+                 * @example pay_01kbf2z4x8e0rvq1n3m5t7w9yc
+                 */
+                payoutId: string;
                 /**
                  * @description The id of the affiliate.
                  * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
@@ -6418,7 +6469,7 @@ export interface components {
                  * @description What is stated, or why nothing is.
                  * @enum {string}
                  */
-                outcome: "sent" | "returned" | "unchanged" | "pending" | "unknown";
+                outcome: "sent" | "returned" | "conflict" | "unchanged" | "pending" | "unknown";
             }[];
             /** @description Rows that are not about a payout of this run, at most 100. */
             unmatchedRows: {
@@ -9417,7 +9468,7 @@ export interface components {
                  * @description What the change concerns.
                  * @enum {string}
                  */
-                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "payout_run" | "payout_file_download" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "other_transfer" | "payout_block" | "payout_run" | "payout_file_download" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 /**
                  * @description The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.
                  * @example stripe
@@ -20972,7 +21023,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `total_changed`: The total has changed. `payouts_blocked`: The payouts of the creator are blocked. `idempotency_key_reused`: The idempotency key was used for another request. */
+            /** @description `total_changed`: The total has changed. `payouts_blocked`: The payouts of the creator are blocked. `another_approver_needed`: Another key has to approve the payout run. `idempotency_key_reused`: The idempotency key was used for another request. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -20984,7 +21035,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "total_changed" | "payouts_blocked" | "idempotency_key_reused";
+                        code: "total_changed" | "payouts_blocked" | "another_approver_needed" | "idempotency_key_reused";
                     };
                 };
             };
@@ -30402,7 +30453,7 @@ export interface operations {
                 actorKind?: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
                 keyId?: string;
                 action?: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
-                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "payout_block" | "payout_run" | "payout_file_download" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "other_transfer" | "payout_block" | "payout_run" | "payout_file_download" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 objectId?: string;
                 from?: number | string;
                 to?: number | string;

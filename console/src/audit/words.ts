@@ -31,6 +31,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   entry: 'Bonus or deduction',
   payout: 'Payout',
   payout_transfer: 'Money of a payout',
+  other_transfer: 'Further transfer of a payout',
   payout_block: 'Block of payouts',
   payout_run: 'Payout run',
   payout_file_download: 'Download of a payout file',
@@ -217,6 +218,7 @@ export function pathOf({ object, appId, after }: Row): string | null {
     case 'payee':
       return pathOfId(appId, after['affiliateId']);
     case 'payout_transfer':
+    case 'other_transfer':
       return pathOfId(appId, after['payoutId']);
     case 'link':
       return ofApp && `${ofApp}/links`;

@@ -1,6 +1,7 @@
-import { Button, FileButton, Group, Select, Stack, Text } from '@mantine/core';
+import { Alert, Anchor, Button, FileButton, Group, Select, Stack, Text } from '@mantine/core';
 import { parse } from 'csv-parse/browser/esm/sync';
 import { useState } from 'react';
+import { Link } from 'react-router';
 import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useIdempotencyKey } from '../api/idempotency.ts';
@@ -32,6 +33,7 @@ const MEANINGS: readonly { readonly value: Meaning; readonly label: string }[] =
 const OUTCOMES: Readonly<Record<Results['rows'][number]['outcome'], string>> = {
   sent: 'Arrived',
   returned: 'Came back',
+  conflict: 'In conflict',
   unchanged: 'Known before',
   pending: 'Neither yet',
   unknown: 'Unknown word',
@@ -60,10 +62,19 @@ const isAboutColumns = (error: Error | null) =>
   error instanceof Problem && error.fields.some(({ path }) => path.startsWith('columns'));
 
 function Counts({ results }: { readonly results: Results }) {
-  const { sentCount, returnedCount, unchangedCount, pendingCount, unknownCount, unmatchedCount } = results;
+  const {
+    sentCount,
+    returnedCount,
+    conflictCount,
+    unchangedCount,
+    pendingCount,
+    unknownCount,
+    unmatchedCount,
+  } = results;
   const facts = [
     ['Arrived', sentCount],
     ['Came back', returnedCount],
+    ['In conflict', conflictCount],
     ['Known before', unchangedCount],
     ['Neither yet', pendingCount],
     ['Unknown word', unknownCount],
@@ -84,7 +95,7 @@ function Counts({ results }: { readonly results: Results }) {
 }
 
 /** The payouts of a report that did not simply arrive. */
-function Exceptions({ rows }: Pick<Results, 'rows'>) {
+function Exceptions({ appId, rows }: Pick<Results, 'rows'> & { readonly appId: string }) {
   if (rows.length === 0) return null;
   return (
     <div
@@ -109,7 +120,15 @@ function Exceptions({ rows }: Pick<Results, 'rows'>) {
             <tr key={row.itemId}>
               <td style={{ overflowWrap: 'anywhere' }}>{row.affiliateName}</td>
               <td style={{ overflowWrap: 'anywhere' }}>{row.status}</td>
-              <td>{OUTCOMES[row.outcome]}</td>
+              <td>
+                {row.outcome === 'conflict' ? (
+                  <Anchor component={Link} to={`/apps/${appId}/payouts/${row.payoutId}`} size="sm">
+                    {OUTCOMES[row.outcome]}
+                  </Anchor>
+                ) : (
+                  OUTCOMES[row.outcome]
+                )}
+              </td>
               <td className="number" data-name="Amount">
                 {formatMoney(row.amountCents)}
               </td>
@@ -118,6 +137,26 @@ function Exceptions({ rows }: Pick<Results, 'rows'>) {
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** Says what to do about payouts of which the report contradicts itself, or what is stated. */
+function Conflicts({ conflictCount }: Pick<Results, 'conflictCount'>) {
+  if (conflictCount === 0) return null;
+  return (
+    <Alert
+      color="yellow"
+      variant="light"
+      title={`${formatCountOf(conflictCount, 'payout')} in conflict: look at ${conflictCount === 1 ? 'it' : 'each'} before you send money again`}
+    >
+      <Text size="sm">
+        The money may have come back by one transfer and arrived by another, as when a file is uploaded again.
+        None of these is marked as returned, and no run sends one again that was. Look at your payment service
+        where the money is, open the payout, and mark it: “It came back” if all transfers did. If it is marked
+        as come back and arrived after all, withdraw that mark. If it did come back, withdraw the mark and
+        make it anew.
+      </Text>
+    </Alert>
   );
 }
 
@@ -148,13 +187,15 @@ function UnknownWords({
   ));
 }
 
-const actionOf = ({ sentCount, returnedCount }: Results) =>
+const actionOf = ({ sentCount, returnedCount, conflictCount }: Results) =>
   [
     sentCount > 0 && `${formatCount(sentCount)} as sent`,
     returnedCount > 0 && `${formatCount(returnedCount)} as returned`,
+    conflictCount > 0 && `${formatCount(conflictCount)} as in conflict`,
   ]
-    .filter(Boolean)
-    .join(' and ');
+    .filter((part) => part !== false)
+    .join(', ')
+    .replace(/, ([^,]*)$/, ' and $1');
 
 /** Reads the report of a payment service about a run, shows what it states, and then states it. */
 export function ReportForm({
@@ -259,8 +300,9 @@ export function ReportForm({
         {results !== undefined && report !== null && (
           <>
             <Counts results={results} />
+            <Conflicts conflictCount={results.conflictCount} />
             <UnknownWords statuses={results.statuses} report={report} onReport={show} />
-            <Exceptions rows={results.rows} />
+            <Exceptions appId={appId} rows={results.rows} />
           </>
         )}
       </Stack>

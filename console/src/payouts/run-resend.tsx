@@ -1,14 +1,19 @@
-import { Alert, Button, Checkbox, Text } from '@mantine/core';
+import { Alert, Anchor, Button, Checkbox, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
-import { formatCountOf, formatMoney } from '../format.ts';
+import { formatCount, formatCountOf, formatMoney } from '../format.ts';
 import { PAYOUT_KEYS } from './keys.ts';
 import { AskToPay } from './raise-form.tsx';
 import { Steps } from './run-dialogs.tsx';
 import { useDraft } from './run-draft.tsx';
 import type { Run } from './words.ts';
+
+/** Payouts that are listed at most. */
+const MOST_LISTED = 20;
 
 function ResendForm({
   appId,
@@ -47,6 +52,42 @@ function ResendForm({
   );
 }
 
+/** Lists payouts that are marked as returned and arrived by another transfer, as a report says. Nothing without one. */
+function ContradictedReturns({
+  appId,
+  contradicted: { count, totalCents, rows },
+}: {
+  readonly appId: string;
+  readonly contradicted: Schemas['ReturnedPayouts']['contradicted'];
+}) {
+  if (count === 0) return null;
+  return (
+    <Alert
+      color="yellow"
+      variant="light"
+      mb="sm"
+      title={`The money of ${formatCountOf(count, 'payout')} may have arrived after all: ${formatMoney(totalCents)}`}
+    >
+      <Text size="sm" mb="xs">
+        {count === 1 ? 'It is' : 'They are'} marked as come back, and a report has another transfer. No run
+        sends the money again until you say where it is. Look at your payment service, then open the payout:
+        if the money arrived, withdraw the mark that it came back; if it did not, withdraw the mark and make
+        it anew.
+      </Text>
+      <ul style={{ margin: 0 }}>
+        {rows.slice(0, MOST_LISTED).map((row) => (
+          <li key={row.payoutId}>
+            <Anchor component={Link} to={`/apps/${appId}/payouts/${row.payoutId}`} size="sm">
+              {row.affiliateName}, {formatMoney(row.totalCents)}
+            </Anchor>
+          </li>
+        ))}
+      </ul>
+      {count > MOST_LISTED && <Text size="sm">And {formatCount(count - MOST_LISTED)} more.</Text>}
+    </Alert>
+  );
+}
+
 /** Says that money came back, and drafts the run that sends it again. Nothing if none did. */
 export function ReturnedMoney({ appId, open }: { readonly appId: string; readonly open: Run | null }) {
   const [isOpen, setIsOpen] = useState(false);
@@ -55,10 +96,12 @@ export function ReturnedMoney({ appId, open }: { readonly appId: string; readonl
     queryFn: async () =>
       await read(api.GET('/apps/{appId}/payouts/returned', { params: { path: { appId } } })),
   });
-  if (data === undefined || data.count === 0) return null;
+  if (data === undefined) return null;
+  if (data.count === 0) return <ContradictedReturns appId={appId} contradicted={data.contradicted} />;
   const close = () => setIsOpen(false);
   return (
     <>
+      <ContradictedReturns appId={appId} contradicted={data.contradicted} />
       <Alert
         color="yellow"
         variant="light"

@@ -166,6 +166,15 @@ const REFERENCES: readonly (readonly [table: string, id: string, references: rea
     ],
   ],
   [
+    'other_transfers',
+    'payout_id',
+    [
+      ['payout_id', 'payouts', APP],
+      ['app_id', 'apps', ACCOUNT],
+      ['key_id', 'account_keys', ACCOUNT],
+    ],
+  ],
+  [
     'payout_transfers',
     'id',
     [
@@ -187,9 +196,10 @@ const SEARCHES: readonly TemplateStringsArray[] = REFERENCES.map(([table, id, re
   const joins = references.map(
     ([column, target], n) => `left join ${target} t${n} on t${n}.id = x.${column}`,
   );
+  // What a creator has set belongs to no account.
   const isBroken = references.map(
     ([column, , shared], n) =>
-      `x.${column} is not null and ${columnsOf(`t${n}`, shared)} is distinct from ${columnsOf('x', shared)}`,
+      `x.${column} is not null and ${columnsOf('x', shared)} is not null and ${columnsOf(`t${n}`, shared)} is distinct from ${columnsOf('x', shared)}`,
   );
   const text = [
     `select x.${id}::text from ${table} x ${joins.join(' ')} where (${isBroken.join(' or ')}) and x.app_id = `,
