@@ -8,8 +8,8 @@ import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
-import { PayoutModel } from '../support/payout-model.ts';
-import type { ModelDraft, ModelItem, ModelPayout, RailStatus } from '../support/payout-model.ts';
+import { isBack, PayoutModel } from '../support/payout-model.ts';
+import type { ModelDraft, ModelItem, ModelPayout, RailRow } from '../support/payout-model.ts';
 import { RunCalls } from '../support/payout-runs.ts';
 import type { Run, RunFile } from '../support/payout-runs.ts';
 import { rounds } from '../support/rounds.ts';
@@ -20,7 +20,7 @@ const SEED = Number(process.env['PAYOUT_MODEL_SEED'] ?? 1);
 const MINUTES = Number(process.env['PAYOUT_MODEL_MINUTES'] ?? 0);
 const STEPS = 60;
 const CREATORS = 3;
-const ENV = { RATE_LIMIT_ACCOUNT: '0', RATE_LIMIT_ADDRESS: '0' };
+const ENV = { RATE_LIMIT_ACCOUNT: '0', RATE_LIMIT_REPORTS: '0', RATE_LIMIT_ADDRESS: '0' };
 
 let database: TestDatabase;
 let child: ChildService;
@@ -61,6 +61,9 @@ class Sequence {
   readonly uploaded: string[] = [];
   draft: (ModelDraft & { readonly run: Run }) | null = null;
   kills = 0;
+  /** The contradictions that the founder has decided. */
+  decisions = 0;
+  #payments = 0;
   readonly #founder: Founder;
   readonly #runs: RunCalls;
   readonly #random: () => number;
@@ -101,8 +104,9 @@ class Sequence {
       [4, 'approve', async () => await this.#approve()],
       [1, 'cancel', async () => await this.#cancel()],
       [7, 'the payment service goes on', async () => this.#goOn()],
-      [8, 'import a report', async () => await this.#import()],
+      [10, 'import a report', async () => await this.#import()],
       [2, 'send by hand', async () => await this.#sendByHand()],
+      [5, 'decide', async () => await this.#decide()],
       [1, 'mark all', async () => await this.#markAll()],
     ];
     let left = this.#below(steps.reduce((all, [weight]) => all + weight, 0));
@@ -223,18 +227,23 @@ class Sequence {
     this.#founder.url = child.url;
   }
 
-  /** Uploads the files of a run: each row is sent. */
+  /** Uploads the files of a run: each row is sent. The payment service denies some batches, which the founder uploads again. */
   async #upload(run: Run, items: readonly ListedItem[], count: number): Promise<void> {
     const texts: string[] = [];
     for (const file of await this.#runs.list<RunFile>(run, 'files'))
       texts.push(await this.#runs.download(run, file));
     const lines = texts.flatMap((text) => text.trim().split('\r\n').slice(1));
     assert.equal(lines.length, count);
+    const isDenied = this.#below(2) === 0;
     for (const line of lines) {
       const item = items.find(({ id }) => line.startsWith(id));
       const payout = this.model.payout(item?.payoutId ?? '');
       assert.ok(line.includes(`,${(payout.cents / 100).toFixed(2)},USD`));
-      this.model.send(payout.id, { runId: run.id, itemId: item?.id ?? '', status: 'Pending' });
+      for (const status of isDenied ? (['Denied', 'Pending'] as const) : (['Pending'] as const)) {
+        this.#payments += 1;
+        const reference = `T${this.#payments}`;
+        this.model.send(payout.id, { runId: run.id, itemId: item?.id ?? '', reference, status });
+      }
     }
     this.uploaded.push(run.id);
   }
@@ -251,19 +260,27 @@ class Sequence {
     }
   }
 
-  /** Imports the report of any run, with some of its rows, and as often as it comes. */
+  /** Imports the report of any run, with some of its rows, and as often as it comes. Batches are in one report, or each in its own. */
   async #import(): Promise<void> {
     const runId = this.#oneOf(this.uploaded);
     if (runId === undefined) return;
-    const rows = new Map<string, RailStatus>(
-      this.model
-        .paymentsOf(runId)
-        .filter(() => this.#below(4) > 0)
-        .map(({ itemId, status }) => [itemId ?? '', status]),
-    );
-    const csv = ['Reference,Status,Id', ...[...rows].map(([id, status], n) => `R${n},${status},${id}`)].join(
-      '\n',
-    );
+    const payments = this.model.paymentsOf(runId);
+    const named = new Set(payments.map(({ itemId }) => itemId).filter(() => this.#below(4) > 0));
+    const rows = payments
+      .filter(({ itemId }) => named.has(itemId))
+      .map(({ itemId, reference, status }) => ({ itemId: itemId ?? '', reference, status }));
+    const batches = [
+      rows.filter(({ status }) => status === 'Denied'),
+      rows.filter(({ status }) => status !== 'Denied'),
+    ];
+    const order = this.#below(3);
+    const reports = order === 0 ? [rows] : order === 1 ? batches : batches.toReversed();
+    for (const report of reports) await this.#importReport(runId, report);
+  }
+
+  async #importReport(runId: string, rows: readonly RailRow[]): Promise<void> {
+    const lines = rows.map(({ itemId, reference, status }) => `${reference},${status},${itemId}`);
+    const csv = ['Transaction ID,Status,Unique ID', ...lines].join('\n');
     const path = `${this.#base}/payout-runs/${runId}/results`;
     const { sentCount, returnedCount } = await this.#founder.ok<{ sentCount: number; returnedCount: number }>(
       'POST',
@@ -281,26 +298,42 @@ class Sequence {
     this.model.import(runId, rows);
   }
 
+  /** The founder looks up where the money is of a payout that reports contradict, or that came back unnoticed, and states it. */
+  async #decide(): Promise<void> {
+    const unnoticed = [...this.model.payouts.values()].filter(
+      ({ stated, payments }) => stated === 'sent' && payments.every(isBack),
+    );
+    const payout = this.#oneOf([...this.model.contradicted(), ...unnoticed]);
+    if (payout === undefined || payout.payments.some(({ status }) => status === 'Pending')) return;
+    const state = async (next: string) =>
+      await this.#founder.ok('POST', `${this.#base}/payouts/${payout.id}/transfers`, { state: next });
+    this.decisions += 1;
+    if (payout.stated === 'returned') await state('return_withdrawn');
+    const cameBack = payout.payments.every(isBack);
+    if (cameBack) await state('returned');
+    payout.stated = cameBack ? 'returned' : 'sent';
+    payout.cameBack = true;
+    payout.isContradicted = false;
+  }
+
   /** The founder transfers returned money by hand, and says so. */
   async #sendByHand(): Promise<void> {
     const payout = this.#oneOf(this.model.returned());
     if (payout === undefined) return;
     await this.#founder.ok('POST', `${this.#base}/payouts/${payout.id}/transfers`, { state: 'sent' });
-    this.model.send(payout.id, { runId: null, itemId: null, status: 'Completed' });
+    this.model.send(payout.id, { runId: null, itemId: null, reference: '', status: 'Completed' });
     payout.stated = 'sent';
+    payout.statedReference = '';
   }
 
   /** The founder says that all payouts of a run were sent. Only of one whose payments have all arrived. */
   async #markAll(): Promise<void> {
     const runId = this.uploaded.find((id) =>
-      this.model.paymentsOf(id).every(({ status }) => status === 'Completed'),
+      this.model.paymentsOf(id).every(({ status }) => status === 'Completed' || status === 'Denied'),
     );
     if (runId === undefined) return;
     await this.#founder.ok('POST', `${this.#base}/payout-runs/${runId}/transfers`, { state: 'sent' });
-    this.model.import(
-      runId,
-      new Map(this.model.paymentsOf(runId).map(({ itemId }) => [itemId ?? '', 'Completed'])),
-    );
+    this.model.markAll(runId);
   }
 
   /** Compares what is due, the payouts and the returned ones. */
@@ -330,15 +363,22 @@ class Sequence {
     for (const { id } of this.model.creators.values()) {
       assert.deepEqual([id, due.find((row) => row.id === id)?.cents ?? 0], [id, this.model.due(id)]);
     }
-    const list = await this.#founder.ok<{ count: number; totalCents: number }>(
+    interface Returns {
+      readonly count: number;
+      readonly totalCents: number;
+    }
+    const list = await this.#founder.ok<Returns & { readonly contradicted: Returns }>(
       'GET',
       `${this.#base}/payouts/returned`,
     );
-    const returned = this.model.returned();
-    assert.deepEqual(
-      [list.count, list.totalCents],
-      [returned.length, returned.reduce((total, { cents }) => total + cents, 0)],
-    );
+    for (const [listed, known] of [
+      [list, this.model.returned()],
+      [list.contradicted, this.model.contradicted()],
+    ] as const)
+      assert.deepEqual(
+        [listed.count, listed.totalCents],
+        [known.length, known.reduce((total, { cents }) => total + cents, 0)],
+      );
   }
 }
 
@@ -358,13 +398,15 @@ test(
   'random runs, exports, entries, blocks, reports and kills leave what the model says, and no money is sent twice',
   async () => {
     const endsAt = Date.now() + MINUTES * 60_000;
-    const counts = { sequences: 0, payouts: 0, resent: 0, kills: 0 };
+    const counts = { sequences: 0, payouts: 0, resent: 0, decisions: 0, kills: 0 };
     for (let n = 0; n < rounds(2, 12) || Date.now() < endsAt; n += 1) {
-      const { model, kills } = await play(SEED + n);
+      const { model, kills, decisions } = await play(SEED + n);
       counts.sequences += 1;
       counts.kills += kills;
+      counts.decisions += decisions;
       counts.payouts += model.payouts.size;
-      for (const { payments } of model.payouts.values()) counts.resent += payments.length > 1 ? 1 : 0;
+      for (const { payments } of model.payouts.values())
+        counts.resent += new Set(payments.map(({ runId }) => runId)).size > 1 ? 1 : 0;
     }
     if (MINUTES > 0) process.stderr.write(`${JSON.stringify(counts)}\n`);
     // Among ten, some send returned money again.
