@@ -1,5 +1,6 @@
 import { closePayoutRequest, findPayoutRequest, openPayoutRequest } from '../db/payout-requests.ts';
 import type { PayoutRequest } from '../db/payout-requests.ts';
+import { needsAnotherApprover } from '../db/payout-approval.ts';
 import { arePayoutsStopped } from '../db/payout-stops.ts';
 import { newId } from '../db/new-id.ts';
 import { readPayoutCsv, EMPTY_PAYOUT_CSV } from '../db/payout-csv.ts';
@@ -24,6 +25,8 @@ export type ExportResult =
   | { readonly kind: 'total_changed'; readonly netCents: number }
   /** A founder has blocked the payouts of the creator. */
   | { readonly kind: 'blocked' }
+  /** The app wants another key to approve each payment, which payout runs have. The request is closed. */
+  | { readonly kind: 'another_approver_needed' }
   /** The idempotency key belongs to an earlier request with other input. */
   | { readonly kind: 'key_reused' }
   /** The database may have forgotten payouts. The request is closed. */
@@ -55,6 +58,10 @@ export async function exportPayout(
   if (await arePayoutsStopped(sql)) {
     await closePayoutRequest(sql, request.id);
     return { kind: 'stopped' };
+  }
+  if (await needsAnotherApprover(sql, input.appId)) {
+    await closePayoutRequest(sql, request.id);
+    return { kind: 'another_approver_needed' };
   }
   const settled = await settle(deps, request);
   const { status } = settled;

@@ -8,6 +8,7 @@ import {
 import type { Due, DueCommissions, OutweighingEarnings, PayoutDecision } from '../domain/payout.ts';
 import { violatedConstraint } from './errors.ts';
 import { newId } from './new-id.ts';
+import { needsAnotherApprover } from './payout-approval.ts';
 import { arePayoutsBlocked } from './payout-blocks.ts';
 import { lockPayoutsOf } from './payout-lock.ts';
 import { retryUntilVisible } from './conflict-retries.ts';
@@ -210,9 +211,13 @@ async function settle(tx: Statements, requestId: PayoutRequestId, limit: number)
 }
 
 /** Returns why nothing is paid, whatever is due. Under the lock of the creator, it is so until the end of the transaction. */
-async function refusalOf(tx: Statements, request: OpenRequest): Promise<'blocked' | 'payee_changed' | null> {
+async function refusalOf(
+  tx: Statements,
+  request: OpenRequest,
+): Promise<'blocked' | 'payee_changed' | 'closed' | null> {
   if (await arePayoutsBlocked(tx, request.affiliateId)) return 'blocked';
-  if (request.asOf === null) return null;
+  // The setting was changed after the export had begun.
+  if (request.asOf === null) return (await needsAnotherApprover(tx, request.appId)) ? 'closed' : null;
   const { payeeVersion } = await tx.one<{ readonly payeeVersion: number | null }>`
     select max(version) as payee_version from payees where app_id = ${request.appId} and affiliate_id = ${request.affiliateId}`;
   return payeeVersion === request.payeeVersion ? null : 'payee_changed';

@@ -170,7 +170,7 @@ export const ERRORS = {
   another_approver_needed: [
     409,
     'Another key has to approve the payout run',
-    'Nothing was paid. The app has `payoutApproval: another_key`: the key that drafted the run, and one that set a payee in it, cannot approve it.',
+    'Nothing was paid. The app has `payoutApproval: another_key`: the key that drafted the run cannot approve it, nor one that set a payee or the address of a creator in it. A single export is refused: draft a payout run instead.',
   ],
   payout_run_not_settled: [
     409,

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pg from 'pg';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
+import { findPayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/payout-requests.ts';
 import { openRunRequests } from '../../src/db/payout-run-requests.ts';
-import type { AccountId, PayoutRunId } from '../../src/domain/ids.ts';
+import type { AccountId, AffiliateId, AppId, KeyId, PayoutRunId } from '../../src/domain/ids.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -320,6 +321,88 @@ describe('a payout run', () => {
     expect(await read(run)).toMatchObject({ status: 'draft' });
     expect((await approveBy(third)).status).toBe(202);
     expect(await settled(run)).toMatchObject({ paidCount: 3, paidCents: 340 });
+  });
+
+  // @promise run-another-approver
+  test('is not approved by a key that has changed the address of a creator in it, or to which a code of its payee went', async () => {
+    await founder.ok('PATCH', `${base}/settings`, { payoutApproval: 'another_key' });
+    const permissions = ['read', 'write', 'payout'] as const;
+    const key = async () =>
+      (await createAccountKey(service.sql, founder.accountId as AccountId, [...permissions])).key;
+    const [second, third] = [await key(), await key()];
+    const takeOver = async (by: string, email: string) =>
+      await founder.call('PATCH', `${base}/affiliates/${ann}`, { body: { email }, key: by });
+    expect((await takeOver(second, 'second@example.com')).status).toBe(200);
+    const approveBy = async (run: Run, by: string) => {
+      const body = { expectedTotalCents: run.totalCents };
+      return (await founder.call('POST', `${base}/payout-runs/${run.id}/approve`, { body, key: by })).status;
+    };
+    const change = async (text: string) => await runOn(service.database.url, text);
+    const first = await draft();
+    expect(await approveBy(first, second)).toBe(409);
+    // Eight days later the address counts for codes, and the creator, or who reads those mails, sets a payee with one.
+    await change(`update affiliates set email_set_at = now() - interval '8 days' where id = '${ann}'`);
+    const payee = { method: 'other', recipient: { name: 'Ann', reference: 'Account 1' } };
+    await founder.call('PUT', `${base}/affiliates/${ann}/payee`, { body: payee, key: third });
+    await change('alter table payees disable trigger payees_confirmed');
+    await change(`
+      insert into payees (id, app_id, affiliate_id, version, method, ciphertext, encryption_key_id, set_at, counts_from)
+      select 'pye_01jz4w2vxq8m3c5t7e9f1g3h5k', app_id, affiliate_id, version + 1, method, ciphertext, encryption_key_id, set_at, counts_from
+        from payees where affiliate_id = '${ann}'`);
+    await change('alter table payees enable trigger payees_confirmed');
+    await waitForPayees(service.database.url);
+    // Somebody else corrects the address afterwards.
+    expect((await takeOver(third, 'ann@example.com')).status).toBe(200);
+    await change(`update affiliates set email_set_at = now() - interval '8 days' where id = '${ann}'`);
+    const run = await draft();
+    expect(run.itemCount).toBe(3);
+    expect(await approveBy(run, second)).toBe(409);
+    expect(await approveBy(run, third)).toBe(202);
+    expect(await settled(run)).toMatchObject({ paidCount: 3 });
+  });
+
+  // @promise run-no-single-export
+  test('is the only way to pay if the app wants another approver: a single export is refused', async () => {
+    const before = await founder.call('POST', `${base}/affiliates/${cleo}/payouts/export`, {
+      headers: { 'Idempotency-Key': 'before' },
+    });
+    expect(before.status).toBe(200);
+    await founder.ok('PATCH', `${base}/settings`, { payoutApproval: 'another_key' });
+    expect(await founder.call('POST', `${base}/affiliates/${ann}/payouts/export`)).toMatchObject({
+      status: 409,
+      body: { code: 'another_approver_needed', detail: expect.stringContaining('Draft a payout run') },
+    });
+    // The answer of an earlier export that was lost is still given.
+    const again = await founder.call('POST', `${base}/affiliates/${cleo}/payouts/export`, {
+      headers: { 'Idempotency-Key': 'before' },
+    });
+    expect([again.status, again.text]).toEqual([200, before.text]);
+    // An export that had begun before the setting was changed.
+    const open = await openPayoutRequest(service.sql, {
+      id: newId('payoutRequest'),
+      appId: founder.app.id as AppId,
+      affiliateId: ann as AffiliateId,
+      accountId: founder.accountId as AccountId,
+      keyId: (
+        await service.sql.one<{
+          id: KeyId;
+        }>`select id from account_keys where account_id = ${founder.accountId} limit 1`
+      ).id,
+      idempotencyKey: null,
+      expectedTotalCents: null,
+      validForMs: 60_000,
+    });
+    if (open === undefined || open === 'key_reused') throw new Error('no request');
+    await expect(
+      runOn(
+        service.database.url,
+        `update payout_requests set status = 'paid', settled_at = now(), net_cents = 200,
+                payout_id = (select id from payouts where affiliate_id = '${cleo}') where id = '${open.id}'`,
+      ),
+    ).rejects.toThrow(/needs the approval of another key/);
+    await settlePayoutRequest(service.sql, open.id);
+    expect(await findPayoutRequest(service.sql, open.id)).toMatchObject({ status: 'closed', payoutId: null });
+    expect(await payouts()).toHaveLength(1);
   });
 
   // @promise run-one-open

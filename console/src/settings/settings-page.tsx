@@ -171,7 +171,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             />
             <Switch
               label="A payout run needs the approval of another key"
-              description="The key that drafted a run, or set a payee in it, cannot approve it: two people look at it. A change needs the permission “payout”."
+              description="The key that drafted a run, or set a payee or the address of a creator in it, cannot approve it: two people look at it. Single exports are refused. A change needs the permission “payout”."
               checked={draft.payoutApproval === 'another_key'}
               disabled={!canWrite}
               onChange={(event) =>

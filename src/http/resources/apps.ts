@@ -141,7 +141,7 @@ const payeeWaitDays = wholeNumber(1, 30, { unit: 'days' }).meta({
 const payoutApproval = z
   .enum(PAYOUT_APPROVALS)
   .describe(
-    'Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees. Absent: `any_key`. A change needs the permission `payout`.',
+    'Who may approve a payout run: `any_key` that may pay, or `another_key` than the one that drafted it and those that set its payees or changed the addresses of its creators. With `another_key`, single exports are refused. Absent: `any_key`. A change needs the permission `payout`.',
   );
 const sdkKey = textField('pk_live_…', "The app's SDK key. Returned only once.");
 

@@ -172,12 +172,14 @@ export const payoutRoutes = [
     description:
       `Each commission is paid once. A payout has all due reversals and corrections and at most ${PAYOUT_EARNINGS_LIMIT} earnings, ` +
       'oldest first; repeat the export while `X-Payout-More-Due` is `true`. If the net is zero or less, nothing is paid and the CSV has only its header line. ' +
+      'With `payoutApproval: another_key`, exports are refused: a payout run has a second approver. ' +
       'Stored responses of exports never expire.',
     ids: { affiliateId: 'affiliate' },
     body: exportBody,
     errors: [
       'total_changed',
       'payouts_blocked',
+      'another_approver_needed',
       'idempotency_key_reused',
       'payout_not_settled',
       'payouts_stopped',
@@ -203,6 +205,11 @@ export const payoutRoutes = [
           });
         case 'blocked':
           throw new ApiError('payouts_blocked');
+        case 'another_approver_needed':
+          throw new ApiError('another_approver_needed', {
+            detail:
+              'Nothing was paid. The app has `payoutApproval: another_key`, and a single export has no second approver. Draft a payout run, which another key approves.',
+          });
         case 'key_reused':
           throw new ApiError('idempotency_key_reused', {
             detail: 'The key belongs to an earlier export with other parameters. Use a new key.',
