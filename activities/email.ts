@@ -132,7 +132,11 @@ export function createEmailActivities({
       if (status !== 'queued' || dueInMs === null) {
         return { state: status === 'queued' ? 'failed' : status, attempts, problem, waitMs: 0 };
       }
-      if (address === null) return await end(email, 'skipped', 'The creator has no e-mail address.');
+      if (address === null) {
+        const problem =
+          email.appId === null ? 'The member was removed.' : 'The creator has no e-mail address.';
+        return await end(email, 'skipped', problem);
+      }
       if (email.isExpired)
         return await end(email, 'failed', problem ?? 'What it contained is not valid any more.');
       if (dueInMs > 0) {

@@ -187,7 +187,11 @@ export function backgroundWork({ starter, shortestHoldMs = SHORTEST_HOLD_MS, log
     /** Starts the workflow of a mail. Never throws: the relay claims a mail that waits again. */
     async runEmail({ emailId, appId }: EmailKeys): Promise<RelayedStart> {
       try {
-        const started = await starter.start('email', { emailId }, { labels: { AppId: appId } });
+        const started = await starter.start(
+          'email',
+          { emailId },
+          appId === null ? {} : { labels: { AppId: appId } },
+        );
         if (started === undefined) return 'refused';
         return started.isNew ? 'started' : 'running';
       } catch (error) {

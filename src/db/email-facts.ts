@@ -1,8 +1,8 @@
 import type { SecretBox } from '../config/secret-box.ts';
-import type { MailFacts } from '../domain/email.ts';
+import type { MailFacts, MailReader } from '../domain/email.ts';
 import { shownCode } from '../domain/payee-code.ts';
 import { maskRecipient } from '../domain/payee.ts';
-import { CREATOR_LINK_USES, creatorPageUrl, creatorSignInUrl } from '../domain/sessions.ts';
+import { CREATOR_LINK_USES, creatorPageUrl, creatorSignInUrl, signInUrl } from '../domain/sessions.ts';
 import { mailSecretContext } from './email-secrets.ts';
 import type { EmailToSend } from './emails.ts';
 import { openPayeeChange } from './payee-changes.ts';
@@ -25,7 +25,7 @@ export interface MailFactsDeps {
  * `SecretUnreadable` if the key that its token or code needs is missing.
  */
 export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Promise<MailFacts | string> {
-  const reader = { appName: email.appName, creatorName: email.creatorName };
+  const reader = { senderName: email.senderName, readerName: email.readerName };
   switch (email.kind) {
     case 'invitation':
       return await readInvitation(deps, email, reader);
@@ -35,10 +35,11 @@ export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Pr
       return await readChangedPayee(deps, email, reader);
     case 'payout_sent':
       return await readSentPayout(deps, email, reader);
+    case 'member_invitation':
+    case 'member_sign_in':
+      return await readMemberLink(deps, email, email.kind, reader);
   }
 }
-
-type Reader = Pick<MailFacts, 'appName' | 'creatorName'>;
 
 function secretOf({ secretBox }: MailFactsDeps, { id, ciphertext, encryptionKeyId }: EmailToSend): string {
   return secretBox.decrypt(Buffer.from(ciphertext ?? []), encryptionKeyId ?? '', mailSecretContext(id));
@@ -47,7 +48,7 @@ function secretOf({ secretBox }: MailFactsDeps, { id, ciphertext, encryptionKeyI
 async function readInvitation(
   deps: MailFactsDeps,
   email: EmailToSend,
-  reader: Reader,
+  reader: MailReader,
 ): Promise<MailFacts | string> {
   const token = secretOf(deps, email);
   const link = await deps.sql.maybe<{ expiresAt: number }>`
@@ -57,17 +58,35 @@ async function readInvitation(
   return { ...reader, kind: 'invitation', url, expiresAt: link.expiresAt, uses: CREATOR_LINK_USES };
 }
 
+async function readMemberLink(
+  deps: MailFactsDeps,
+  email: EmailToSend,
+  kind: 'member_invitation' | 'member_sign_in',
+  reader: MailReader,
+): Promise<MailFacts | string> {
+  const token = secretOf(deps, email);
+  const link = await deps.sql.maybe<{ expiresAt: number }>`
+    select expires_at from sign_in_links where token_sha256 = ${tokenSha256(token)} and session_id is null`;
+  if (link === undefined) return 'The link was used or removed.';
+  return {
+    ...reader,
+    kind,
+    url: signInUrl(deps.publicUrl, token, { isNew: false }),
+    expiresAt: link.expiresAt,
+  };
+}
+
 async function readChangedPayee(
   { sql, secretBox, publicUrl }: MailFactsDeps,
   { appId, subjectId }: EmailToSend,
-  reader: Reader,
+  reader: MailReader,
 ): Promise<MailFacts | string> {
   const row = await sql.maybe<
     SealedRecipient & Pick<StoredPayee, 'affiliateId' | 'version' | 'method' | 'countsFrom' | 'keyId'>
   >`
     select affiliate_id, version, method, counts_from, set_by as key_id, ciphertext, encryption_key_id
       from payees where app_id = ${appId} and id = ${subjectId}`;
-  if (row === undefined) return 'The payee does not exist.';
+  if (row === undefined || appId === null) return 'The payee does not exist.';
   const recipient = openRecipient(secretBox, appId, row)?.recipient ?? null;
   return {
     ...reader,
@@ -83,7 +102,7 @@ async function readChangedPayee(
 async function readPayeeCode(
   deps: MailFactsDeps,
   email: EmailToSend,
-  reader: Reader,
+  reader: MailReader,
 ): Promise<MailFacts | string> {
   const row = await deps.sql.maybe<StoredPayeeChange>`
     select id, app_id, affiliate_id, method, ciphertext, encryption_key_id, code_hash, expires_at
@@ -103,7 +122,7 @@ async function readPayeeCode(
 async function readSentPayout(
   { sql, publicUrl }: MailFactsDeps,
   { appId, subjectId }: EmailToSend,
-  reader: Reader,
+  reader: MailReader,
 ): Promise<MailFacts | string> {
   const row = await sql.maybe<{ amountCents: number; createdAt: number; sentAt: number; isSent: boolean }>`
     select p.total_cents::float8 as amount_cents, p.created_at, t.created_at as sent_at,

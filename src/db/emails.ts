@@ -1,15 +1,13 @@
-import type { EmailKeys, EmailKind, EmailStatus } from '../domain/email.ts';
+import type { CreatorEmailKind, EmailKeys, EmailKind, EmailStatus, MailReader } from '../domain/email.ts';
 import type { AffiliateId, AppId, EmailId } from '../domain/ids.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, createdBefore } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import type { Sql } from './sql.ts';
 
-/** A mail to a creator. */
-export interface Email {
+/** A mail. */
+interface StoredEmail {
   readonly id: EmailId;
-  readonly kind: EmailKind;
-  readonly affiliateId: AffiliateId;
-  /** The present address of the creator, which a mail is sent to. Null without one. */
+  /** The present address of the creator or member, which a mail is sent to. Null without one. */
   readonly address: string | null;
   readonly status: EmailStatus;
   /** Those that were begun. */
@@ -20,6 +18,12 @@ export interface Email {
   /** Null after the last attempt. */
   readonly nextAttemptAt: number | null;
   readonly endedAt: number | null;
+}
+
+/** A mail to a creator. */
+export interface Email extends StoredEmail {
+  readonly kind: CreatorEmailKind;
+  readonly affiliateId: AffiliateId;
 }
 
 /** The filters of the list. Null selects all rows. */
@@ -83,10 +87,10 @@ export async function claimEmails(sql: Sql, claimMs: number, limit: number): Pro
 }
 
 /** A mail with what an attempt at it needs. */
-export interface EmailToSend extends Email {
-  readonly appId: AppId;
-  readonly appName: string;
-  readonly creatorName: string;
+export interface EmailToSend extends StoredEmail, MailReader {
+  readonly kind: EmailKind;
+  /** Null for a mail to a member of an account. */
+  readonly appId: AppId | null;
   readonly subjectId: string;
   /** How long until the next attempt is due, ms; 0 or less if it is due. Null for a mail that has ended. */
   readonly dueInMs: number | null;
@@ -96,16 +100,18 @@ export interface EmailToSend extends Email {
   readonly encryptionKeyId: string | null;
 }
 
-/** Returns a mail with its creator and app. Undefined for an unknown one. */
+/** Returns a mail with the creator and the app, or the member and the account. Undefined for an unknown one. */
 export async function loadEmail(sql: Sql, id: EmailId): Promise<EmailToSend | undefined> {
   return await sql.maybe<EmailToSend>`
-    select e.id, e.kind, e.affiliate_id, f.email as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
-           e.ended_at, e.app_id, a.name as app_name, f.name as creator_name, e.subject_id, e.expires_at, e.ciphertext, e.encryption_key_id,
+    select e.id, e.kind, coalesce(f.email, m.email) as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
+           e.ended_at, e.app_id, coalesce(a.name, c.name) as sender_name, coalesce(f.name, m.name) as reader_name, e.subject_id, e.expires_at, e.ciphertext, e.encryption_key_id,
            ceil(extract(epoch from e.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
            coalesce(e.expires_at <= clock_timestamp(), false) as is_expired
       from emails e
-      join affiliates f on f.app_id = e.app_id and f.id = e.affiliate_id
-      join apps a on a.id = e.app_id
+      left join affiliates f on f.app_id = e.app_id and f.id = e.affiliate_id
+      left join apps a on a.id = e.app_id
+      left join members m on m.id = e.member_id
+      left join accounts c on c.id = e.account_id
      where e.id = ${id}`;
 }
 

@@ -2,11 +2,16 @@ import type { AppId, EmailId } from './ids.ts';
 import type { PayeeMethod } from './payee.ts';
 import { HOUR_MS, MINUTE_MS } from './time.ts';
 
+/** What a mail to a creator tells. See `EMAIL_KINDS`. */
+export const CREATOR_EMAIL_KINDS = ['invitation', 'payee_code', 'payee_changed', 'payout_sent'] as const;
+export type CreatorEmailKind = (typeof CREATOR_EMAIL_KINDS)[number];
+
 /**
  * What a mail tells. `invitation`: the link to the creator's page. `payee_code`: the code with which a creator sets the own payee.
  * `payee_changed`: a version of the payee was set. `payout_sent`: the money of a payout is on its way.
+ * `member_invitation`: the link with which a new member of an account signs in. `member_sign_in`: the one that a member asked for.
  */
-export const EMAIL_KINDS = ['invitation', 'payee_code', 'payee_changed', 'payout_sent'] as const;
+export const EMAIL_KINDS = [...CREATOR_EMAIL_KINDS, 'member_invitation', 'member_sign_in'] as const;
 export type EmailKind = (typeof EMAIL_KINDS)[number];
 
 /**
@@ -19,7 +24,8 @@ export type EmailStatus = (typeof EMAIL_STATUSES)[number];
 /** What the workflow of a mail needs. */
 export interface EmailKeys {
   readonly emailId: EmailId;
-  readonly appId: AppId;
+  /** Null for a mail to a member of an account. */
+  readonly appId: AppId | null;
 }
 
 /** The waits between the attempts at a mail, ms. Each is longer than an attempt may take. */
@@ -39,10 +45,12 @@ export const EMAIL_RETRY_MS: readonly number[] = [
 export const EMAIL_RESULTS = ['sent', 'retried', 'failed'] as const;
 export type EmailResult = (typeof EMAIL_RESULTS)[number];
 
-/** What every mail tells: who it is to, and what app it is about. Instants are epoch ms. */
-interface MailReader {
-  readonly appName: string;
-  readonly creatorName: string;
+/** What every mail tells: whom it is from, and whom it is to. Instants are epoch ms. */
+export interface MailReader {
+  /** The name of the app, or of the account. */
+  readonly senderName: string;
+  /** The name of the creator, or of the member. */
+  readonly readerName: string;
 }
 
 interface Invitation extends MailReader {
@@ -85,5 +93,12 @@ interface SentPayout extends MailReader {
   readonly pageUrl: string;
 }
 
+interface MemberLink extends MailReader {
+  readonly kind: 'member_invitation' | 'member_sign_in';
+  /** The link that signs the member in once. */
+  readonly url: string;
+  readonly expiresAt: number;
+}
+
 /** What a mail of each kind tells. */
-export type MailFacts = Invitation | ChangedPayee | PayeeCode | SentPayout;
+export type MailFacts = Invitation | ChangedPayee | PayeeCode | SentPayout | MemberLink;

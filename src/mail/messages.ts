@@ -131,6 +131,42 @@ function payoutSent(facts: FactsOf<'payout_sent'>, app: Foreign): Message {
   };
 }
 
+type MemberFacts = FactsOf<'member_invitation' | 'member_sign_in'>;
+
+/** What both mails with a link of a member say about it. */
+const once = (expiresAt: number): Block =>
+  paragraph(
+    `The link works once, until ${dateText(expiresAt)}. Keep it to yourself: anybody who opens it is signed in as you.`,
+  );
+
+function memberInvitation({ url, expiresAt }: MemberFacts, account: Foreign): Message {
+  return {
+    subject: [account, ' has invited you to its Tributary console'],
+    blocks: [
+      paragraph('You are a member of ', account, ' now. Open this link in the browser that you work with:'),
+      { type: 'button', label: 'Sign in', url },
+      once(expiresAt),
+      paragraph('Later, enter this e-mail address on the sign-in page to get another link.'),
+    ],
+  };
+}
+
+function memberSignIn({ url, expiresAt }: MemberFacts, account: Foreign): Message {
+  return {
+    subject: ['Your link to sign in to ', account],
+    blocks: [
+      paragraph(
+        'Somebody asked for a link with your address. If it was you, open it in the browser in which you work with ',
+        account,
+        '. If your role may pay, that browser may then pay for 15 minutes.',
+      ),
+      { type: 'button', label: 'Sign in', url },
+      once(expiresAt),
+      paragraph('If it was not you, do nothing: without this mail, nobody can use the link.'),
+    ],
+  };
+}
+
 function messageOf(facts: MailFacts, app: Foreign): Message {
   switch (facts.kind) {
     case 'invitation':
@@ -141,22 +177,40 @@ function messageOf(facts: MailFacts, app: Foreign): Message {
       return payeeCode(facts, app);
     case 'payout_sent':
       return payoutSent(facts, app);
+    case 'member_invitation':
+      return memberInvitation(facts, app);
+    case 'member_sign_in':
+      return memberSignIn(facts, app);
   }
+}
+
+/** Returns why the reader of a mail gets it. */
+function footerOf({ kind }: MailFacts, sender: Foreign): readonly Part[] {
+  const isMember = kind === 'member_invitation' || kind === 'member_sign_in';
+  return isMember
+    ? [
+        'You get this mail because you are a member of ',
+        sender,
+        '. If you do not know ',
+        sender,
+        ', ignore it.',
+      ]
+    : [
+        'You get this mail because ',
+        sender,
+        ' has your address as that of one of its creators. If you do not know ',
+        sender,
+        ', ignore it.',
+      ];
 }
 
 /** Returns the text of a mail. */
 export function writeMail(facts: MailFacts): MailText {
-  const app = foreign(facts.appName);
-  const { subject, blocks } = messageOf(facts, app);
-  return layOut(facts.appName, {
+  const sender = foreign(facts.senderName);
+  const { subject, blocks } = messageOf(facts, sender);
+  return layOut(facts.senderName, {
     subject,
-    blocks: [paragraph('Hello ', foreign(facts.creatorName), ','), ...blocks],
-    footer: [
-      'You get this mail because ',
-      app,
-      ' has your address as that of one of its creators. If you do not know ',
-      app,
-      ', ignore it.',
-    ],
+    blocks: [paragraph('Hello ', foreign(facts.readerName), ','), ...blocks],
+    footer: footerOf(facts, sender),
   });
 }

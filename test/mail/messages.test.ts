@@ -5,14 +5,14 @@ import { writeMail } from '../../src/mail/messages.ts';
 const URL = 'https://partners.example.com/console/creator/#token=abc';
 const INVITATION: MailFacts = {
   kind: 'invitation',
-  appName: 'Lantern Notes',
-  creatorName: 'Ada Lovelace',
+  senderName: 'Lantern Notes',
+  readerName: 'Ada Lovelace',
   url: URL,
   expiresAt: Date.UTC(2026, 10, 26, 14, 5),
   uses: 5,
 };
 
-const READER = { appName: 'Lantern Notes', creatorName: 'Ada Lovelace' };
+const READER = { senderName: 'Lantern Notes', readerName: 'Ada Lovelace' };
 const PAGE = 'https://partners.example.com/console/creator/';
 const PAYEE: MailFacts = {
   ...READER,
@@ -58,7 +58,7 @@ describe('the text of mails', () => {
     'names in a mail of the kind $kind are never markup, further lines or changed directions',
     (facts) => {
       const name = `<b onload="x">\r\nBcc: all@example.com\u202e'&`;
-      const { subject, text, html } = writeMail({ ...facts, appName: name, creatorName: name });
+      const { subject, text, html } = writeMail({ ...facts, senderName: name, readerName: name });
       expect(subject).not.toMatch(/[\r\n\u202e]/);
       expect(text).not.toMatch(/^Bcc:/m);
       expect(text + html).not.toContain('\u202e');
@@ -68,14 +68,14 @@ describe('the text of mails', () => {
   );
 
   test('a name that reads from right to left keeps its direction to itself', () => {
-    const { text, html } = writeMail({ ...INVITATION, creatorName: 'مريم (1)' });
+    const { text, html } = writeMail({ ...INVITATION, readerName: 'مريم (1)' });
     expect(text).toContain('Hello \u2068مريم (1)\u2069,');
     expect(html).toContain('Hello <bdi>مريم (1)</bdi>,');
   });
 
   test('a long name is shortened in the subject, between characters, and whole in the text', () => {
     const appName = '👩‍👩‍👧'.repeat(100);
-    const { subject, text } = writeMail({ ...INVITATION, appName });
+    const { subject, text } = writeMail({ ...INVITATION, senderName: appName });
     expect(subject).toBe(`Your page at ${'👩‍👩‍👧'.repeat(59)}…`);
     expect(text).toContain(appName);
   });
