@@ -5,7 +5,17 @@ import type { StoredPayee } from '../../db/payees.ts';
 import { maskRecipient, PAYEE_METHODS, RECEIVER_TYPES } from '../../domain/payee.ts';
 import { mayPay } from '../authenticate.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
-import { count, epochMs, idOf, label, orNull, textField, wholeNumber } from '../fields.ts';
+import {
+  count,
+  epochMs,
+  HIDDEN_CHARACTERS,
+  idOf,
+  label,
+  NO_HIDDEN_CHARACTERS,
+  orNull,
+  textField,
+  wholeNumber,
+} from '../fields.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
@@ -20,9 +30,6 @@ const RECEIVER_TYPE = 'Whether Wise pays a person or an institution.';
 const REFERENCE = 'How to pay, in your own words, such as the number of an account.';
 const MASKED = 'The start of the address or name, to recognize it.';
 
-/** Line breaks of Unicode, and characters that change the direction of a text, so that it reads as another one. */
-const HIDDEN_CHARACTERS = /[\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/u;
-
 /** A text that files for PayPal and Wise can carry: they show an apostrophe before a formula to the receiver. */
 function fitForFiles(text: z.ZodType<string, string>) {
   return text
@@ -30,10 +37,7 @@ function fitForFiles(text: z.ZodType<string, string>) {
       (value) => neutralizeFormula(value) === value,
       'Must not begin with = + - @, nor have one of them after ; or |. A spreadsheet would run it as a formula.',
     )
-    .refine(
-      (value) => !HIDDEN_CHARACTERS.test(value),
-      'Must not contain line breaks or characters that change the direction of the text.',
-    );
+    .refine((value) => !HIDDEN_CHARACTERS.test(value), NO_HIDDEN_CHARACTERS);
 }
 
 const email = fitForFiles(z.email().max(254)).meta({
