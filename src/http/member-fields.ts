@@ -3,11 +3,11 @@ import { MEMBER_ROLES } from '../domain/members.ts';
 import { idOf, orNull, textField } from './fields.ts';
 
 /** The role of a member. */
-export const memberRole = z
-  .enum(MEMBER_ROLES)
-  .describe(
+export const memberRole = z.enum(MEMBER_ROLES).meta({
+  description:
     '`owner` may do everything and manages the members; `admin` has the permissions `read`, `write` and `setup`; `finance` has `read` and `payout`; `analyst` has `read`.',
-  );
+  examples: ['finance'],
+});
 
 /** The apps of a member, in a response. */
 export const memberAppIds = orNull(

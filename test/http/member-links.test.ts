@@ -74,6 +74,7 @@ describe('POST /sign-in-links', () => {
     expect(await mailedTokens(api, member)).toHaveLength(2);
   });
 
+  // @promise post-sign-in-links
   test('a link works once and for 15 minutes, and is stored as a hash', async () => {
     const member = await newMember(api, app, manager, 'finance');
     await ask(member.email);
@@ -258,7 +259,7 @@ describe('paying as a member', () => {
 });
 
 describe('mails to members', () => {
-  // @promise post-member
+  // @promise post-member, post-member-invitation
   test('an invitation is queued with its link, and five more are sent in an hour at most', async () => {
     const member = await newMember(api, app, manager, 'analyst');
     const path = `/accounts/${app.accountId}/members/${member.id}/sign-in-links/send`;

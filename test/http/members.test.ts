@@ -159,7 +159,7 @@ describe('who manages members', () => {
 });
 
 describe('inviting', () => {
-  // @promise post-member
+  // @promise post-member, post-member-sign-in-links
   test('without a mail server, the answer says that the link has to be copied, which works once', async () => {
     const body = { email: 'Ann@Example.com', name: 'Ann', role: 'finance', appIds: [app.appId, app.appId] };
     const added = await call('POST', membersOf(app), manager, body);

@@ -4,7 +4,7 @@ import { createSignInLink } from '../../src/db/sessions.ts';
 import type { AccountId, EmailId } from '../../src/domain/ids.ts';
 import type { MemberRole } from '../../src/domain/members.ts';
 import { TEST_KEY } from './api.ts';
-import type { TestAccount, TestApi } from './api.ts';
+import type { TestApi } from './api.ts';
 import { cookieOf, OWN_PAGE } from './sessions.ts';
 
 /** What a browser of a session sends. */
@@ -24,7 +24,7 @@ export async function openLink(api: Api, token: string, browser: Partial<Browser
 /** Signs in with a link of the operator, whose session manages the members. */
 export async function signInManager(
   api: Api,
-  { accountId }: Pick<TestAccount, 'accountId'>,
+  { accountId }: { readonly accountId: string },
 ): Promise<Browser> {
   const options = { now: api.clock.now, validMs: 60_000 };
   return await openLink(api, await createSignInLink(api.sql, accountId as AccountId, options));
@@ -42,7 +42,7 @@ let addresses = 0;
 /** Invites a member. */
 export async function newMember(
   api: Api,
-  { accountId }: Pick<TestAccount, 'accountId'>,
+  { accountId }: { readonly accountId: string },
   manager: Browser,
   role: MemberRole,
   fields: object = {},

@@ -70,6 +70,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   link_subdomains: { none: 'subdomain' },
   // A founder says why a user belongs to a creator, and may name the user.
   manual_attributions: { removed: 'reason' },
+  // People who work for the founder. Removing a member erases the address.
+  members: { none: 'email name role app_ids' },
   links: {
     none: 'slug destination_url ios_destination_url android_destination_url campaign external_id',
   },

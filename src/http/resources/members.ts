@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { mailMemberLink } from '../../db/member-links.ts';
-import { createMemberLink } from '../../db/member-links.ts';
+import { createMemberLink, mailMemberLink } from '../../db/member-links.ts';
 import { addMember, changeMember, findMember, listMembers, removeMember } from '../../db/members.ts';
 import type { Member, MemberRefusal } from '../../db/members.ts';
 import { newId } from '../../db/new-id.ts';
@@ -205,21 +204,6 @@ export const memberRoutes = [
 
   route({
     method: 'POST',
-    path: '/accounts/:accountId/members/:memberId/remove',
-    caller: manager,
-    operationId: 'removeMember',
-    ids,
-    summary: 'Removes a member.',
-    description:
-      'The sessions and links of the member end at once, and the address is erased. Removing twice changes nothing.',
-    response: { status: 200, schema: member },
-    errors: ['forbidden', 'last_owner'],
-    handler: async ({ deps, ids: { accountId, memberId }, now }) =>
-      presentMember(memberOrThrow(foundOrThrow(await removeMember(deps.sql, accountId, memberId, now)))),
-  }),
-
-  route({
-    method: 'POST',
     path: '/accounts/:accountId/members/:memberId/sign-in-links',
     caller: manager,
     operationId: 'createMemberSignInLink',
@@ -278,5 +262,20 @@ export const memberRoutes = [
         expiresAt: sent.expiresAt,
       };
     },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/accounts/:accountId/members/:memberId/remove',
+    caller: manager,
+    operationId: 'removeMember',
+    ids,
+    summary: 'Removes a member.',
+    description:
+      'The sessions and links of the member end at once, and the address is erased. Removing twice changes nothing.',
+    response: { status: 200, schema: member },
+    errors: ['forbidden', 'last_owner'],
+    handler: async ({ deps, ids: { accountId, memberId }, now }) =>
+      presentMember(memberOrThrow(foundOrThrow(await removeMember(deps.sql, accountId, memberId, now)))),
   }),
 ];
