@@ -103,8 +103,8 @@ export async function addMember(
   return await refusable(async () => {
     await sql`
       with made_key as (
-        insert into account_keys (id, account_id, key_sha256, display, label, permissions, is_member)
-        select ${keyId}::text, a.id, ${random}::bytea, 'member', ${name}::text, ${ROLE_PERMISSIONS[role]}::text[], true
+        insert into account_keys (id, account_id, key_sha256, display, label, permissions, is_member, expires_at)
+        select ${keyId}::text, a.id, ${random}::bytea, 'member', ${name}::text, ${ROLE_PERMISSIONS[role]}::text[], true, 'epoch'
           from accounts a
          where a.id = ${accountId} and not exists (select from members where id = ${id}) and ${acting(sql)}
         on conflict (id) do nothing

@@ -3099,7 +3099,7 @@ begin
      or new.email is distinct from old.email and new.removed_at is null) then
     raise exception 'member % does not change this way', old.id using errcode = 'integrity_constraint_violation';
   end if;
-  if tg_op = 'INSERT' and not exists (select from account_keys k where k.id = new.key_id and k.is_member
+  if tg_op = 'INSERT' and not exists (select from account_keys k where k.id = new.key_id and k.is_member and k.expires_at = 'epoch'
                                          and k.permissions = permissions_of_role(new.role)) then
     raise exception 'the key of member % is not that of a member with this role', new.id using errcode = 'integrity_constraint_violation';
   end if;

@@ -63,9 +63,9 @@ export function tokenSha256(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** The condition that a key is valid at an instant. */
+/** The condition that a key is valid at an instant. That of a member has no end but a removal (migration 0100). */
 const isValid = (sql: Sql, now: number) => sql.fragment`
-  k.revoked_at is null and (k.expires_at is null or k.expires_at > ${instant(now)})`;
+  k.revoked_at is null and (k.is_member or k.expires_at is null or k.expires_at > ${instant(now)})`;
 
 /** The condition that a session is valid at an instant, apart from its key. */
 const isOpen = (sql: Sql, now: number) => sql.fragment`
@@ -89,7 +89,7 @@ export async function findSession(sql: Sql, token: string, now: number): Promise
         left join members m on m.key_id = s.key_id and m.removed_at is null
         left join account_keys r on r.account_id = s.account_id and r.id = s.raised_key_id
              and s.raised_until > ${instant(now)} and 'payout' = any (r.permissions)
-             and r.revoked_at is null and (r.expires_at is null or r.expires_at > ${instant(now)})
+             and r.revoked_at is null and (r.is_member or r.expires_at is null or r.expires_at > ${instant(now)})
              -- Who pays as a member needs a role for it, whatever key was entered.
              and (m.id is null or 'payout' = any (k.permissions))
        where s.token_sha256 = ${tokenSha256(token)} and ${isOpen(sql, now)} and ${isValid(sql, now)}

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createAccountKey } from '../../src/db/account-keys.ts';
-import { mailMemberLink } from '../../src/db/member-links.ts';
+import { mailMemberLink, mailSignInLinks } from '../../src/db/member-links.ts';
+import { connect } from '../../src/db/sql.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
-import type { AccountId, MemberId } from '../../src/domain/ids.ts';
+import type { MemberId } from '../../src/domain/ids.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -74,6 +75,20 @@ describe('POST /sign-in-links', () => {
     expect(await mailedTokens(api, member)).toHaveLength(2);
   });
 
+  // @promise sign-in-links-same-answer
+  test('where the database cannot be written to, the answer is the same for every address, too', async () => {
+    const member = await newMember(api, app, manager, 'analyst');
+    const reader = connect({
+      url: api.database.url,
+      max: 1,
+      settings: { default_transaction_read_only: 'on' },
+    });
+    const deps = { sql: reader, secretBox: createSecretBox([TEST_KEY]) };
+    for (const address of [member.email, 'nobody@example.com'])
+      await expect(mailSignInLinks(deps, address, api.clock.now)).rejects.toThrow(/read-only/);
+    await reader.close();
+  });
+
   // @promise post-sign-in-links
   test('a link works once and for 15 minutes, and is stored as a hash', async () => {
     const member = await newMember(api, app, manager, 'finance');
@@ -85,7 +100,7 @@ describe('POST /sign-in-links', () => {
         async () => await api.call('POST', '/session', { body: { token }, headers: OWN_PAGE }),
       ),
     );
-    expect(attempts.map(({ status }) => status).toSorted()).toEqual([200, 401, 401, 401]);
+    expect(attempts.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 401, 401, 401]);
     await ask(member.email);
     const late = (await mailedTokens(api, member)).find((one) => one !== token) ?? '';
     api.clock.now += 15 * MINUTE_MS;
@@ -194,7 +209,7 @@ describe('paying as a member', () => {
     const opened = await Promise.all(
       [1, 2].map(async () => await api.call('POST', '/session', { body: { token }, headers: browser })),
     );
-    expect(opened.map(({ status }) => status).toSorted()).toEqual([200, 401]);
+    expect(opened.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 401]);
     expect(opened.map(({ headers }) => headers.get('set-cookie'))).toEqual([null, null]);
     expect([await mayPay(browser), await mayPay(other)]).toEqual([true, false]);
     const rows =
@@ -239,7 +254,7 @@ describe('paying as a member', () => {
   // @promise member-grants-no-payout
   test('an owner with a copied link, however new, creates and rotates no key that may pay', async () => {
     const owner = await newMember(api, app, manager, 'owner');
-    const { id } = await createAccountKey(api.sql, app.accountId as AccountId, ['payout']);
+    const { id } = await createAccountKey(api.sql, app.accountId, ['payout']);
     const keys = `/accounts/${app.accountId}/keys`;
     const create = async (headers: Browser) =>
       await api.call<{ code: string }>('POST', keys, {
@@ -290,12 +305,7 @@ describe('mails to members', () => {
     const member = await newMember(api, app, manager, 'finance');
     const box = createSecretBox([TEST_KEY]);
     const options = { kind: 'member_sign_in', now: api.clock.now } as const;
-    await mailMemberLink(
-      { sql: api.sql, secretBox: box },
-      app.accountId as AccountId,
-      member.id as MemberId,
-      options,
-    );
+    await mailMemberLink({ sql: api.sql, secretBox: box }, app.accountId, member.id as MemberId, options);
     const longer = api.sql`update sign_in_links set expires_at = expires_at + interval '1 second' where raises`;
     await expect(longer).rejects.toThrow('sign_in_link_raises_briefly');
   });

@@ -2,7 +2,8 @@
 -- and permissions are those of keys.
 create domain member_id as text collate "C" check (value ~ '^mem_[0-7][0-9a-hjkmnp-tv-z]{25}$');
 
--- The key of a member. Only the member's sessions use it; its end is that of the member.
+-- The key of a member. Only the member's sessions use it; its end is that of the member. It expired in 1970, which counts for no member: a
+-- process of an older version, which knows nothing of roles and apps, so takes no session of one.
 alter table account_keys add column is_member boolean not null default false;
 drop trigger account_keys_audit on account_keys;
 -- What happens to the key of a member is in the audit rows of the member.
@@ -47,7 +48,7 @@ begin
      or new.email is distinct from old.email and new.removed_at is null) then
     raise exception 'member % does not change this way', old.id using errcode = 'integrity_constraint_violation';
   end if;
-  if tg_op = 'INSERT' and not exists (select from account_keys k where k.id = new.key_id and k.is_member
+  if tg_op = 'INSERT' and not exists (select from account_keys k where k.id = new.key_id and k.is_member and k.expires_at = 'epoch'
                                          and k.permissions = permissions_of_role(new.role)) then
     raise exception 'the key of member % is not that of a member with this role', new.id using errcode = 'integrity_constraint_violation';
   end if;

@@ -8,7 +8,7 @@ import type { AppId } from '../../domain/ids.ts';
 import { MOST_MEMBER_APPS } from '../../domain/members.ts';
 import { maskEmail } from '../../domain/payee.ts';
 import { signInUrl } from '../../domain/sessions.ts';
-import { ApiError, foundOrThrow, invalidField, notFound, withAdvice } from '../errors.ts';
+import { foundOrThrow, invalidField, notFound, withAdvice } from '../errors.ts';
 import {
   epochMs,
   HIDDEN_CHARACTERS,

@@ -6,7 +6,7 @@ import { SIGN_IN_LINK_MS } from '../../domain/sessions.ts';
 import { ApiError, foundOrThrow, withAdvice } from '../errors.ts';
 import { epochMs } from '../fields.ts';
 import { maskedAddress } from '../member-fields.ts';
-import { addressCaller, limitRate } from '../rate-limits.ts';
+import { addressCaller, refuseBeyondLimit } from '../rate-limits.ts';
 import { anyone, consoleSession } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import { refuseForeignSignIn } from '../session-cookie.ts';
@@ -54,7 +54,7 @@ export const signInLinkRoutes = [
     handler: async ({ ctx, deps, body, now }) => {
       refuseForeignSignIn(ctx, deps.publicUrl);
       if (deps.sendsMail !== true) throw withAdvice('mail_not_configured');
-      await limitRate(ctx, deps.rateLimits, 'signIn', `mail ${body.email.toLowerCase()}`);
+      await refuseBeyondLimit(deps.rateLimits, 'signIn', `mail ${body.email.toLowerCase()}`);
       await inSteps(async () => await mailSignInLinks(deps, body.email, now));
       return { expiresAt: now + SIGN_IN_LINK_MS };
     },
