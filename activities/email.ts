@@ -133,9 +133,9 @@ export function createEmailActivities({
         return { state: status === 'queued' ? 'failed' : status, attempts, problem, waitMs: 0 };
       }
       if (address === null) {
-        const problem =
+        const nobody =
           email.appId === null ? 'The member was removed.' : 'The creator has no e-mail address.';
-        return await end(email, 'skipped', problem);
+        return await end(email, 'skipped', nobody);
       }
       if (email.isExpired)
         return await end(email, 'failed', problem ?? 'What it contained is not valid any more.');

@@ -16,6 +16,9 @@ const mail = {
   publicUrl: 'https://lantern.example',
 };
 
+/** Two of the four windows: the story below is long. */
+const SOME_WINDOWS = WINDOWS.filter(([scheme, width]) => (scheme === 'light') === (width === 1280));
+
 describeInBrowserWith({ settings: { mail, relay: { overdueMs: 30_000, pauseMs: 100 } } })(
   'a team in a browser',
   ({ service, newPage, signedIn, post, newFounder }) => {
@@ -70,7 +73,7 @@ describeInBrowserWith({ settings: { mail, relay: { overdueMs: 30_000, pauseMs: 1
       await invite.getByLabel('Role').selectOption('finance');
       await invite.getByLabel('Only some apps').check();
       await invite.getByLabel('Lantern Notes').check();
-      for (const [scheme, width] of WINDOWS) {
+      for (const [scheme, width] of SOME_WINDOWS) {
         await owner.page.emulateMedia({ colorScheme: scheme });
         await owner.page.setViewportSize({ width, height: 900 });
         await checkPage(owner.page, `team-invite-${scheme}-${width}`);
@@ -96,7 +99,7 @@ describeInBrowserWith({ settings: { mail, relay: { overdueMs: 30_000, pauseMs: 1
       await button(page, /^Pay /).first().click();
       const dialog = page.getByRole('dialog');
       await dialog.getByText(/Paying needs a new link, mailed to fin@example\.com/).waitFor();
-      for (const [scheme, width] of WINDOWS) {
+      for (const [scheme, width] of SOME_WINDOWS) {
         await page.emulateMedia({ colorScheme: scheme });
         await page.setViewportSize({ width, height: 900 });
         await checkPage(page, `team-step-up-${scheme}-${width}`);
@@ -120,7 +123,7 @@ describeInBrowserWith({ settings: { mail, relay: { overdueMs: 30_000, pauseMs: 1
 
       await owner.page.reload();
       await row(owner.page, /Fin.*Finance.*Lantern Notes/).waitFor();
-      for (const [scheme, width] of WINDOWS) {
+      for (const [scheme, width] of SOME_WINDOWS) {
         await owner.page.emulateMedia({ colorScheme: scheme });
         await owner.page.setViewportSize({ width, height: 900 });
         await checkPage(owner.page, `team-${scheme}-${width}`);
