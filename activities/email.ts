@@ -135,9 +135,11 @@ export function createEmailActivities({
       }
       if (address === null) {
         const reason =
-          email.affiliateId === null
-            ? 'The settings of the app do not have the address any more.'
-            : 'The creator has no e-mail address.';
+          email.affiliateId !== null
+            ? 'The creator has no e-mail address.'
+            : email.appId === null
+              ? 'The member was removed.'
+              : 'The settings of the app do not have the address any more.';
         return await end(email, 'skipped', reason);
       }
       if (email.isExpired)

@@ -8,13 +8,15 @@ import { KEYS } from './api/queries.ts';
 import { Dialog } from './dialog.tsx';
 import { formatAgo, formatBrowser, formatInstant } from './format.ts';
 import { ErrorBox, NoPermission, PageHead, Waiting } from './parts.tsx';
-import { usePermission } from './session.ts';
+import { useCurrentSession, usePermission, useSeesAllApps } from './session.ts';
 import { ConfirmEnd, SessionBrowser } from './session-browser.tsx';
 
 type ListedSession = Schemas['ListedSession'];
 
 function Sessions() {
-  const canSeeAll = usePermission('setup');
+  const { member } = useCurrentSession();
+  const hasSetup = usePermission('setup');
+  const canSeeAll = member === null ? hasSetup : member.role === 'owner';
   const sessions = useQuery({
     queryKey: KEYS.sessions,
     queryFn: async () => await read(api.GET('/sessions')),
@@ -32,7 +34,7 @@ function Sessions() {
           <Text size="sm" className="quiet">
             {canSeeAll
               ? 'Browsers that are signed in to this account.'
-              : 'Browsers that are signed in with your key.'}{' '}
+              : `Browsers that are signed in ${member === null ? 'with your key' : 'as you'}.`}{' '}
             A session ends after 7 days without use.
           </Text>
         </div>
@@ -97,7 +99,7 @@ function Sessions() {
           >
             {canSeeAll
               ? 'Every other browser that is signed in to this account is signed out at once, also those of your team.'
-              : 'Every other browser that is signed in with your key is signed out at once.'}{' '}
+              : `Every other browser that is signed in ${member === null ? 'with your key' : 'as you'} is signed out at once.`}{' '}
             To sign in again, each needs a key or a link. This browser stays signed in.
           </ConfirmEnd>
         )}
@@ -122,14 +124,15 @@ function Sessions() {
 
 export default function AccessPage() {
   const canRead = usePermission('read');
+  const seesAll = useSeesAllApps();
   return (
     <>
       <PageHead title="Access">
-        A team member or a program gets a key of its own, with a name and only the permissions it needs.
-        Revoke one without touching the others.
+        A program gets a key of its own, with a name and only the permissions it needs. Revoke one without
+        touching the others. People sign in with their e-mail address, as members of the team.
       </PageHead>
       <Stack gap="xl">
-        {canRead ? <AccountKeys /> : <NoPermission permission="read" what="the keys" />}
+        {seesAll && (canRead ? <AccountKeys /> : <NoPermission permission="read" what="the keys" />)}
         <Sessions />
       </Stack>
     </>

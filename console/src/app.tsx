@@ -21,13 +21,14 @@ import { ICON, Navigation } from './navigation.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
 import { Toasts } from './parts/toast.tsx';
-import { SessionContext, usePermission } from './session.ts';
+import { SessionContext, usePermission, useSeesAllApps } from './session.ts';
 import { useSignInLink } from './sign-in-link.ts';
 import { SignInPage } from './sign-in.tsx';
 
 const Palette = lazy(async () => await import('./palette/palette.tsx'));
 const AccessPage = lazy(async () => await import('./access.tsx'));
 const NewAppPage = lazy(async () => await import('./new-app.tsx'));
+const TeamPage = lazy(async () => await import('./team/team-page.tsx'));
 const AuditPage = lazy(async () => await import('./audit/audit-page.tsx'));
 
 /** Forgets every answer, so that nothing of the last session remains, and shows the sign-in page. */
@@ -52,9 +53,13 @@ function AccountMenu({ session }: { readonly session: Session }) {
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>Key: {session.key.label ?? session.key.display}</Menu.Label>
+        <Menu.Label>
+          {session.member === null
+            ? `Key: ${session.key.label ?? session.key.display}`
+            : `${session.member.email}, ${session.member.role}`}
+        </Menu.Label>
         <Menu.Item component={Link} to="/access">
-          Keys and sessions
+          {session.member === null ? 'Keys and sessions' : 'Sessions'}
         </Menu.Item>
         <Menu.Divider />
         <Menu.Label>Appearance</Menu.Label>
@@ -85,6 +90,7 @@ function AppSwitcher({
 }) {
   const navigate = useNavigate();
   const { pathname } = useLocation();
+  const seesAll = useSeesAllApps();
   return (
     <NativeSelect
       aria-label="App"
@@ -103,7 +109,7 @@ function AppSwitcher({
           {app.name}
         </option>
       ))}
-      <option value="new">New app …</option>
+      {seesAll && <option value="new">New app …</option>}
     </NativeSelect>
   );
 }
@@ -226,7 +232,7 @@ export function App() {
       </Centered>
     );
   }
-  const { session, hasAccounts } = current.data;
+  const { session, hasAccounts, sendsMail = false } = current.data;
   // A first link creates the first account, so a browser that is signed in does not need it.
   if (session !== null && link?.isNew === true) closeLink();
   if (session === null || link !== null) {
@@ -234,6 +240,7 @@ export function App() {
       <SignInPage
         hasAccounts={hasAccounts}
         hasSession={session !== null}
+        sendsMail={sendsMail}
         link={link}
         onLinkClosed={closeLink}
       />
@@ -250,6 +257,7 @@ export function App() {
           {APP_PAGES.map(({ path, Page }) => (
             <Route key={path} path={`apps/:appId/${path}`} element={<Page />} />
           ))}
+          <Route path="team" element={<TeamPage />} />
           <Route path="access" element={<AccessPage />} />
           <Route path="audit" element={<AuditPage />} />
           <Route path="*" element={<NotFound />} />

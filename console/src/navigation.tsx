@@ -11,6 +11,7 @@ import {
   Percent,
   Settings,
   Users,
+  UsersRound,
   Wallet,
   Webhook,
 } from 'lucide-react';
@@ -20,7 +21,7 @@ import { NavLink, useLocation } from 'react-router';
 import { OpenCount } from './alerts/open-count.tsx';
 import { useOverview } from './api/queries.ts';
 import { formatMoney } from './format.ts';
-import { usePermission } from './session.ts';
+import { useCurrentSession, usePermission } from './session.ts';
 
 /** An entry of the navigation. */
 interface Entry {
@@ -72,6 +73,8 @@ const SETTINGS_PARTS = [
   ['ledger', 'Ledger'],
 ] as const;
 
+const TEAM: Entry = { path: 'team', title: 'Team', Icon: UsersRound };
+
 const ACCOUNT_ENTRIES: readonly Entry[] = [
   { path: 'access', title: 'Access', Icon: KeyRound },
   { path: 'audit', title: 'Audit', Icon: FileClock },
@@ -80,10 +83,17 @@ const ACCOUNT_ENTRIES: readonly Entry[] = [
 /** How an icon looks beside a text. */
 export const ICON = { size: 16, strokeWidth: 1.75, 'aria-hidden': true } as const;
 
+/** Returns the pages of the account that the session may see: a member who manages nobody has no team. */
+function useAccountEntries(): readonly Entry[] {
+  const { managesMembers, member } = useCurrentSession();
+  return managesMembers || member === null ? [TEAM, ...ACCOUNT_ENTRIES] : ACCOUNT_ENTRIES;
+}
+
 /** Returns the pages that somebody may look for: those of the app, if one is chosen, and of the account. */
-export function pagesOf(
+export function usePages(
   appId: string | null,
 ): readonly (Pick<Entry, 'title' | 'Icon'> & { readonly to: string })[] {
+  const ofAccount = useAccountEntries();
   const settings = SETTINGS_PARTS.map(([path, title]) => ({
     path,
     title: path === 'settings' ? 'Settings' : title,
@@ -94,7 +104,7 @@ export function pagesOf(
     ...(appId === null
       ? []
       : ofApp.map(({ path, ...entry }) => ({ ...entry, to: `/apps/${appId}/${path}` }))),
-    ...ACCOUNT_ENTRIES.map(({ path, ...entry }) => ({ ...entry, to: `/${path}` })),
+    ...ofAccount.map(({ path, ...entry }) => ({ ...entry, to: `/${path}` })),
   ];
 }
 
@@ -147,6 +157,7 @@ export function Navigation({
   const { pathname } = useLocation();
   const canRead = usePermission('read');
   const overview = useOverview(appId ?? '', canRead && appId !== null);
+  const accountEntries = useAccountEntries();
   const isOf = (path: string) => pathname === `/apps/${appId}/${path}`;
   // Until the first sale; then it is a part of the settings.
   const isSettingUp = overview.data?.funnel.paid === 0;
@@ -189,7 +200,7 @@ export function Navigation({
             onClick={onChosen}
           />
         )}
-        {ACCOUNT_ENTRIES.map((entry) => (
+        {accountEntries.map((entry) => (
           <EntryLink key={entry.path} entry={entry} to={`/${entry.path}`} onClick={onChosen} />
         ))}
       </div>

@@ -14,3 +14,8 @@ export function useCurrentSession(): Session {
 export function usePermission(permission: Permission): boolean {
   return useCurrentSession().permissions.includes(permission);
 }
+
+/** Returns whether the session sees all apps of the account. A member can be limited to some. */
+export function useSeesAllApps(): boolean {
+  return (useCurrentSession().member?.appIds ?? null) === null;
+}

@@ -47,7 +47,50 @@ function FounderLinkForm({
   );
 }
 
-function KeyForm() {
+/** Asks for the address of a member. The answer is the same for every address. */
+function MailForm() {
+  const [email, setEmail] = useState('');
+  const mail = useChange(
+    async () => await read(api.POST('/sign-in-links', { body: { email: email.trim() } })),
+  );
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        mail.mutate(undefined);
+      }}
+    >
+      <Stack>
+        <TextInput
+          label="E-mail address"
+          type="email"
+          autoComplete="email"
+          description="Members of a team get a link to sign in."
+          required
+          withAsterisk={false}
+          maxLength={320}
+          value={email}
+          onChange={(event) => {
+            setEmail(event.currentTarget.value);
+            mail.reset();
+          }}
+        />
+        {mail.error !== null && <ErrorBox error={mail.error} />}
+        {mail.data !== undefined && (
+          <Text size="sm" role="status">
+            If {email.trim()} is the address of a member, a link is on its way. Open it in this browser within
+            15 minutes.
+          </Text>
+        )}
+        <Button type="submit" loading={mail.isPending} disabled={mail.data !== undefined} size="md">
+          Mail me a link
+        </Button>
+      </Stack>
+    </form>
+  );
+}
+
+function KeyForm({ isSecond }: { readonly isSecond: boolean }) {
   const [key, setKey] = useState('');
   const signIn = useChange(
     async () => await read(api.POST('/session', { body: { key: key.trim() } })),
@@ -72,7 +115,12 @@ function KeyForm() {
           onChange={(event) => setKey(event.currentTarget.value)}
         />
         {signIn.error !== null && <ErrorBox error={signIn.error} />}
-        <Button type="submit" loading={signIn.isPending} size="md">
+        <Button
+          type="submit"
+          {...(isSecond ? { variant: 'default' as const } : {})}
+          loading={signIn.isPending}
+          size="md"
+        >
           Sign in
         </Button>
       </Stack>
@@ -84,11 +132,14 @@ function KeyForm() {
 export function SignInPage({
   hasAccounts,
   hasSession,
+  sendsMail,
   link,
   onLinkClosed,
 }: {
   readonly hasAccounts: boolean;
   readonly hasSession: boolean;
+  /** Whether members can ask for a link. */
+  readonly sendsMail: boolean;
   readonly link: SignInLink | null;
   readonly onLinkClosed: () => void;
 }) {
@@ -111,7 +162,13 @@ export function SignInPage({
       )}
       {hasAccounts && (
         <>
-          <KeyForm />
+          {sendsMail && (
+            <>
+              <MailForm />
+              <Divider label="or" />
+            </>
+          )}
+          <KeyForm isSecond={sendsMail} />
           <Divider />
         </>
       )}

@@ -122,37 +122,40 @@ export async function createAccountKey(
   return generated;
 }
 
-/** Returns all keys of an account, oldest first. Undefined for an unknown account. */
+/** Returns all keys of an account but those of members, oldest first. Undefined for an unknown account. */
 export async function listAccountKeys(sql: Sql, accountId: AccountId): Promise<AccountKey[] | undefined> {
   const rows = await sql<AccountKey | { readonly id: null }>`
     select k.id, k.account_id, k.display, k.label, k.is_console, k.permissions, k.created_at, k.last_used_at,
            k.expires_at, k.revoked_at
-      from accounts a left join account_keys k on k.account_id = a.id
+      from accounts a left join account_keys k on k.account_id = a.id and not k.is_member
      where a.id = ${accountId}
      order by k.created_at, k.id`;
   return rows.length === 0 ? undefined : rows.filter((row): row is AccountKey => row.id !== null);
 }
 
-/** Returns a key of an account. Undefined for an unknown one, and for one of another account. */
+/** Returns a key of an account. Undefined for an unknown one, for one of another account, and for that of a member. */
 export async function findAccountKey(
   sql: Sql,
   accountId: AccountId,
   id: KeyId,
 ): Promise<AccountKey | undefined> {
   return await sql.maybe<AccountKey>`
-    select ${columns(sql)} from account_keys where account_id = ${accountId} and id = ${id}`;
+    select ${columns(sql)} from account_keys where account_id = ${accountId} and id = ${id} and not is_member`;
 }
 
-/** Revokes a key at once, and with it its sessions. Returns false for an unknown key. Revoking twice changes nothing. */
+/**
+ * Revokes a key at once, and with it its sessions. Returns false for an unknown key, and for that of a member, who is removed instead.
+ * Revoking twice changes nothing.
+ */
 export async function revokeAccountKey(sql: Sql, id: KeyId): Promise<boolean> {
   const row = await sql.maybe`
-    update account_keys set revoked_at = coalesce(revoked_at, now()) where id = ${id} and ${acting(sql)} returning id`;
+    update account_keys set revoked_at = coalesce(revoked_at, now()) where id = ${id} and not is_member and ${acting(sql)} returning id`;
   return row !== undefined;
 }
 
 /**
  * Creates a key with the same permissions and lets the old one expire at `previousEndsAt`, or earlier if it already
- * would. Returns undefined for an unknown key, for one that is no longer valid, and for the key of the sign-in links.
+ * would. Returns undefined for an unknown key, for one that is no longer valid, and for the keys of sign-in links and members.
  */
 export async function rotateAccountKey(
   sql: Sql,
@@ -165,7 +168,7 @@ export async function rotateAccountKey(
   const row = await sql.maybe<AccountKey>`
     with ended as (
       update account_keys set expires_at = least(expires_at, ${instant(previousEndsAt)})
-       where id = ${id} and not is_console and revoked_at is null and (expires_at is null or expires_at > ${instant(now)})
+       where id = ${id} and not is_console and not is_member and revoked_at is null and (expires_at is null or expires_at > ${instant(now)})
          and not exists (select from account_keys where id = ${successor}) and ${acting(sql)}
       returning account_id, label, permissions
     ), added as (

@@ -58,10 +58,11 @@ export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Pro
   return await sql.maybe<App>`select ${columns(sql)} from apps where id = ${appId} and account_id = ${accountId}`;
 }
 
-/** Returns a page of an account's apps, oldest first, or all of them if `limit` is null. */
+/** Returns a page of an account's apps, oldest first, or all of them if `limit` is null. `appIds`: only these; null: all. */
 export async function listApps(
   sql: Sql,
   accountId: AccountId,
+  { appIds }: { readonly appIds: readonly AppId[] | null },
   after: Position<number> | null,
   limit: number | null,
 ): Promise<Page<Pick<App, 'id' | 'name'>, number>> {
@@ -72,6 +73,7 @@ export async function listApps(
   const rows = await sql<Pick<App, 'id' | 'name'> & Position<number>>`
     select id, name, (extract(epoch from created_at) * 1000000)::bigint as sort_key
       from apps where account_id = ${accountId} ${from}
+           ${appIds === null ? sql.fragment`` : sql.fragment`and id = any(${[...appIds]}::text[])`}
      order by created_at, id ${limit === null ? sql.fragment`` : sql.fragment`limit ${limit + 1}`}`;
   return limit === null ? { rows, next: null } : pageOf(rows, limit);
 }

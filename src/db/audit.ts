@@ -57,6 +57,8 @@ export interface AuditFilter {
   readonly objectId: string | null;
   readonly from: number | null;
   readonly to: number | null;
+  /** Only changes of these apps, and none of the account: what a member sees who is limited to them. */
+  readonly onlyApps: readonly AppId[] | null;
 }
 
 /** The filters of which one selects the index. The rows of the index are examined for all others, except the range. */
@@ -72,6 +74,7 @@ function conditions(sql: Sql, filter: AuditFilter) {
     objectId: sql.fragment`and a.object_id = ${filter.objectId}`,
     from: sql.fragment`and a.changed_at >= ${instant(filter.from ?? 0)}`,
     to: sql.fragment`and a.changed_at < ${instant(filter.to ?? 0)}`,
+    onlyApps: sql.fragment`and a.app_id = any(${[...(filter.onlyApps ?? [])]}::text[])`,
   } satisfies Record<keyof AuditFilter, unknown>;
 }
 
@@ -91,31 +94,33 @@ function idsWithoutName({ objectId, objectLabel, before, after }: StoredRow): st
 
 /**
  * Returns the present names of creators, groups, policies and keys, and who was paid by payouts, by their ids. Only of the account: a caller can
- * enter an id of another one, such as for a campaign.
+ * enter an id of another one, such as for a campaign. Of an app, only if the reader sees it (`onlyApps`).
  */
 async function findNames(
   sql: Sql,
   accountId: AccountId,
   ids: readonly string[],
+  onlyApps: readonly AppId[] | null,
 ): Promise<(readonly [id: string, name: string])[]> {
   if (ids.length === 0) return [];
   const wanted = [...new Set(ids)];
+  const isSeen = onlyApps === null ? sql.fragment`` : sql.fragment`and a.id = any(${[...onlyApps]}::text[])`;
   const found = await sql<{ id: string; name: string }>`
     select f.id::text, f.name
       from affiliates f join apps a on a.id = f.app_id
-     where f.id = any(${wanted}::text[]) and a.account_id = ${accountId}
+     where f.id = any(${wanted}::text[]) and a.account_id = ${accountId} ${isSeen}
      union all
     select g.id::text, g.name
       from affiliate_groups g join apps a on a.id = g.app_id
-     where g.id = any(${wanted}::text[]) and a.account_id = ${accountId}
+     where g.id = any(${wanted}::text[]) and a.account_id = ${accountId} ${isSeen}
      union all
     select p.id::text, p.name
       from policies p join apps a on a.id = p.app_id
-     where p.id = any(${wanted}::text[]) and a.account_id = ${accountId}
+     where p.id = any(${wanted}::text[]) and a.account_id = ${accountId} ${isSeen}
      union all
     select p.id::text, p.affiliate_name
       from payouts p join apps a on a.id = p.app_id
-     where p.id = any(${wanted}::text[]) and a.account_id = ${accountId}
+     where p.id = any(${wanted}::text[]) and a.account_id = ${accountId} ${isSeen}
      union all
     select k.id::text, coalesce(k.label, k.display)
       from account_keys k
@@ -141,10 +146,11 @@ async function withDetails<T extends StoredRow>(
   sql: Sql,
   accountId: AccountId,
   rows: readonly T[],
+  onlyApps: readonly AppId[] | null,
 ): Promise<(T & Pick<AuditRow, 'names' | 'terms'>)[]> {
   const terms = await findTerms(sql, rows);
   const idsOfRows = rows.map(idsWithoutName);
-  const found = await findNames(sql, accountId, idsOfRows.flat());
+  const found = await findNames(sql, accountId, idsOfRows.flat(), onlyApps);
   return rows.map((row, index) => ({
     ...row,
     names: Object.fromEntries(found.filter(([id]) => idsOfRows[index]?.includes(id))),
@@ -194,5 +200,5 @@ export async function listAudit(
      order by examined`;
   const page: Page<StoredRow, number> =
     others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
-  return { ...page, rows: await withDetails(sql, accountId, page.rows) };
+  return { ...page, rows: await withDetails(sql, accountId, page.rows, filter.onlyApps) };
 }

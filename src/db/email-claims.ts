@@ -17,9 +17,9 @@ export interface ClaimedEmails {
   readonly hasMore: boolean;
 }
 
-/** The open mails of an app and urgency, as the index on them has it. */
+/** The open mails of an app, or of members, and urgency, as the index on them has it. */
 const openOf = (sql: Sql, app: Fragment, isUrgent: Fragment) => sql.fragment`
-  m.ended_at is null and m.app_id = ${app} and coalesce(m.expires_at - m.created_at <= interval '1 hour', false) = ${isUrgent}`;
+  m.ended_at is null and m.app_id ${app} and coalesce(m.expires_at - m.created_at <= interval '1 hour', false) = ${isUrgent}`;
 
 /**
  * Claims about `limit` mails, and fewer than twice as many, that are due and whose workflow may not run: new ones, and those that were claimed
@@ -30,10 +30,13 @@ const openOf = (sql: Sql, app: Fragment, isUrgent: Fragment) => sql.fragment`
  * account each app. So the mails of one account, however many, delay those of the others by what is in progress. Of more than `limit` apps, a
  * claim serves some at random. A mail is in progress from its claim to its attempt; one that waits for a later attempt takes no place.
  *
+ * Mails to members of accounts have as many places, for all accounts together.
+ *
  * The statement reads a few entries of an index for each app with open mails, however many there are.
  */
 export async function claimEmails(sql: Sql, claimMs: number, limit: number): Promise<ClaimedEmails> {
-  const open = openOf(sql, sql.fragment`o.id`, sql.fragment`u.is_urgent`);
+  const open = openOf(sql, sql.fragment`= o.id`, sql.fragment`u.is_urgent`);
+  const ofMember = openOf(sql, sql.fragment`is null`, sql.fragment`u.is_urgent`);
   // One row per mail, or one with null for no mail.
   const rows = await sql<{ readonly hasMore: boolean } & (EmailKeys | { readonly emailId: null })>`
     with recursive open_apps (id) as (
@@ -74,16 +77,29 @@ export async function claimEmails(sql: Sql, claimMs: number, limit: number): Pro
         from shares s
        cross join lateral (
          select m.id from emails m
-          where ${openOf(sql, sql.fragment`s.id`, sql.fragment`s.is_urgent`)} and m.relay_at <= now()
+          where ${openOf(sql, sql.fragment`= s.id`, sql.fragment`s.is_urgent`)} and m.relay_at <= now()
           order by m.relay_at limit s.share for update skip locked) e
+    ), of_members as materialized (
+      select e.id, u.is_urgent
+        from (values (true), (false)) u (is_urgent)
+       cross join lateral (
+         select count(*) as in_progress
+           from (select from emails m
+                  where ${ofMember} and m.relay_at > now() and m.next_attempt_at <= now()
+                    and m.relay_at <= now() + greatest(${claimMs}, ${LOST_AFTER_MS}::float8) * interval '1 millisecond'
+                  limit ${EMAILS_IN_PROGRESS}) x) p
+       cross join lateral (
+         select m.id from emails m
+          where ${ofMember} and m.relay_at <= now()
+          order by m.relay_at limit least(${limit}::bigint, ${EMAILS_IN_PROGRESS}::bigint - p.in_progress) for update skip locked) e
     ), updated as (
       update emails e set relay_at = greatest(now(), e.next_attempt_at) + ${claimMs} * interval '1 millisecond'
-        from claimed c
+        from (select id, is_urgent from claimed union all select id, is_urgent from of_members) c
        where e.id = c.id and e.ended_at is null
       returning e.id as email_id, e.app_id, c.is_urgent
     )
     select u.email_id, u.app_id, u.is_urgent,
-           (select count(*) from served) = ${limit}
+           (select count(*) from served) = ${limit} or (select count(*) from of_members) >= ${limit}
            or exists (select from shares s
                        where s.share = (select count(*) from claimed c where c.app_id = s.id and c.is_urgent = s.is_urgent)) as has_more
       from (select) one left join updated u on true`;

@@ -1,11 +1,12 @@
 import type { SecretBox } from '../config/secret-box.ts';
-import type { MailFacts } from '../domain/email.ts';
+import type { MailFacts, MailReader } from '../domain/email.ts';
 import { shownCode } from '../domain/payee-code.ts';
 import { maskRecipient } from '../domain/payee.ts';
-import { CREATOR_LINK_USES, creatorPageUrl, creatorSignInUrl } from '../domain/sessions.ts';
+import { CREATOR_LINK_USES, creatorPageUrl, creatorSignInUrl, signInUrl } from '../domain/sessions.ts';
 import { mailSecretContext } from './email-secrets.ts';
 import type { EmailToSend } from './emails.ts';
 import { readAlert, readDraft, readReport } from './notification-facts.ts';
+import type { EmailOfApp } from './notification-facts.ts';
 import { openPayeeChange } from './payee-changes.ts';
 import type { StoredPayeeChange } from './payee-changes.ts';
 import { openRecipient } from './payees.ts';
@@ -28,8 +29,7 @@ export interface MailFactsDeps {
  * `SecretUnreadable` if the key that its token or code needs is missing.
  */
 export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Promise<MailFacts | string> {
-  const { appName } = email;
-  const reader = { appName, creatorName: email.creatorName ?? '' };
+  const reader = { senderName: email.senderName, readerName: email.readerName ?? '' };
   switch (email.kind) {
     case 'invitation':
       return await readInvitation(deps, email, reader);
@@ -43,17 +43,20 @@ export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Pr
       return { ...reader, kind: 'address_changed' };
     case 'alert_opened':
     case 'alert_closed':
-      return await readAlert(deps, email, email.kind);
+      return await readAlert(deps, ofApp(email), email.kind);
     case 'run_drafted':
-      return await readDraft(deps, email);
+      return await readDraft(deps, ofApp(email));
     case 'weekly_report':
-      return await readReport(deps, email);
+      return await readReport(deps, ofApp(email));
+    case 'member_invitation':
+    case 'member_sign_in':
+      return await readMemberLink(deps, email, email.kind, reader);
   }
 }
 
-interface Reader {
-  readonly appName: string;
-  readonly creatorName: string;
+function ofApp(email: EmailToSend): EmailOfApp {
+  if (email.appId === null) throw new Error(`mail ${email.id} is of no app`);
+  return { ...email, appId: email.appId };
 }
 
 function secretOf({ secretBox }: MailFactsDeps, { id, ciphertext, encryptionKeyId }: EmailToSend): string {
@@ -63,7 +66,7 @@ function secretOf({ secretBox }: MailFactsDeps, { id, ciphertext, encryptionKeyI
 async function readInvitation(
   deps: MailFactsDeps,
   email: EmailToSend,
-  reader: Reader,
+  reader: MailReader,
 ): Promise<MailFacts | string> {
   const token = secretOf(deps, email);
   const link = await deps.sql.maybe<{ expiresAt: number }>`
@@ -73,10 +76,28 @@ async function readInvitation(
   return { ...reader, kind: 'invitation', url, expiresAt: link.expiresAt, uses: CREATOR_LINK_USES };
 }
 
+async function readMemberLink(
+  deps: MailFactsDeps,
+  email: EmailToSend,
+  kind: 'member_invitation' | 'member_sign_in',
+  reader: MailReader,
+): Promise<MailFacts | string> {
+  const token = secretOf(deps, email);
+  const link = await deps.sql.maybe<{ expiresAt: number }>`
+    select expires_at from sign_in_links where token_sha256 = ${tokenSha256(token)} and session_id is null`;
+  if (link === undefined) return 'The link was used or removed.';
+  return {
+    ...reader,
+    kind,
+    url: signInUrl(deps.publicUrl, token, { isNew: false }),
+    expiresAt: link.expiresAt,
+  };
+}
+
 async function readChangedPayee(
   { sql, secretBox, publicUrl }: MailFactsDeps,
   { appId, subjectId }: EmailToSend,
-  reader: Reader,
+  reader: MailReader,
 ): Promise<MailFacts | string> {
   // Behind the id, the subject of a mail to a former address has a part of the hash of the address.
   const [payeeId = ''] = subjectId.split('/');
@@ -85,7 +106,7 @@ async function readChangedPayee(
   >`
     select affiliate_id, version, method, counts_from, set_by as key_id, ciphertext, encryption_key_id
       from payees where app_id = ${appId} and id = ${payeeId}`;
-  if (row === undefined) return 'The payee does not exist.';
+  if (row === undefined || appId === null) return 'The payee does not exist.';
   const recipient = openRecipient(secretBox, appId, row)?.recipient ?? null;
   return {
     ...reader,
@@ -101,7 +122,7 @@ async function readChangedPayee(
 async function readPayeeCode(
   deps: MailFactsDeps,
   email: EmailToSend,
-  reader: Reader,
+  reader: MailReader,
 ): Promise<MailFacts | string> {
   const row = await deps.sql.maybe<StoredPayeeChange>`
     select id, app_id, affiliate_id, method, ciphertext, encryption_key_id, code_hash, expires_at
@@ -120,7 +141,7 @@ async function readPayeeCode(
 async function readSentPayout(
   { sql, publicUrl }: MailFactsDeps,
   { appId, subjectId }: EmailToSend,
-  reader: Reader,
+  reader: MailReader,
 ): Promise<MailFacts | string> {
   const row = await sql.maybe<{ amountCents: number; createdAt: number; sentAt: number; isSent: boolean }>`
     select p.total_cents::float8 as amount_cents, p.created_at, t.created_at as sent_at,

@@ -1,16 +1,15 @@
-import type { EmailKind, EmailStatus } from '../domain/email.ts';
+import type { AppEmailKind, EmailKind, EmailStatus } from '../domain/email.ts';
 import type { AccountId, AffiliateId, AppId, EmailId } from '../domain/ids.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, createdBefore } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import type { Sql } from './sql.ts';
 
-/** A mail to a creator, or to one of the people who run an app. */
-export interface Email {
+/** A mail. */
+interface StoredEmail {
   readonly id: EmailId;
-  readonly kind: EmailKind;
-  /** The creator whom it is to or about. Null for a mail to the people who run the app. */
+  /** The creator whom it is to or about. Null for a mail to the people who run the app, or to a member of the account. */
   readonly affiliateId: AffiliateId | null;
-  /** Where it goes: the present address of the creator, or that of a reader of its own, masked once the mail has ended. Null without one. */
+  /** Where it goes: the present address of the creator or member, or that of a reader of its own, masked once the mail has ended. Null without one. */
   readonly address: string | null;
   readonly status: EmailStatus;
   /** Those that were begun. */
@@ -21,6 +20,11 @@ export interface Email {
   /** Null after the last attempt. */
   readonly nextAttemptAt: number | null;
   readonly endedAt: number | null;
+}
+
+/** A mail to a creator, or to one of the people who run an app. */
+export interface Email extends StoredEmail {
+  readonly kind: AppEmailKind;
 }
 
 /** The filters of the list. Null selects all rows. */
@@ -61,12 +65,15 @@ export async function listEmails(
 }
 
 /** A mail with what an attempt at it needs. */
-export interface EmailToSend extends Email {
+export interface EmailToSend extends StoredEmail {
+  readonly kind: EmailKind;
   readonly accountId: AccountId;
-  readonly appId: AppId;
-  readonly appName: string;
-  /** Null for a mail to the people who run the app. */
-  readonly creatorName: string | null;
+  /** Null for a mail to a member of an account. */
+  readonly appId: AppId | null;
+  /** The name of the app, or of the account. */
+  readonly senderName: string;
+  /** The name of the creator or member. Null for a mail to the people who run the app. */
+  readonly readerName: string | null;
   readonly subjectId: string;
   /** How long until the next attempt is due, ms; 0 or less if it is due. Null for a mail that has ended. */
   readonly dueInMs: number | null;
@@ -79,21 +86,24 @@ export interface EmailToSend extends Email {
 }
 
 /**
- * Returns a mail with its app, and the creator if it is to one. Undefined for an unknown one. An address that the settings of the app do not
- * have any more is null.
+ * Returns a mail with its app and the creator, if it is to one, or with its account and the member. Undefined for an unknown one. An address
+ * that the settings of the app do not have any more is null.
  */
 export async function loadEmail(sql: Sql, id: EmailId): Promise<EmailToSend | undefined> {
   return await sql.maybe<EmailToSend>`
     select e.id, e.kind, e.affiliate_id,
-           case when e.recipient is null then f.email
+           case when e.recipient is null then coalesce(f.email, m.email)
                 when e.affiliate_id is not null or e.recipient = any(a.notification_emails) then e.recipient end as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
-           e.ended_at, a.account_id, e.app_id, a.name as app_name, f.name as creator_name, e.subject_id, e.expires_at, e.ciphertext, e.encryption_key_id,
+           e.ended_at, c.id as account_id, e.app_id, coalesce(a.name, c.name) as sender_name, coalesce(f.name, m.name) as reader_name, e.subject_id,
+           e.expires_at, e.ciphertext, e.encryption_key_id,
            ceil(extract(epoch from e.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
            coalesce(e.expires_at <= clock_timestamp(), false) as is_expired,
            coalesce(e.expires_at - e.created_at <= interval '1 hour', false) as is_urgent
       from emails e
       left join affiliates f on f.app_id = e.app_id and f.id = e.affiliate_id
-      join apps a on a.id = e.app_id
+      left join apps a on a.id = e.app_id
+      left join members m on m.id = e.member_id
+      join accounts c on c.id = coalesce(a.account_id, e.account_id)
      where e.id = ${id}`;
 }
 

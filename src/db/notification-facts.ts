@@ -12,6 +12,9 @@ import type { Sql } from './sql.ts';
 import { readTimeseries } from './timeseries.ts';
 import type { TimeseriesPoint } from './timeseries.ts';
 
+/** A mail to one of the people who run an app. */
+export type EmailOfApp = EmailToSend & { readonly appId: AppId };
+
 interface Deps {
   readonly sql: Sql;
   readonly publicUrl: string;
@@ -24,7 +27,7 @@ const MOST_NAMED = 5;
 const MOST_NEW_CREATORS = 10_000;
 
 /** Returns the fact of a mail to the people who run an app: its subject is the fact and a part of the hash of the address. */
-const factOf = ({ subjectId }: EmailToSend): string => subjectId.split('/', 1)[0] ?? '';
+const factOf = ({ subjectId }: EmailOfApp): string => subjectId.split('/', 1)[0] ?? '';
 
 const pageOfApp = (publicUrl: string, appId: AppId, page: string) =>
   `${publicUrl}/console/apps/${appId}/${page}`;
@@ -32,7 +35,7 @@ const pageOfApp = (publicUrl: string, appId: AppId, page: string) =>
 /** Returns what the mail about an alert tells, or why there is nothing to tell any more. */
 export async function readAlert(
   { sql, publicUrl, titleOf }: Deps,
-  email: EmailToSend,
+  email: EmailOfApp,
   kind: 'alert_opened' | 'alert_closed',
 ): Promise<MailFacts | string> {
   const alert = await sql.maybe<Alert & { readonly mailNumber: number }>`
@@ -44,7 +47,7 @@ export async function readAlert(
   const { rule, subject, facts, openedAt, closedAt } = alert;
   return {
     kind,
-    appName: email.appName,
+    senderName: email.senderName,
     rule,
     subject: titleOf(subject),
     facts,
@@ -56,7 +59,7 @@ export async function readAlert(
 }
 
 /** Returns what the mail about a draft of the payout schedule tells, or why there is nothing to tell any more. */
-export async function readDraft({ sql, publicUrl }: Deps, email: EmailToSend): Promise<MailFacts | string> {
+export async function readDraft({ sql, publicUrl }: Deps, email: EmailOfApp): Promise<MailFacts | string> {
   const run = await sql.maybe<{
     id: string;
     month: string;
@@ -74,7 +77,7 @@ export async function readDraft({ sql, publicUrl }: Deps, email: EmailToSend): P
   return {
     ...facts,
     kind: 'run_drafted',
-    appName: email.appName,
+    senderName: email.senderName,
     pageUrl: pageOfApp(publicUrl, email.appId, `payouts/runs/${id}`),
   };
 }
@@ -82,7 +85,7 @@ export async function readDraft({ sql, publicUrl }: Deps, email: EmailToSend): P
 /** Returns what a weekly report tells: the sums of the week as they are now, and what is due and open at this moment. */
 export async function readReport(
   { sql, publicUrl, titleOf }: Deps,
-  email: EmailToSend,
+  email: EmailOfApp,
 ): Promise<MailFacts | string> {
   const { appId } = email;
   const to = Date.parse(factOf(email));
@@ -112,7 +115,7 @@ export async function readReport(
   const alerts = await listAlerts(sql, appId, 'open', null, MOST_NAMED);
   return {
     kind: 'weekly_report',
-    appName: email.appName,
+    senderName: email.senderName,
     from,
     to,
     week,

@@ -26,6 +26,7 @@ create domain installation_id as text collate "C" CHECK ((VALUE ~ '^ins_[0-7][0-
 create domain key_id as text collate "C" CHECK ((VALUE ~ '^key_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain link_id as text collate "C" CHECK ((VALUE ~ '^lnk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain manual_attribution_id as text collate "C" CHECK ((VALUE ~ '^mat_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain member_id as text collate "C" CHECK ((VALUE ~ '^mem_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payee_change_id as text collate "C" CHECK ((VALUE ~ '^pch_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payee_id as text collate "C" CHECK ((VALUE ~ '^pye_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -64,6 +65,7 @@ create table account_keys (
   label text,
   last_used_at timestamp with time zone,
   is_console boolean not null default false,
+  is_member boolean not null default false,
   constraint account_keys_pkey PRIMARY KEY (id),
   constraint account_keys_key_sha256_key UNIQUE (key_sha256),
   constraint account_keys_of_account UNIQUE (account_id, id),
@@ -74,7 +76,7 @@ create table account_keys (
 );
 CREATE INDEX account_keys_by_account ON account_keys USING btree (account_id, created_at);
 CREATE UNIQUE INDEX account_keys_one_console ON account_keys USING btree (account_id) WHERE (is_console AND (revoked_at IS NULL));
-CREATE TRIGGER account_keys_audit AFTER INSERT OR UPDATE OF label, permissions, expires_at, revoked_at ON account_keys FOR EACH ROW EXECUTE FUNCTION write_audit_row('account_key', 'id', 'label permissions expires_at revoked_at');
+CREATE TRIGGER account_keys_audit AFTER INSERT OR UPDATE OF label, permissions, expires_at, revoked_at ON account_keys FOR EACH ROW WHEN ((NOT new.is_member)) EXECUTE FUNCTION write_audit_row('account_key', 'id', 'label permissions expires_at revoked_at');
 
 create table accounts (
   id account_id not null,
@@ -580,7 +582,7 @@ create table delivery_bodies (
 
 create table emails (
   id email_id not null,
-  app_id app_id not null,
+  app_id app_id,
   affiliate_id affiliate_id,
   kind text collate "C" not null,
   subject_id text collate "C" not null,
@@ -594,21 +596,25 @@ create table emails (
   next_attempt_at timestamp with time zone default now(),
   relay_at timestamp with time zone default now(),
   ended_at timestamp with time zone,
+  account_id account_id,
+  member_id member_id,
   recipient text,
   constraint emails_pkey PRIMARY KEY (id),
   constraint emails_app_id_kind_subject_id_key UNIQUE (app_id, kind, subject_id),
   constraint emails_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint emails_member_id_fkey FOREIGN KEY (member_id) REFERENCES members(id),
   constraint email_end CHECK ((((status = 'queued'::text) = (ended_at IS NULL)) AND ((ended_at IS NULL) = (next_attempt_at IS NOT NULL)) AND ((ended_at IS NULL) = (relay_at IS NOT NULL)))),
   constraint email_ends_without_secret CHECK (((ended_at IS NULL) OR (ciphertext IS NULL))),
-  constraint email_has_reader CHECK ((((affiliate_id IS NULL) = (kind = ANY (ARRAY['alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text]))) AND
+  constraint email_has_reader CHECK ((((affiliate_id IS NULL) = (kind = ANY (ARRAY['alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text, 'member_invitation'::text, 'member_sign_in'::text]))) AND
 CASE kind
     WHEN 'payee_changed'::text THEN true
-    ELSE ((recipient IS NULL) = (kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payout_sent'::text])))
+    ELSE ((recipient IS NULL) = (kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payout_sent'::text, 'member_invitation'::text, 'member_sign_in'::text])))
 END)),
+  constraint email_of_app_or_member CHECK ((((member_id IS NOT NULL) = (kind = ANY (ARRAY['member_invitation'::text, 'member_sign_in'::text]))) AND ((account_id IS NULL) = (member_id IS NULL)) AND ((app_id IS NULL) = (member_id IS NOT NULL)))),
   constraint email_secret_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL))),
   constraint email_sent_by_an_attempt CHECK (((status <> 'sent'::text) OR (attempts >= 1))),
   constraint emails_attempts_check CHECK (((attempts >= 0) AND (attempts <= 10))),
-  constraint emails_kind_check CHECK ((kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payee_changed'::text, 'payout_sent'::text, 'address_changed'::text, 'alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text]))),
+  constraint emails_kind_check CHECK ((kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payee_changed'::text, 'payout_sent'::text, 'address_changed'::text, 'alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text, 'member_invitation'::text, 'member_sign_in'::text]))),
   constraint emails_last_problem_check CHECK (((length(last_problem) >= 1) AND (length(last_problem) <= 300))),
   constraint emails_recipient_check CHECK (((length(recipient) >= 3) AND (length(recipient) <= 320))),
   constraint emails_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'failed'::text, 'skipped'::text]))),
@@ -618,6 +624,7 @@ CREATE INDEX emails_by_created ON emails USING btree (app_id, created_at DESC, i
 CREATE INDEX emails_due ON emails USING btree (next_attempt_at) WHERE (ended_at IS NULL);
 CREATE INDEX emails_invitations ON emails USING btree (app_id, created_at DESC) WHERE (kind = 'invitation'::text);
 CREATE INDEX emails_of_creator ON emails USING btree (affiliate_id, kind, created_at DESC);
+CREATE INDEX emails_of_member ON emails USING btree (member_id, kind, created_at DESC) WHERE (member_id IS NOT NULL);
 CREATE INDEX emails_open_of_app ON emails USING btree (app_id, COALESCE(((expires_at - created_at) <= '01:00:00'::interval), false), relay_at) WHERE (ended_at IS NULL);
 CREATE INDEX emails_to_relay ON emails USING btree (relay_at) WHERE (ended_at IS NULL);
 CREATE TRIGGER emails_guard BEFORE UPDATE ON emails FOR EACH ROW EXECUTE FUNCTION guard_email();
@@ -985,6 +992,37 @@ CREATE TRIGGER manual_attributions_audit AFTER INSERT ON manual_attributions FOR
 CREATE TRIGGER manual_attributions_check BEFORE INSERT ON manual_attributions FOR EACH ROW EXECUTE FUNCTION check_new_manual_attribution();
 CREATE TRIGGER manual_attributions_guard BEFORE UPDATE ON manual_attributions FOR EACH ROW EXECUTE FUNCTION guard_manual_attribution();
 CREATE TRIGGER manual_attributions_no_delete BEFORE DELETE OR TRUNCATE ON manual_attributions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+
+create table members (
+  id member_id not null,
+  account_id account_id not null,
+  key_id key_id not null,
+  email text,
+  name text not null,
+  role text collate "C" not null,
+  app_ids text[],
+  created_at timestamp with time zone not null,
+  removed_at timestamp with time zone,
+  constraint members_pkey PRIMARY KEY (id),
+  constraint members_key_id_key UNIQUE (key_id),
+  constraint members_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint members_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint member_owner_of_all_apps CHECK (((role <> 'owner'::text) OR (app_ids IS NULL))),
+  constraint member_removed_without_address CHECK (((email IS NULL) = (removed_at IS NOT NULL))),
+  constraint members_app_ids_check CHECK (((cardinality(app_ids) >= 1) AND (cardinality(app_ids) <= 200))),
+  constraint members_email_check CHECK (((length(email) >= 3) AND (length(email) <= 320))),
+  constraint members_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'finance'::text, 'analyst'::text])))
+);
+CREATE INDEX members_by_account ON members USING btree (account_id, created_at, id) WHERE (removed_at IS NULL);
+CREATE INDEX members_by_address ON members USING btree (lower(email)) WHERE (removed_at IS NULL);
+CREATE UNIQUE INDEX members_one_address ON members USING btree (account_id, lower(email)) WHERE (removed_at IS NULL);
+CREATE INDEX members_owners ON members USING btree (account_id) WHERE ((role = 'owner'::text) AND (removed_at IS NULL));
+CREATE TRIGGER members_audit AFTER INSERT OR UPDATE ON members FOR EACH ROW EXECUTE FUNCTION write_audit_row('member', 'id', 'email! name role app_ids removed_at');
+CREATE TRIGGER members_guard BEFORE DELETE OR UPDATE ON members FOR EACH ROW EXECUTE FUNCTION guard_member();
+CREATE CONSTRAINT TRIGGER members_guard_new AFTER INSERT ON members NOT DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW EXECUTE FUNCTION guard_member();
+CREATE TRIGGER members_key AFTER UPDATE ON members FOR EACH ROW EXECUTE FUNCTION change_key_of_member();
+CREATE TRIGGER members_owner BEFORE UPDATE OF role, removed_at ON members FOR EACH ROW WHEN (((old.role = 'owner'::text) AND (old.removed_at IS NULL) AND ((new.role <> 'owner'::text) OR (new.removed_at IS NOT NULL)))) EXECUTE FUNCTION keep_an_owner();
 
 create table operator_sessions (
   id session_id not null,
@@ -1872,16 +1910,19 @@ create table sign_in_links (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   session_id session_id,
+  raises boolean not null default false,
   constraint sign_in_links_pkey PRIMARY KEY (token_sha256),
   constraint sign_in_links_session_id_key UNIQUE (session_id),
   constraint sign_in_links_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint sign_in_links_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint sign_in_link_raises_briefly CHECK (((NOT raises) OR ((key_id IS NOT NULL) AND (expires_at <= (created_at + '00:15:00'::interval))))),
   constraint sign_in_links_check CHECK ((expires_at > created_at)),
   constraint sign_in_links_check1 CHECK (((account_id IS NULL) = (key_id IS NULL))),
   constraint sign_in_links_token_sha256_check CHECK ((length(token_sha256) = 32))
 );
 CREATE INDEX sign_in_links_by_expiry ON sign_in_links USING btree (expires_at);
-CREATE TRIGGER sign_in_links_audit AFTER INSERT ON sign_in_links FOR EACH ROW EXECUTE FUNCTION write_audit_row('sign_in_link', 'key_id', 'expires_at');
+CREATE INDEX sign_in_links_raising ON sign_in_links USING btree (key_id, expires_at) WHERE (raises AND (session_id IS NULL));
+CREATE TRIGGER sign_in_links_audit AFTER INSERT ON sign_in_links FOR EACH ROW WHEN ((NOT new.raises)) EXECUTE FUNCTION write_audit_row('sign_in_link', 'key_id', 'expires_at');
 
 create table subscription_codes (
   app_id app_id not null,
@@ -2552,6 +2593,18 @@ AS $function$
     from string_to_table(name, '_') with ordinality w (word, n)
 $function$;
 
+CREATE OR REPLACE FUNCTION change_key_of_member()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update account_keys
+     set label = new.name, permissions = permissions_of_role(new.role),
+         revoked_at = case when new.removed_at is null then revoked_at else coalesce(revoked_at, now()) end
+   where account_id = new.account_id and id = new.key_id;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION check_correction()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3148,8 +3201,8 @@ CREATE OR REPLACE FUNCTION guard_email()
 AS $function$
 begin
   if old.ended_at is not null
-     or (old.id, old.app_id, old.affiliate_id, old.kind, old.subject_id, old.created_at, old.expires_at)
-          is distinct from (new.id, new.app_id, new.affiliate_id, new.kind, new.subject_id, new.created_at, new.expires_at)
+     or (old.id, old.app_id, old.affiliate_id, old.account_id, old.member_id, old.kind, old.subject_id, old.created_at, old.expires_at)
+          is distinct from (new.id, new.app_id, new.affiliate_id, new.account_id, new.member_id, new.kind, new.subject_id, new.created_at, new.expires_at)
      or new.attempts not in (old.attempts, old.attempts + 1)
      or new.ciphertext is not null and new.ciphertext is distinct from old.ciphertext then
     raise exception 'mail % is %, and does not change this way', old.id, old.status using errcode = 'integrity_constraint_violation';
@@ -3190,6 +3243,31 @@ begin
     return new;
   end if;
   raise exception 'manual attribution % cannot be changed: make another one', old.id using errcode = 'integrity_constraint_violation';
+end $function$;
+
+CREATE OR REPLACE FUNCTION guard_member()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'DELETE' then
+    raise exception 'member % is removed, never deleted', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  if tg_op = 'UPDATE' and (old.removed_at is not null
+     or (old.id, old.account_id, old.key_id, old.created_at) is distinct from (new.id, new.account_id, new.key_id, new.created_at)
+     -- Another address would be another person, with the sessions of this one.
+     or new.email is distinct from old.email and new.removed_at is null) then
+    raise exception 'member % does not change this way', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  if tg_op = 'INSERT' and not exists (select from account_keys k where k.id = new.key_id and k.is_member and k.expires_at = 'epoch'
+                                         and k.permissions = permissions_of_role(new.role)) then
+    raise exception 'the key of member % is not that of a member with this role', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  if exists (select from unnest(new.app_ids) app where not exists (select from apps a where a.id = app and a.account_id = new.account_id)) then
+    raise exception 'member % is given an app that the account does not have', new.id
+      using errcode = 'integrity_constraint_violation', constraint = 'member_apps_of_account';
+  end if;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION guard_payee()
@@ -3347,6 +3425,18 @@ AS $function$
      where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.alias_ref = p.ref
        and l.payment_ref <> l.alias_ref)
 $function$;
+
+CREATE OR REPLACE FUNCTION keep_an_owner()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from accounts where id = old.account_id for no key update;
+  if not exists (select from members m where m.account_id = old.account_id and m.role = 'owner' and m.removed_at is null and m.id <> old.id) then
+    raise exception 'member % is the last owner', old.id using errcode = 'integrity_constraint_violation', constraint = 'members_last_owner';
+  end if;
+  return new;
+end $function$;
 
 CREATE OR REPLACE FUNCTION keep_answered_return()
  RETURNS trigger
@@ -3837,6 +3927,15 @@ begin
   end if;
   return new;
 end $function$;
+
+CREATE OR REPLACE FUNCTION permissions_of_role(role text)
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case role when 'owner' then array['read', 'write', 'setup', 'payout'] when 'admin' then array['read', 'write', 'setup']
+                   when 'finance' then array['read', 'payout'] when 'analyst' then array['read'] end
+$function$;
 
 CREATE OR REPLACE FUNCTION policy_context(of_binding text, counts_with text, has_paid boolean, of_app text, of_affiliate text, at timestamp with time zone)
  RETURNS json

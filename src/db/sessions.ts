@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { AccountId, KeyId, SessionId } from '../domain/ids.ts';
+import type { AccountId, AppId, KeyId, MemberId, SessionId } from '../domain/ids.ts';
 import { KEY_RANDOM_BYTES, PERMISSIONS } from '../domain/keys.ts';
 import type { Permission } from '../domain/keys.ts';
+import type { MemberRole } from '../domain/members.ts';
 import {
   FIRST_ACCOUNT_NAME,
   RAISED_MS,
@@ -25,11 +26,24 @@ export interface Session {
   readonly keyDisplay: string;
   /** Those of the key at this moment. */
   readonly permissions: readonly Permission[];
+  /** Whether it is the key of the account's sign-in links, which the operator creates. */
+  readonly isConsole: boolean;
+  /** The member who is signed in. Null for a session that holds another key. */
+  readonly member: SessionMember | null;
   readonly createdAt: number;
   readonly expiresAt: number;
   /** The key on which payouts are booked, while the session may pay; else null. */
   readonly raisedKeyId: KeyId | null;
   readonly raisedUntil: number | null;
+}
+
+/** The member of a session, as of this moment. */
+export interface SessionMember {
+  readonly id: MemberId;
+  readonly email: string;
+  readonly role: MemberRole;
+  /** The apps that the member sees. Null: all. */
+  readonly appIds: readonly AppId[] | null;
 }
 
 /** What is stored of a session that begins. */
@@ -49,9 +63,9 @@ export function tokenSha256(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** The condition that a key is valid at an instant. */
+/** The condition that a key is valid at an instant. That of a member has no end but a removal (migration 0100). */
 const isValid = (sql: Sql, now: number) => sql.fragment`
-  k.revoked_at is null and (k.expires_at is null or k.expires_at > ${instant(now)})`;
+  k.revoked_at is null and (k.is_member or k.expires_at is null or k.expires_at > ${instant(now)})`;
 
 /** The condition that a session is valid at an instant, apart from its key. */
 const isOpen = (sql: Sql, now: number) => sql.fragment`
@@ -63,24 +77,30 @@ export async function findSession(sql: Sql, token: string, now: number): Promise
   return await sql.maybe<Session>`
     with found as materialized (
       select s.id, s.account_id, a.name as account_name, k.id as key_id, k.label as key_label,
-             k.display as key_display, k.permissions, s.created_at, s.expires_at, r.id as raised_key_id,
+             k.display as key_display, k.permissions, k.is_console, s.created_at, s.expires_at, r.id as raised_key_id,
+             case when m.id is not null then
+               jsonb_build_object('id', m.id, 'email', m.email, 'role', m.role, 'appIds', m.app_ids) end as member,
              case when r.id is not null then s.raised_until end as raised_until,
              s.last_used_at <= ${usedBefore} as is_stale,
              k.last_used_at is null or k.last_used_at <= ${usedBefore} as is_key_stale
         from sessions s
         join accounts a on a.id = s.account_id
         join account_keys k on k.account_id = s.account_id and k.id = s.key_id
+        left join members m on m.key_id = s.key_id and m.removed_at is null
         left join account_keys r on r.account_id = s.account_id and r.id = s.raised_key_id
              and s.raised_until > ${instant(now)} and 'payout' = any (r.permissions)
-             and r.revoked_at is null and (r.expires_at is null or r.expires_at > ${instant(now)})
+             and r.revoked_at is null and (r.is_member or r.expires_at is null or r.expires_at > ${instant(now)})
+             -- Who pays as a member needs a role for it, whatever key was entered.
+             and (m.id is null or 'payout' = any (k.permissions))
        where s.token_sha256 = ${tokenSha256(token)} and ${isOpen(sql, now)} and ${isValid(sql, now)}
+         and k.is_member = (m.id is not null)
     ), used as (
       update sessions set last_used_at = ${instant(now)} where id = (select id from found where is_stale)
     ), used_key as (
       update account_keys set last_used_at = ${instant(now)} where id = (select key_id from found where is_key_stale)
     )
-    select id, account_id, account_name, key_id, key_label, key_display, permissions, created_at, expires_at,
-           raised_key_id, raised_until
+    select id, account_id, account_name, key_id, key_label, key_display, permissions, is_console, member,
+           created_at, expires_at, raised_key_id, raised_until
       from found`;
 }
 
@@ -104,7 +124,7 @@ export async function startSession(
 /**
  * Spends a sign-in link and starts its session. A link that creates its account gives it `accountName`. Returns undefined
  * for a link that is unknown, spent or expired, or whose key is no longer valid. One statement, so that of two callers at
- * most one gets a session.
+ * most one gets a session. A link that was mailed to a member who may pay starts a session that may.
  */
 export async function spendSignInLink(
   sql: Sql,
@@ -118,7 +138,7 @@ export async function spendSignInLink(
     with spent as (
       update sign_in_links set session_id = ${id}
        where token_sha256 = ${tokenSha256(linkToken)} and expires_at > ${instant(now)} and session_id is null and ${acting(sql)}
-      returning account_id, key_id
+      returning account_id, key_id, raises
     ), made_account as (
       insert into accounts (id, name) select ${accountId}::text, ${accountName}::text from spent where account_id is null
       returning id
@@ -129,14 +149,15 @@ export async function spendSignInLink(
         from made_account
       returning account_id, id as key_id
     ), holder as (
-      select account_id, key_id from made_key
+      select account_id, key_id, false as may_pay from made_key
       union all
-      select k.account_id, k.id from spent join account_keys k on k.account_id = spent.account_id and k.id = spent.key_id
+      select k.account_id, k.id, spent.raises and k.is_member and 'payout' = any (k.permissions) from spent join account_keys k on k.account_id = spent.account_id and k.id = spent.key_id
        where ${isValid(sql, now)}
     )
-    insert into sessions (id, token_sha256, account_id, key_id, user_agent, created_at, last_used_at, expires_at)
+    insert into sessions (id, token_sha256, account_id, key_id, user_agent, created_at, last_used_at, expires_at, raised_key_id, raised_until)
     select ${id}::text, ${tokenSha256(token)}::bytea, account_id, key_id, ${userAgent}::text,
-           ${instant(now)}::timestamptz, ${instant(now)}::timestamptz, ${instant(now + SESSION_MAX_MS)}::timestamptz
+           ${instant(now)}::timestamptz, ${instant(now)}::timestamptz, ${instant(now + SESSION_MAX_MS)}::timestamptz,
+           case when may_pay then key_id end, case when may_pay then ${instant(now + RAISED_MS)}::timestamptz end
       from holder`;
   return await findSession(sql, token, now);
 }
@@ -188,6 +209,38 @@ export async function raiseSession(
      where s.id = ${session.id} and k.account_id = s.account_id and k.key_sha256 = ${keySha256(key)}
        and 'payout' = any (k.permissions) and ${isValid(sql, now)} and ${acting(sql)}
     returning s.raised_key_id, s.raised_until`;
+}
+
+/**
+ * Spends a link that was mailed to the member of a session, and lets the session pay for 15 minutes. Returns undefined for every other
+ * link, and for a role that does not pay. One statement, so that a link is spent once.
+ */
+export async function raiseWithLink(
+  sql: Sql,
+  session: Session,
+  linkToken: string,
+  now: number,
+): Promise<{ readonly raisedKeyId: KeyId; readonly raisedUntil: number } | undefined> {
+  const until = instant(now + RAISED_MS);
+  return await sql.maybe<{ raisedKeyId: KeyId; raisedUntil: number }>`
+    with spent as (
+      -- The link starts no session, so its id is that of none.
+      update sign_in_links l set session_id = ${newId('session')}
+        from account_keys k
+       where l.token_sha256 = ${tokenSha256(linkToken)} and l.expires_at > ${instant(now)} and l.session_id is null and l.raises
+         and l.key_id = ${session.keyId} and k.id = l.key_id and k.is_member and 'payout' = any (k.permissions)
+         and ${isValid(sql, now)} and ${acting(sql)}
+      returning l.key_id
+    ), raised as (
+      update sessions s set raised_key_id = spent.key_id, raised_until = ${until}
+        from spent where s.id = ${session.id} and s.key_id = spent.key_id and s.ended_at is null
+      returning s.raised_key_id, s.raised_until
+    )
+    select raised_key_id, raised_until from raised
+    union all
+    -- A statement whose answer was lost is sent again.
+    select raised_key_id, raised_until from sessions
+     where id = ${session.id} and raised_until = ${until} and raised_key_id = key_id and not exists (select from raised)`;
 }
 
 /** Which sessions of an account a caller sees and ends: all of them, or those of one key. */

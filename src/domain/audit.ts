@@ -30,6 +30,7 @@ export interface Actor {
 export const AUDITED_OBJECTS = [
   'account',
   'account_key',
+  'member',
   'session',
   'sign_in_link',
   'creator_sign_in_link',

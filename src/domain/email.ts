@@ -22,8 +22,18 @@ const CREATOR_EMAIL_KINDS = [
  */
 const NOTIFICATION_KINDS = ['alert_opened', 'alert_closed', 'run_drafted', 'weekly_report'] as const;
 
+/** What a mail of an app tells. */
+export const APP_EMAIL_KINDS = [...CREATOR_EMAIL_KINDS, ...NOTIFICATION_KINDS] as const;
+export type AppEmailKind = (typeof APP_EMAIL_KINDS)[number];
+
+/**
+ * What a mail to a member of an account tells. `member_invitation`: the link with which a new member signs in. `member_sign_in`: the one that a
+ * member asked for.
+ */
+const MEMBER_EMAIL_KINDS = ['member_invitation', 'member_sign_in'] as const;
+
 /** What a mail tells. */
-export const EMAIL_KINDS = [...CREATOR_EMAIL_KINDS, ...NOTIFICATION_KINDS] as const;
+export const EMAIL_KINDS = [...APP_EMAIL_KINDS, ...MEMBER_EMAIL_KINDS] as const;
 export type EmailKind = (typeof EMAIL_KINDS)[number];
 
 /**
@@ -50,7 +60,8 @@ export function withoutRepeats(addresses: readonly string[]): string[] {
 /** What the workflow of a mail needs. */
 export interface EmailKeys {
   readonly emailId: EmailId;
-  readonly appId: AppId;
+  /** Null for a mail to a member of an account. */
+  readonly appId: AppId | null;
   /** Whether its reader waits for it, such as for a code: it goes before others. */
   readonly isUrgent: boolean;
 }
@@ -72,14 +83,16 @@ export const EMAIL_RETRY_MS: readonly number[] = [
 export const EMAIL_RESULTS = ['sent', 'retried', 'failed'] as const;
 export type EmailResult = (typeof EMAIL_RESULTS)[number];
 
-/** What every mail tells: what app it is about. Instants are epoch ms. */
-interface MailOfApp {
-  readonly appName: string;
+/** What every mail tells: whom it is from. Instants are epoch ms. */
+interface Mail {
+  /** The name of the app, or of the account. */
+  readonly senderName: string;
 }
 
-/** What every mail to a creator tells, too. */
-interface MailReader extends MailOfApp {
-  readonly creatorName: string;
+/** What every mail to a creator or member tells, too. */
+export interface MailReader extends Mail {
+  /** The name of the creator, or of the member. */
+  readonly readerName: string;
 }
 
 interface Invitation extends MailReader {
@@ -128,7 +141,7 @@ interface ChangedAddress extends MailReader {
   readonly kind: 'address_changed';
 }
 
-interface MailedAlert extends MailOfApp {
+interface MailedAlert extends Mail {
   readonly kind: 'alert_opened' | 'alert_closed';
   readonly rule: AlertRule;
   /** The name of a provider as people know it, or an id. */
@@ -142,7 +155,7 @@ interface MailedAlert extends MailOfApp {
   readonly pageUrl: string;
 }
 
-interface DraftedRun extends MailOfApp {
+interface DraftedRun extends Mail {
   readonly kind: 'run_drafted';
   /** Such as `2026-11`. */
   readonly month: string;
@@ -186,10 +199,17 @@ export interface WeeklyReport {
   readonly hasMoreAlerts: boolean;
 }
 
-interface MailedReport extends MailOfApp, WeeklyReport {
+interface MailedReport extends Mail, WeeklyReport {
   readonly kind: 'weekly_report';
   /** The address of the overview of the app. */
   readonly pageUrl: string;
+}
+
+interface MemberLink extends MailReader {
+  readonly kind: 'member_invitation' | 'member_sign_in';
+  /** The link that signs the member in once. */
+  readonly url: string;
+  readonly expiresAt: number;
 }
 
 /** What a mail of each kind tells. */
@@ -201,4 +221,5 @@ export type MailFacts =
   | ChangedAddress
   | MailedAlert
   | DraftedRun
-  | MailedReport;
+  | MailedReport
+  | MemberLink;

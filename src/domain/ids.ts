@@ -29,6 +29,7 @@ export const ID_PREFIXES = {
   email: 'eml',
   key: 'key',
   session: 'ses',
+  member: 'mem',
   webhookEndpoint: 'whe',
   webhookMessage: 'msg',
   alert: 'alr',
@@ -75,6 +76,7 @@ export type EmailId = Id<'email'>;
 export type PayeeChangeId = Id<'payeeChange'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
+export type MemberId = Id<'member'>;
 export type WebhookEndpointId = Id<'webhookEndpoint'>;
 export type WebhookMessageId = Id<'webhookMessage'>;
 export type AlertId = Id<'alert'>;

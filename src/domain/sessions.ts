@@ -8,6 +8,10 @@ export const SESSION_MAX_MS = 30 * DAY_MS;
 export const RAISED_MS = 15 * 60_000;
 /** How long a sign-in link is valid, ms. */
 export const SIGN_IN_LINK_MS = 15 * 60_000;
+/** How long a link is valid that an owner copies or mails to a member, ms. Its session does not pay. */
+export const MEMBER_LINK_MS = DAY_MS;
+/** The most links that are mailed to a member and are valid at a time. Who cannot get another one has these. */
+export const MOST_OPEN_LINKS = 3;
 /** How long the link is valid that a new installation prints, ms. */
 export const FIRST_LINK_MS = 30 * 60_000;
 /** How long the session of a creator lasts without a request, ms. */

@@ -10,9 +10,10 @@ import { findSdkCaller } from '../db/sdk-keys.ts';
 import type { SdkCaller } from '../db/sdk-keys.ts';
 import { keyKind } from '../domain/keys.ts';
 import type { Permission } from '../domain/keys.ts';
+import type { AppId } from '../domain/ids.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
-import { ApiError } from './errors.ts';
+import { ApiError, notFound } from './errors.ts';
 import { countAsFailed, findByCredential } from './failed-calls.ts';
 import { limitRate } from './rate-limits.ts';
 import { readSessionToken, refuseOtherOrigins } from './session-cookie.ts';
@@ -152,15 +153,49 @@ export async function authenticateOperator(ctx: HttpContext, deps: HttpDeps): Pr
  * with `payout` was entered, and then acts with that key. A handler calls `withPermission`: audit rows then name that key, too.
  */
 export function requirePermission(caller: Caller, permission: Permission): Caller {
+  const member = caller.session?.member ?? null;
+  const isGranted = caller.permissions.includes(permission);
+  if (member !== null && !isGranted) {
+    throw new ApiError('forbidden', {
+      detail: `The role ${member.role} lacks the permission "${permission}". An owner of the account can give you another role.`,
+    });
+  }
   if (permission === 'payout' && caller.session !== null) {
     const { raisedKeyId } = caller.session;
-    if (raisedKeyId === null) throw new ApiError('session_not_raised');
+    if (raisedKeyId === null) throw notRaised(caller.session);
     return { ...caller, keyId: raisedKeyId };
   }
-  if (caller.permissions.includes(permission)) return caller;
+  if (isGranted) return caller;
   throw new ApiError('forbidden', {
     detail: `The key lacks the permission "${permission}". Use a key that has it.`,
   });
+}
+
+/** Returns the 403 of a session that may not pay at present, with what the person can do. */
+export function notRaised({ member }: Pick<Session, 'member'>): ApiError {
+  if (member === null) return new ApiError('session_not_raised');
+  return new ApiError('session_not_raised', {
+    detail:
+      'Paying needs a link that was mailed to you and opened in this browser within the last 15 minutes: `POST /session/mail-link` mails one. A key with the permission "payout" does, too. A copied link does not.',
+  });
+}
+
+/** Throws 404 for an app that the caller does not see: a member can be limited to some. */
+export function requireApp({ session }: Pick<Caller, 'session'>, appId: AppId): void {
+  if (session?.member?.appIds?.includes(appId) === false) throw notFound();
+}
+
+/** Throws 403 for a member who is limited to some apps, where a call is about the whole account. */
+export function requireWholeAccount({ session }: Pick<Caller, 'session'>): void {
+  if ((session?.member?.appIds ?? null) === null) return;
+  throw new ApiError('forbidden', {
+    detail: 'You are a member for some apps only, and this is about the account.',
+  });
+}
+
+/** Whether a session manages the members: that of an owner, and that of a link which the operator created. */
+export function managesMembers({ member, isConsole }: Pick<Session, 'member' | 'isConsole'>): boolean {
+  return member === null ? isConsole : member.role === 'owner';
 }
 
 /** Whether the caller may pay at this moment, on a route that does not need it. */

@@ -28,7 +28,7 @@ export const ERRORS = {
   forbidden: [
     403,
     'The key lacks a permission',
-    'Use a key with the permission that `detail` names. The operator creates one with `admin keys create --permissions`.',
+    'Use a key with the permission that `detail` names, which the operator creates with `admin keys create --permissions`, or ask an owner of the account for another role.',
   ],
   cross_origin: [
     403,
@@ -38,18 +38,20 @@ export const ERRORS = {
   invalid_sign_in_link: [
     401,
     'The sign-in link is not valid',
-    'A link works once and for a short time. Create a new one with `npm run -s admin -- console`.',
+    'A link works once and for a short time. A member enters the own address on the sign-in page to get another one; `npm run -s admin -- console` creates one, too.',
   ],
   session_not_raised: [
     403,
     'The session may not pay',
-    'Send a key with the permission `payout` to `POST /session/raise`. The session may then pay for 15 minutes.',
+    'Send a key with the permission `payout` to `POST /session/raise`, or, as a member, open in this browser the link that `POST /session/mail-link` mails. The session may then pay for 15 minutes.',
   ],
   key_not_rotatable: [
     409,
     'The key cannot be rotated',
     'Create a new key. A key that has expired or was revoked stays so, and the key for sign-in links is never shown.',
   ],
+  member_exists: [409, 'The address is that of a member', 'Nothing was created. Change that member instead.'],
+  last_owner: [409, 'The account needs an owner', 'Nothing was changed. Make another member an owner first.'],
   signature_required: [
     401,
     'The signature of the user id is missing',
@@ -150,7 +152,7 @@ export const ERRORS = {
   too_many_emails: [
     429,
     'Too many mails',
-    'Nothing was sent. The creator, or the account, has as many as one may have within an hour. Wait for `Retry-After` seconds, then send the request again.',
+    'Nothing was sent. The creator, the member or the account has as many as one may have at a time. Wait for `Retry-After` seconds, an hour at most, then send the request again.',
   ],
   payouts_blocked: [
     409,

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { HIDDEN_CHARACTERS } from '../domain/hidden-characters.ts';
+import { HIDDEN_CLASS } from '../domain/hidden-characters.ts';
 import { ID_PREFIXES, isId } from '../domain/ids.ts';
 import type { IdKind } from '../domain/ids.ts';
 import { LAST_INSTANT } from '../domain/time.ts';
@@ -77,10 +77,10 @@ export const label = z
   .min(1)
   .max(200)
   .regex(
-    new RegExp(String.raw`^[^\p{Cc}${HIDDEN_CHARACTERS}]*$`, 'u'),
+    new RegExp(String.raw`^[^\p{Cc}${HIDDEN_CLASS}]*$`, 'u'),
     'Must not contain control characters, nor marks that turn or break text.',
   )
-  .meta({ override: { pattern: String.raw`^[^\u0000-\u001f\u007f-\u009f${HIDDEN_CHARACTERS}]*$` } });
+  .meta({ override: { pattern: String.raw`^[^\u0000-\u001f\u007f-\u009f${HIDDEN_CLASS}]*$` } });
 
 /** The caller's own id of a device. */
 export const deviceId = onOneLine(z.string().min(1).max(200)).meta({

@@ -38,7 +38,9 @@ import { sdkRoutes } from './resources/sdk.ts';
 import { reprocessRunRoutes } from './resources/reprocess-runs.ts';
 import { searchRoutes } from './resources/search.ts';
 import { selfTestRoutes } from './resources/self-test.ts';
+import { memberRoutes } from './resources/members.ts';
 import { sessionRoutes } from './resources/sessions.ts';
+import { signInLinkRoutes } from './resources/sign-in-links.ts';
 import { setupRoutes } from './resources/setup.ts';
 import { termsRoutes } from './resources/terms.ts';
 import { timeseriesRoutes } from './resources/timeseries.ts';
@@ -145,7 +147,12 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Sessions',
     description: 'Sessions of the console, the account keys that they hold, and who changed what.',
-    routes: [...sessionRoutes, ...accountKeyRoutes, ...auditRoutes],
+    routes: [...sessionRoutes, ...signInLinkRoutes, ...accountKeyRoutes, ...auditRoutes],
+  },
+  {
+    name: 'Members',
+    description: 'The persons who sign in to the console of an account, with their roles and apps.',
+    routes: memberRoutes,
   },
   {
     name: 'Creator',

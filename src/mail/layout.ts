@@ -1,4 +1,4 @@
-import { HIDDEN_CHARACTERS } from '../domain/hidden-characters.ts';
+import { HIDDEN_CLASS } from '../domain/hidden-characters.ts';
 
 /** A text of somebody else, such as a name: shown in its own direction, and never as markup. */
 export interface Foreign {
@@ -33,7 +33,7 @@ export interface MailText {
 }
 
 /** Characters without a picture of their own: line breaks and other controls, and those that change the direction of a text. */
-const HIDDEN = new RegExp(String.raw`[\p{Cc}${HIDDEN_CHARACTERS}]+`, 'gu');
+const HIDDEN = new RegExp(String.raw`[\p{Cc}${HIDDEN_CLASS}]+`, 'gu');
 const RIGHT_TO_LEFT =
   /\p{Script=Hebrew}|\p{Script=Arabic}|\p{Script=Syriac}|\p{Script=Thaana}|\p{Script=Nko}|\p{Script=Adlam}/u;
 const ISOLATE = ['\u2068', '\u2069'] as const;

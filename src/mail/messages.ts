@@ -153,6 +153,42 @@ function addressChanged(app: Foreign): Message {
   };
 }
 
+type MemberFacts = FactsOf<'member_invitation' | 'member_sign_in'>;
+
+/** What both mails with a link of a member say about it. */
+const once = (expiresAt: number): Block =>
+  paragraph(
+    `The link works once, until ${dateText(expiresAt)}. Keep it to yourself: anybody who opens it is signed in as you.`,
+  );
+
+function memberInvitation({ url, expiresAt }: MemberFacts, account: Foreign): Message {
+  return {
+    subject: [account, ' has invited you to its Tributary console'],
+    blocks: [
+      paragraph('You are a member of ', account, ' now. Open this link in the browser that you work with:'),
+      { type: 'button', label: 'Sign in', url },
+      once(expiresAt),
+      paragraph('Later, enter this e-mail address on the sign-in page to get another link.'),
+    ],
+  };
+}
+
+function memberSignIn({ url, expiresAt }: MemberFacts, account: Foreign): Message {
+  return {
+    subject: ['Your link to sign in to ', account],
+    blocks: [
+      paragraph(
+        'Somebody asked for a link with your address. If it was you, open it in the browser in which you work with ',
+        account,
+        '. If your role may pay, that browser may then pay for 15 minutes.',
+      ),
+      { type: 'button', label: 'Sign in', url },
+      once(expiresAt),
+      paragraph('If it was not you, do nothing: without this mail, nobody can use the link.'),
+    ],
+  };
+}
+
 function messageOf(facts: MailFacts, app: Foreign): Message {
   switch (facts.kind) {
     case 'invitation':
@@ -173,38 +209,55 @@ function messageOf(facts: MailFacts, app: Foreign): Message {
       return runDrafted(facts, app);
     case 'weekly_report':
       return weeklyReport(facts, app);
+    case 'member_invitation':
+      return memberInvitation(facts, app);
+    case 'member_sign_in':
+      return memberSignIn(facts, app);
+  }
+}
+
+/** Returns why the reader of a mail gets it. */
+function footerOf(facts: MailFacts, sender: Foreign): readonly Part[] {
+  if (!('readerName' in facts)) {
+    return [
+      'You get this mail because your address is in the settings of ',
+      sender,
+      ', where it can be removed.',
+      ...(facts.kind === 'weekly_report'
+        ? [' There, the weekly report can also be turned off by itself.']
+        : []),
+    ];
+  }
+  const isKnown = [' If you do not know ', sender, ', ignore it.'] as const;
+  switch (facts.kind) {
+    case 'member_invitation':
+    case 'member_sign_in':
+      return ['You get this mail because you are a member of ', sender, '.', ...isKnown];
+    case 'address_changed':
+      return [
+        'You get this mail because ',
+        sender,
+        ' had your address as that of one of its creators.',
+        ...isKnown,
+      ];
+    default:
+      return [
+        'You get this mail because ',
+        sender,
+        ' has your address as that of one of its creators.',
+        ...isKnown,
+      ];
   }
 }
 
 /** Returns the text of a mail. */
 export function writeMail(facts: MailFacts): MailText {
-  const app = foreign(facts.appName);
-  const { subject, blocks } = messageOf(facts, app);
-  if (!('creatorName' in facts)) {
-    return layOut(facts.appName, {
-      subject,
-      blocks,
-      footer: [
-        'You get this mail because your address is in the settings of ',
-        app,
-        ', where it can be removed.',
-        ...(facts.kind === 'weekly_report'
-          ? [' There, the weekly report can also be turned off by itself.']
-          : []),
-      ],
-    });
-  }
-  return layOut(facts.appName, {
+  const sender = foreign(facts.senderName);
+  const { subject, blocks } = messageOf(facts, sender);
+  const greeting = 'readerName' in facts ? [paragraph('Hello ', foreign(facts.readerName), ',')] : [];
+  return layOut(facts.senderName, {
     subject,
-    blocks: [paragraph('Hello ', foreign(facts.creatorName), ','), ...blocks],
-    footer: [
-      'You get this mail because ',
-      app,
-      facts.kind === 'address_changed'
-        ? ' had your address as that of one of its creators. If you do not know '
-        : ' has your address as that of one of its creators. If you do not know ',
-      app,
-      ', ignore it.',
-    ],
+    blocks: [...greeting, ...blocks],
+    footer: footerOf(facts, sender),
   });
 }

@@ -7,7 +7,7 @@ import { createTestDatabase } from '../support/database.ts';
  * What a person sets belongs into the trigger of its table instead.
  */
 const NOT_AUDITED: Readonly<Record<string, string>> = {
-  account_keys: 'account_id created_at display id is_console key_sha256 last_used_at',
+  account_keys: 'account_id created_at display id is_console is_member key_sha256 last_used_at',
   accounts: 'created_at id',
   affiliate_groups: 'app_id created_at id',
   // When the address was set: the audit row of its change says it.
@@ -26,6 +26,7 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
     'app_id ciphertext created_at encryption_key_id previous_ciphertext previous_encryption_key_id',
   links: 'app_id created_at id',
   manual_attributions: 'account_id app_id created_at id key_id position',
+  members: 'account_id created_at id key_id',
   other_transfers: 'account_id app_id created_at key_id payout_id',
   payees: 'account_id address_set_by app_id ciphertext encryption_key_id id previous_version set_at set_by',
   payout_blocks: 'account_id app_id created_at id key_id position previous',
@@ -41,7 +42,7 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
     'app_id applied changed commission_cents created_at finished_at from_at id key_id last_delivery_id last_error last_received_at processing_status provider relayed_at revenue_cents seen to_at',
   sdk_keys: 'app_id created_at display id key_sha256',
   sessions: 'account_id created_at expires_at id last_used_at token_sha256 user_agent',
-  sign_in_links: 'account_id created_at key_id session_id token_sha256',
+  sign_in_links: 'account_id created_at key_id raises session_id token_sha256',
   webhook_endpoints:
     'app_id ciphertext created_at encryption_key_id failing_since failures id is_slack next_probe_at previous_ciphertext previous_encryption_key_id secret_created_at slot',
   webhook_secrets: 'app_id ciphertext created_at encryption_key_id id live_slot',

@@ -50,7 +50,7 @@ async function write(
 async function claim(limit = 50): Promise<Record<string, number>> {
   const { emails } = await claimEmails(api.sql, 30_000, limit);
   const counts: Record<string, number> = {};
-  for (const { appId } of emails) counts[appId] = (counts[appId] ?? 0) + 1;
+  for (const { appId } of emails) counts[appId ?? 'members'] = (counts[appId ?? 'members'] ?? 0) + 1;
   return counts;
 }
 /** Claims until there is nothing to claim, as the relay does. Returns how many mails of each app it took. */

@@ -28,7 +28,9 @@ import { INDEX_PLANS } from '../../src/db/driver.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { SentStatement } from '../../src/db/driver.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import type { AccountId, AffiliateId, AppId, BindingId, IdKind } from '../../src/domain/ids.ts';
+import type { AccountId, AffiliateId, AppId, MemberId, BindingId, IdKind } from '../../src/domain/ids.ts';
+import { mailMemberLink, mailSignInLinks } from '../../src/db/member-links.ts';
+import { findSession } from '../../src/db/sessions.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { loadAlertInputs } from '../../src/db/alert-facts.ts';
 import { findOpenAlerts } from '../../src/db/alerts.ts';
@@ -41,6 +43,7 @@ import type { Route } from '../../src/http/routing/route.ts';
 import { routes } from '../../src/http/routes.ts';
 import { startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
+import { signInManager } from '../support/members.ts';
 import { signIn, signInCreator, signInOperator } from '../support/sessions.ts';
 import { BIG, createBigDatabase, LARGE_TABLES } from '../support/big-database.ts';
 import type { TestDatabase } from '../support/database.ts';
@@ -293,6 +296,8 @@ async function read(
   return { request, status, returned: rowsIn(body, text), statements: sent, nextCursor: body?.nextCursor };
 }
 
+const needsManager = ({ path }: Route) => path.includes('/members');
+
 /** The statements that a route sends for every filter and sort order, and for the second page of each. */
 async function readsOf(route: Route): Promise<Read[]> {
   const reads: Read[] = [];
@@ -300,7 +305,11 @@ async function readsOf(route: Route): Promise<Read[]> {
     route.auth === 'operator'
       ? { headers: await signInOperator({ ...api, sql }) }
       : route.auth === 'session'
-        ? { headers: await signIn(api, key) }
+        ? {
+            headers: await (needsManager(route)
+              ? signInManager({ ...api, sql }, { accountId })
+              : signIn(api, key)),
+          }
         : { key },
   ];
   if (route.auth === 'creator' || 'affiliateId' in route.ids) {
@@ -387,6 +396,24 @@ test('the self-test reads no more rows than its result needs', async () => {
   await findTestedCode(sql, { appId: id, provider: source, sourceEventId });
   expect(sent).toHaveLength(8);
   expect(await faultsOf({ request: '', status: 200, returned: 20, statements: sent })).toEqual([]);
+});
+
+test('a link for a member is mailed without a look at the other members, and what a session is asks for one', async () => {
+  const secretBox = createSecretBox([TEST_KEY]);
+  sent = [];
+  for (const address of ['MEMBER-1@example.com', 'nobody@example.com'])
+    await mailSignInLinks({ sql, secretBox }, address, Date.now());
+  const [member] = await sql<{
+    id: MemberId;
+    accountId: AccountId;
+  }>`select id, account_id from members limit 1`;
+  if (member === undefined) throw new Error('there is no member');
+  sent.pop();
+  const options = { kind: 'member_invitation', now: Date.now() } as const;
+  await mailMemberLink({ sql, secretBox }, member.accountId, member.id, options);
+  await findSession(sql, 'x'.repeat(43), Date.now());
+  expect(sent).toHaveLength(6);
+  expect(await faultsOf({ request: '', status: 200, returned: 1, statements: sent })).toEqual([]);
 });
 
 test('the payees of a page of creators are read without their other versions, and without those of other creators', async () => {

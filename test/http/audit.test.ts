@@ -18,6 +18,7 @@ import { insertEarning, payOut } from '../support/ledger.ts';
 import type { ApiResponse } from '../support/http-client.ts';
 import { requestOf } from '../support/route-requests.ts';
 import type { IdPlace } from '../support/route-requests.ts';
+import { newMember, signInManager } from '../support/members.ts';
 import { payeeCodeOf, setOldAddress } from '../support/payee-codes.ts';
 import { settleRun } from '../support/settle-run.ts';
 import { creatorLink, OWN_PAGE, signIn, signInCreator, signInOperator } from '../support/sessions.ts';
@@ -58,6 +59,8 @@ const EXEMPT: Readonly<Record<string, string>> = {
   testWebhookEndpoint: 'it sends a test message, which is listed with its attempts',
   sendWebhookMessageAgain: 'it sends a message again, which is listed with its attempts',
   requestPayeeChange: 'it mails a code, which is listed as a mail; the payee that it sets has an audit row',
+  mailSignInLink: 'it mails a link, whose use has an audit row; anybody can ask for it',
+  mailRaisingLink: 'it mails a link, whose use has an audit row',
   signOutOperator: 'sessions of the operator belong to no account',
   runSelfTest: 'it stores sandbox test events, which are listed as deliveries, and changes no setting',
 };
@@ -245,6 +248,14 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
   endOtherSessions: async () => await after(signIn(api, mine.key)),
   rotateAccountKey: async () => ({ path: `/accounts/${mine.accountId}/keys/${await anotherKey()}/rotate` }),
   revokeAccountKey: async () => ({ path: `/accounts/${mine.accountId}/keys/${await anotherKey()}/revoke` }),
+  inviteMember: async () => ({
+    body: { email: `member${(number += 1)}@example.com`, name: 'A member', role: 'admin' },
+  }),
+  updateMember: async () => ({ body: { name: `Member ${(number += 1)}` } }),
+  removeMember: async () => {
+    const { id } = await newMember(api, mine, await signInManager(api, mine), 'analyst');
+    return { path: `/accounts/${mine.accountId}/members/${id}/remove` };
+  },
   endCreatorSession: async () => {
     const other = await signInCreator(api, mine, mine.ids.affiliate);
     return { path: `/creator/sessions/${await creatorSessionOf(other)}/end` };
@@ -274,7 +285,7 @@ async function creatorSessionOf(headers: Readonly<Record<string, string>>): Prom
   return body.session?.id ?? '';
 }
 
-type CallerKind = 'key' | 'session' | 'creator' | 'operator';
+type CallerKind = 'key' | 'session' | 'manager' | 'creator' | 'operator';
 
 /** Who calls, and what the audit row says of it. */
 async function callerOf(kind: CallerKind) {
@@ -287,6 +298,15 @@ async function callerOf(kind: CallerKind) {
       return {
         options: { headers },
         actor: { actorKind: 'session', keyId, sessionId: await sessionOf(headers) },
+      };
+    }
+    case 'manager': {
+      const headers = await signInManager(api, mine);
+      const held = await api.sql.one<{ id: string }>`
+        select id from account_keys where account_id = ${mine.accountId} and is_console`;
+      return {
+        options: { headers },
+        actor: { actorKind: 'session', keyId: held.id, sessionId: await sessionOf(headers) },
       };
     }
     case 'creator': {
@@ -322,7 +342,9 @@ const KINDS: Readonly<Record<Route['auth'], readonly CallerKind[]>> = {
 const changing = routes
   .filter(({ method, operationId }) => method !== 'GET' && EXEMPT[operationId] === undefined)
   .flatMap((route) =>
-    KINDS[route.auth].map((kind) => [`${route.method} ${route.path}`, kind, route] as const),
+    (route.path.includes('/members') ? (['manager'] as const) : KINDS[route.auth]).map(
+      (kind) => [`${route.method} ${route.path}`, kind, route] as const,
+    ),
   );
 
 describe('every route that changes something', () => {

@@ -35,6 +35,7 @@ const openBodies = () =>
       ['/session', null, { key: 'x' }],
       ['/creator/session', null, { token: 'x' }],
       ['/operator/session', null, { token: 'x' }],
+      ['/sign-in-links', null, { email: 'x' }],
       [`/webhooks/stripe/${app.appId}`, null, {}],
       ['/apps', app.key, { name: 'App' }],
     ] as const

@@ -7,14 +7,14 @@ import { changeText } from '../../src/mail/notifications.ts';
 const URL = 'https://partners.example.com/console/creator/#token=abc';
 const INVITATION: MailFacts = {
   kind: 'invitation',
-  appName: 'Lantern Notes',
-  creatorName: 'Ada Lovelace',
+  senderName: 'Lantern Notes',
+  readerName: 'Ada Lovelace',
   url: URL,
   expiresAt: Date.UTC(2026, 10, 26, 14, 5),
   uses: 5,
 };
 
-const READER = { appName: 'Lantern Notes', creatorName: 'Ada Lovelace' };
+const READER = { senderName: 'Lantern Notes', readerName: 'Ada Lovelace' };
 const PAGE = 'https://partners.example.com/console/creator/';
 const PAYEE: MailFacts = {
   ...READER,
@@ -43,7 +43,7 @@ const SENT: MailFacts = {
 
 const FORMER: MailFacts = { ...READER, kind: 'address_changed' };
 
-type ToCreator = Extract<MailFacts, { readonly creatorName: string }>;
+type ToCreator = Extract<MailFacts, { readonly readerName: string }>;
 const ALL = [INVITATION, PAYEE, CODE, SENT, FORMER] as readonly ToCreator[];
 
 describe('the text of mails', () => {
@@ -62,7 +62,7 @@ describe('the text of mails', () => {
     'names in a mail of the kind $kind are never markup, further lines or changed directions',
     (facts) => {
       const name = `<b onload="x">\r\nBcc: all@example.com\u202e'&`;
-      const { subject, text, html } = writeMail({ ...facts, appName: name, creatorName: name });
+      const { subject, text, html } = writeMail({ ...facts, senderName: name, readerName: name });
       expect(subject).not.toMatch(/[\r\n\u202e]/);
       expect(text).not.toMatch(/^Bcc:/m);
       expect(text + html).not.toContain('\u202e');
@@ -72,14 +72,14 @@ describe('the text of mails', () => {
   );
 
   test('a name that reads from right to left keeps its direction to itself', () => {
-    const { text, html } = writeMail({ ...INVITATION, creatorName: 'مريم (1)' });
+    const { text, html } = writeMail({ ...INVITATION, readerName: 'مريم (1)' });
     expect(text).toContain('Hello \u2068مريم (1)\u2069,');
     expect(html).toContain('Hello <bdi>مريم (1)</bdi>,');
   });
 
   test('a long name is shortened in the subject, between characters, and whole in the text', () => {
     const appName = '👩‍👩‍👧'.repeat(100);
-    const { subject, text } = writeMail({ ...INVITATION, appName });
+    const { subject, text } = writeMail({ ...INVITATION, senderName: appName });
     expect(subject).toBe(`Your page at ${'👩‍👩‍👧'.repeat(59)}…`);
     expect(text).toContain(appName);
   });
@@ -179,7 +179,7 @@ const SILENT = {
 };
 const REPORT = {
   kind: 'weekly_report' as const,
-  appName: 'Lantern Notes',
+  senderName: 'Lantern Notes',
   from: TO - 7 * 86_400_000,
   to: TO,
   week: { ...SUMS, revenueCents: 1_234_567, clicks: 3 },
@@ -193,14 +193,14 @@ const REPORT = {
 const OPENED = {
   ...SILENT,
   kind: 'alert_opened' as const,
-  appName: 'Lantern Notes',
+  senderName: 'Lantern Notes',
   closedAt: null,
   isLast: false,
   pageUrl: CONSOLE,
 };
 const DRAFTED = {
   kind: 'run_drafted' as const,
-  appName: 'Lantern Notes',
+  senderName: 'Lantern Notes',
   month: '2026-11',
   itemCount: 1,
   totalCents: 5_000,
@@ -214,7 +214,7 @@ describe('the text of mails to the people who run an app', () => {
     'a mail of the kind $kind greets nobody by a name, and says where the address can be removed',
     (facts) => {
       const name = `<b onload="x">\r\nBcc: all@example.com\u202e'&`;
-      const { subject, text, html } = writeMail({ ...facts, appName: name });
+      const { subject, text, html } = writeMail({ ...facts, senderName: name });
       expect(subject).not.toMatch(/[\r\n\u202e]/);
       expect(text).not.toMatch(/^Bcc:|undefined|NaN|Hello/m);
       expect(html).not.toMatch(/<b onload|undefined|NaN|<(script|img|link|iframe)/);

@@ -1040,6 +1040,27 @@ const CONSOLE: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: members',
+    promises: {
+      'member-roles': 'a member has the permissions of the role, and no other',
+      'member-apps': 'an app outside those of a member is to the member as an unknown one, on every route',
+      'member-managers':
+        'only owners, and who signed in with a link of the operator, manage members; a key never does',
+      'member-key-hidden': 'nobody lists, rotates or revokes the key of a member',
+      'account-tenant-members': 'members of another account are a 404',
+      'member-foreign-app': 'a member is given only apps of the account',
+      'member-sessions': 'a member who is no owner sees and ends only the own sessions',
+      'last-owner': 'an account that has an owner keeps one, also when two remove each other at once',
+      'member-audit': 'each change of a member is in the audit, without the address',
+      'member-pays-after-mailed-link':
+        'a member pays within 15 minutes of a link that was mailed on request, and only with a role that pays',
+      'member-grants-no-payout': 'a member whose session may not pay gives no key the permission `payout`',
+      'sign-in-links-same-answer': 'an unknown address gets the answer of a known one, in the same time',
+      'sign-in-links-limit':
+        'attempts are limited by client and by mail address, and three mailed links of a member are open at a time',
+    },
+  },
+  {
     title: 'Beyond the specification: sessions of creators',
     promises: {
       'creator-link-five-uses':

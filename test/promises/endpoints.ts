@@ -630,6 +630,48 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'post-session-raise': 'lets a session pay for 15 minutes' },
   },
   {
+    route: 'POST /sign-in-links',
+    caller: 'none',
+    promises: { 'post-sign-in-links': 'mails a member a link that signs in once, within 15 minutes' },
+  },
+  {
+    route: 'POST /session/mail-link',
+    caller: 'session',
+    promises: { 'post-mail-link': 'mails the member of the session a link with which it may pay' },
+  },
+  {
+    route: 'GET /accounts/:accountId/members',
+    caller: 'session',
+    promises: { 'get-members': 'lists the members of the account page by page' },
+  },
+  {
+    route: 'POST /accounts/:accountId/members',
+    caller: 'session',
+    promises: {
+      'post-member': 'adds a member and mails an invitation, or says that a link has to be copied',
+    },
+  },
+  {
+    route: 'PATCH /accounts/:accountId/members/:memberId',
+    caller: 'session',
+    promises: { 'patch-member': 'changes the role and the apps of a member from the next call on' },
+  },
+  {
+    route: 'POST /accounts/:accountId/members/:memberId/remove',
+    caller: 'session',
+    promises: { 'remove-member': 'ends the sessions and links of a member at once, and erases the address' },
+  },
+  {
+    route: 'POST /accounts/:accountId/members/:memberId/sign-in-links',
+    caller: 'session',
+    promises: { 'post-member-sign-in-links': 'returns a link that signs a member in, once' },
+  },
+  {
+    route: 'POST /accounts/:accountId/members/:memberId/sign-in-links/send',
+    caller: 'session',
+    promises: { 'post-member-invitation': 'mails another invitation, five in an hour at most' },
+  },
+  {
     route: 'POST /session/end',
     caller: 'session',
     promises: { 'post-session-end': 'ends the session and removes its cookie' },

@@ -61,6 +61,7 @@ export const LARGE_TABLES = [
   'payout_run_items',
   'payout_run_exclusions',
   'emails',
+  'members',
   'payees',
   'payouts',
   'payout_items',
@@ -246,6 +247,17 @@ const ROWS_OF_PURCHASES = [
   `insert into emails (id, app_id, affiliate_id, kind, subject_id, status, created_at, ended_at, next_attempt_at, relay_at)
      select ${id('email', 'n')}, ${id('app', '1')}, ${id('affiliate', '1 + n % 2 * n')}, 'payout_sent', 'trf_' || n, 'skipped', at, at, null, null
        from (select n, ${moment(`n / ${TERMS}.0`)} as at from generate_series(1, ${TERMS}) n) e`,
+  // A team without measure, with mails to its members.
+  `insert into account_keys (id, account_id, key_sha256, permissions, display, is_member, expires_at)
+     select ${id('key', '1000000 + n')}, ${id('account', '1')}, sha256(convert_to('member-' || n, 'UTF8')), '{read}', 'member', true, 'epoch'
+       from generate_series(1, ${TERMS}) n`,
+  `insert into members (id, account_id, key_id, email, name, role, created_at)
+     select ${id('member', 'n')}, ${id('account', '1')}, ${id('key', '1000000 + n')}, 'member-' || n || '@example.com', 'Member ' || n, 'analyst',
+            ${moment(`n / ${TERMS}.0`)}
+       from generate_series(1, ${TERMS}) n`,
+  `insert into emails (id, account_id, member_id, kind, subject_id, status, created_at, ended_at, next_attempt_at, relay_at)
+     select ${id('email', '1000000 + n')}, ${id('account', '1')}, ${id('member', '1 + n % 2 * n')}, 'member_invitation', 'eml_' || n, 'skipped', at, at, null, null
+       from (select n, ${moment(`n / ${TERMS}.0`)} as at from generate_series(1, ${TERMS} - 1) n) e`,
   `insert into payees (id, app_id, affiliate_id, version, method, ciphertext, encryption_key_id, account_id, set_by, set_at, counts_from)
      select ${id('payee', 'n')}, ${id('app', '1')}, ${id('affiliate', `case when n <= ${TERMS} then 1 else n - ${2 * TERMS} + ${BIG.affiliates * 0.95} end`)},
             case when n <= ${TERMS} then n else 1 end, 'paypal', 'sealed', 'key', ${id('account', '1')}, ${id('key', '1')}, at,

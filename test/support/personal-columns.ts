@@ -75,6 +75,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   manual_attributions: { removed: 'reason' },
   // The names of rules.
   ledger_findings: { none: 'check_name' },
+  // People who work for the founder. Removing a member erases the address.
+  members: { none: 'email name role app_ids' },
   links: {
     none: 'slug destination_url ios_destination_url android_destination_url campaign external_id',
   },

@@ -6,6 +6,7 @@ import type { IdKind } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink } from './api.ts';
 import type { TestApi, TestApp } from './api.ts';
+import { newMember, signInManager } from './members.ts';
 import { signIn } from './sessions.ts';
 import { insertEarning, payOut } from './ledger.ts';
 
@@ -25,7 +26,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
   await signIn(api, app.key);
   const { id: sessionId } = await sql.one<{ id: string }>`
     select id from sessions where account_id = ${app.accountId}`;
-  const members: string[] = [];
+  const inGroups: string[] = [];
   for (let round = 0; round < 2; round += 1) {
     const affiliateId = await newAffiliate(api, app, { name: `${mark} creator ${round}` });
     const link = await newLink(api, app, affiliateId, {
@@ -81,8 +82,8 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
         method: 'other',
         recipient: { name: `${mark} ${name}`, reference: mark },
       });
-    members.push(affiliateId);
-    for (const one of members) await send('PUT', `affiliates/${one}/group`, { groupId: group.body.id });
+    inGroups.push(affiliateId);
+    for (const one of inGroups) await send('PUT', `affiliates/${one}/group`, { groupId: group.body.id });
     const endpoint = await api.call<{ id: string }>('POST', `/apps/${app.appId}/webhook-endpoints`, {
       key: app.key,
       body: { url: `https://example.com/${mark}/${round}`, eventTypes: ['payout.created'] },
@@ -169,6 +170,11 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
     await sql`
       insert into emails (id, app_id, affiliate_id, kind, subject_id, status, ended_at, next_attempt_at, relay_at)
       values (${ids.email}, ${app.appId}, ${creatorId?.id ?? ''}, 'invitation', ${ids.email}, 'skipped', now(), null, null)`;
+  }
+  const manager = await signInManager(api, app);
+  for (let round = 0; round < 2; round += 1) {
+    const fields = { name: `${mark} member`, email: `${mark}-${round}@example.com` };
+    ids.member = (await newMember(api, app, manager, 'analyst', fields)).id;
   }
   const erased = await api.call<{ erasureId: string }>('DELETE', `/apps/${app.appId}/users/${mark}-erased`, {
     key: app.key,

@@ -251,6 +251,11 @@ const SENT_AT_ONCE: readonly WorstCase[] = [
     () => ({ token: newToken() }),
     () => null,
   ),
+  ...post(
+    '/sign-in-links',
+    () => ({ email: `${randomUUID()}@example.com` }),
+    () => null,
+  ),
   ...['', '-creator', '-operator'].map((kind) =>
     get(
       `${kind.replace('-', '/')}/session`,

@@ -11,6 +11,7 @@ type Row = Schemas['AuditRow'];
 export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   account: 'Account',
   account_key: 'Account key',
+  member: 'Member',
   session: 'Session',
   sign_in_link: 'Sign-in link',
   creator_sign_in_link: 'Sign-in link of a creator',
@@ -127,6 +128,7 @@ const FIELDS_OF: Readonly<Partial<Record<Row['object']['kind'], Readonly<Record<
     payments: 'Earlier payments that earned',
     earnedCents: 'They earned',
   },
+  member: { appIds: 'Apps' },
   payout_run: { itemCount: 'Creators', minimumCents: 'Minimum', stoppedAt: 'Cancelled' },
 };
 
@@ -219,6 +221,8 @@ export function pathOf({ object, appId, after }: Row): string | null {
     case 'session':
     case 'sign_in_link':
       return '/access';
+    case 'member':
+      return '/team';
     case 'affiliate':
     case 'affiliate_group':
     case 'creator_sign_in_link':

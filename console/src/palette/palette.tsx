@@ -7,7 +7,7 @@ import type { LucideIcon } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api, read } from '../api/client.ts';
-import { ICON, pagesOf } from '../navigation.tsx';
+import { ICON, usePages } from '../navigation.tsx';
 import { TYPING_MS } from '../parts/search-filter.tsx';
 import { usePermission } from '../session.ts';
 import { jumpsTo } from './jumps.ts';
@@ -74,7 +74,7 @@ export default function Palette({
   const text = query.trim();
   const [typed] = useDebouncedValue(text, TYPING_MS);
   const found = useFound(appId, typed);
-  const pages = pagesOf(appId).filter(({ title }) => title.toLowerCase().includes(text.toLowerCase()));
+  const pages = usePages(appId).filter(({ title }) => title.toLowerCase().includes(text.toLowerCase()));
   const base = `/apps/${appId}`;
   const groups: readonly (readonly [label: string, rows: readonly Row[]])[] = [
     [

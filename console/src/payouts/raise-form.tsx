@@ -1,11 +1,11 @@
 import { Anchor, Button, Group, PasswordInput, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useEffect, useEffectEvent, useState } from 'react';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Session } from '../api/client.ts';
-import { KEYS, useChange } from '../api/queries.ts';
+import { KEYS, LIVE_MS, useChange } from '../api/queries.ts';
 import { ErrorBox } from '../parts.tsx';
 import { useCurrentSession } from '../session.ts';
 
@@ -48,14 +48,86 @@ export const watchRaise = (onNotRaised: () => void) => (error: Error) => {
   if (error instanceof Problem && error.code === 'session_not_raised') onNotRaised();
 };
 
-/** Asks for a key that may pay. The session may then pay for 15 minutes. */
-export function RaiseForm({
-  onRaised,
-  onCancel,
-}: {
+interface RaiseProps {
   readonly onRaised: () => void;
   readonly onCancel: () => void;
-}) {
+}
+
+/** Lets the session pay for 15 minutes: a member with a mailed link, everybody else with a key that may pay. */
+export function RaiseForm(props: RaiseProps) {
+  const session = useCurrentSession();
+  const { member, permissions, sendsMail = false } = session;
+  if (member !== null && !permissions.includes('payout')) return <NoRole {...props} role={member.role} />;
+  return member !== null && sendsMail ? (
+    <RaiseByMail {...props} email={member.email} />
+  ) : (
+    <RaiseByKey {...props} />
+  );
+}
+
+function NoRole({ role, onCancel }: RaiseProps & { readonly role: string }) {
+  return (
+    <Stack>
+      <Text size="sm">
+        Your role, {role}, does not pay. An owner of the account can give you the role finance or owner, on
+        the page Team.
+      </Text>
+      <Group justify="flex-end">
+        <Button variant="default" data-autofocus onClick={onCancel}>
+          Close
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+/** Mails a link to the member, and goes on when it was opened in this browser: the session is the same one. */
+function RaiseByMail({ email, onRaised, onCancel }: RaiseProps & { readonly email: string }) {
+  const client = useQueryClient();
+  const session = useCurrentSession();
+  const mail = useChange(async () => await read(api.POST('/session/mail-link')));
+  const isWaiting = mail.data !== undefined;
+  const mayPay = isRaised(session);
+  useEffect(() => {
+    if (!isWaiting || mayPay) return;
+    const timer = setInterval(() => void client.invalidateQueries({ queryKey: KEYS.session }), LIVE_MS);
+    return () => clearInterval(timer);
+  }, [client, isWaiting, mayPay]);
+  const raised = useEffectEvent(onRaised);
+  useEffect(() => {
+    if (isWaiting && mayPay) raised();
+  }, [isWaiting, mayPay]);
+  return (
+    <Stack>
+      <Text size="sm">
+        Paying needs a new link, mailed to {email} and opened in this browser. It may then pay for 15 minutes,
+        and payouts name you.
+      </Text>
+      {isWaiting && (
+        <Text size="sm" role="status">
+          A link is on its way to {mail.data.maskedRecipient}. Open it in another tab of this browser: this
+          page then goes on by itself, and what you entered stays here.
+        </Text>
+      )}
+      {mail.error !== null && <ErrorBox error={mail.error} />}
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onCancel}>
+          Cancel
+        </Button>
+        <Button
+          loading={mail.isPending}
+          disabled={isWaiting}
+          data-autofocus
+          onClick={() => mail.mutate(undefined)}
+        >
+          Mail me a link
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function RaiseByKey({ onRaised, onCancel }: RaiseProps) {
   const [key, setKey] = useState('');
   const raise = useChange(
     async () => await read(api.POST('/session/raise', { body: { key: key.trim() } })),

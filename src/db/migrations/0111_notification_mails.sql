@@ -3,13 +3,16 @@ alter table emails
   alter column affiliate_id drop not null,
   -- The address, where it is not that of the creator. Only its beginning and its domain are kept when the mail has ended.
   add column recipient text check (length(recipient) between 3 and 320);
-alter table emails drop constraint emails_kind_check;
+alter table emails drop constraint emails_kind_check, drop constraint email_to_one_person;
 alter table emails
   add constraint emails_kind_check check
     (kind in ('invitation', 'payee_code', 'payee_changed', 'payout_sent', 'address_changed', 'alert_opened', 'alert_closed', 'run_drafted',
-              'weekly_report')) not valid,
+              'weekly_report', 'member_invitation', 'member_sign_in')) not valid,
+  add constraint email_of_app_or_member check
+    ((member_id is not null) = (kind in ('member_invitation', 'member_sign_in'))
+     and (account_id is null) = (member_id is null) and (app_id is null) = (member_id is not null)) not valid,
   add constraint email_has_reader check
-    ((affiliate_id is null) = (kind in ('alert_opened', 'alert_closed', 'run_drafted', 'weekly_report'))
+    ((affiliate_id is null) = (kind in ('alert_opened', 'alert_closed', 'run_drafted', 'weekly_report', 'member_invitation', 'member_sign_in'))
      and (recipient is null) = (kind not in ('address_changed', 'alert_opened', 'alert_closed', 'run_drafted', 'weekly_report'))) not valid;
 
 create function mask_ended_recipient() returns trigger language plpgsql as $$

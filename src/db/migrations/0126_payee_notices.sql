@@ -32,9 +32,9 @@ alter table emails drop constraint email_has_reader;
 alter table emails
   -- A mail about a payee has its recipient. Without one, an earlier version of the service has written it, or the creator had no address.
   add constraint email_has_reader check
-    ((affiliate_id is null) = (kind in ('alert_opened', 'alert_closed', 'run_drafted', 'weekly_report'))
+    ((affiliate_id is null) = (kind in ('alert_opened', 'alert_closed', 'run_drafted', 'weekly_report', 'member_invitation', 'member_sign_in'))
      and case kind when 'payee_changed' then true
-                   else (recipient is null) = (kind in ('invitation', 'payee_code', 'payout_sent')) end) not valid;
+                   else (recipient is null) = (kind in ('invitation', 'payee_code', 'payout_sent', 'member_invitation', 'member_sign_in')) end) not valid;
 
 create or replace function mail_changed_payee() returns trigger language plpgsql as $$
 declare

@@ -12,6 +12,7 @@ import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import type { Permission } from '../../domain/keys.ts';
 import { RAISED_MS } from '../../domain/sessions.ts';
 import { permissions as permissionList } from '../enum-fields.ts';
+import { notRaised } from '../authenticate.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
 import { epochMs, graceSeconds, idOf, label, orNull, textField } from '../fields.ts';
 import { consoleSession } from '../routing/callers.ts';
@@ -63,7 +64,7 @@ function presentKey(row: AccountKey) {
 
 /**
  * Throws 403 if a session may not give a key these permissions: it has fewer itself, or it would give itself the right to pay.
- * Paying needs a key that was entered at the sign-in or since, at most 15 minutes ago.
+ * Paying needs a key that was entered at the sign-in or since, at most 15 minutes ago; a member needs a session that may pay.
  */
 function requireGrantable(session: Session, permissions: readonly Permission[], now: number): void {
   const mayPay = session.raisedKeyId !== null;
@@ -75,6 +76,8 @@ function requireGrantable(session: Session, permissions: readonly Permission[], 
       detail: `A session gives a key only permissions that it has itself: not ${missing.join(', ')}.`,
     });
   }
+  // A copied link never lets a member pay, so its session has to be raised first, however new it is.
+  if (permissions.includes('payout') && !mayPay && session.member !== null) throw notRaised(session);
   if (permissions.includes('payout') && !mayPay && now > session.createdAt + RAISED_MS) {
     throw new ApiError('session_not_raised', {
       detail:
@@ -87,7 +90,7 @@ export const accountKeyRoutes = [
   route({
     method: 'GET',
     path: '/accounts/:accountId/keys',
-    caller: consoleSession('read'),
+    caller: consoleSession('read', { wholeAccount: true }),
     operationId: 'listAccountKeys',
     ids: accountId,
     summary: "Lists the account's keys, oldest first.",
@@ -105,7 +108,7 @@ export const accountKeyRoutes = [
   route({
     method: 'POST',
     path: '/accounts/:accountId/keys',
-    caller: consoleSession('setup'),
+    caller: consoleSession('setup', { wholeAccount: true }),
     operationId: 'createAccountKey',
     ids: accountId,
     summary: 'Creates an account key.',
@@ -135,7 +138,7 @@ export const accountKeyRoutes = [
   route({
     method: 'POST',
     path: '/accounts/:accountId/keys/:keyId/rotate',
-    caller: consoleSession('setup'),
+    caller: consoleSession('setup', { wholeAccount: true }),
     operationId: 'rotateAccountKey',
     ids: { ...accountId, keyId: 'key' },
     summary: 'Replaces an account key by a new one with the same permissions.',
@@ -160,7 +163,7 @@ export const accountKeyRoutes = [
   route({
     method: 'POST',
     path: '/accounts/:accountId/keys/:keyId/revoke',
-    caller: consoleSession('setup'),
+    caller: consoleSession('setup', { wholeAccount: true }),
     operationId: 'revokeAccountKey',
     ids: { ...accountId, keyId: 'key' },
     summary: 'Revokes an account key.',

@@ -66,7 +66,8 @@ export const appRoutes = [
       const key = { list: 'apps', appId: caller.accountId, filters: {} };
       const after = decodeCursor(key, timeKey, query.cursor);
       const limit = query.limit ?? (after === null ? null : DEFAULT_LIMIT);
-      const page = await listApps(deps.sql, caller.accountId, after, limit);
+      const appIds = caller.session?.member?.appIds ?? null;
+      const page = await listApps(deps.sql, caller.accountId, { appIds }, after, limit);
       if (page.next !== null) ctx.set('X-Next-Cursor', encodeCursor(key, page.next));
       return page.rows.map((row) => ({ id: row.id, name: row.name }));
     },
@@ -75,7 +76,7 @@ export const appRoutes = [
   route({
     method: 'POST',
     path: '/apps',
-    caller: account('setup'),
+    caller: account('setup', { wholeAccount: true }),
     operationId: 'createApp',
     summary: 'Creates an app.',
     description:

@@ -130,7 +130,7 @@ export const auditRoutes = [
     operationId: 'listAudit',
     ids: { accountId: 'account' },
     summary: 'Lists who changed what in the account and its apps, the last change first.',
-    description: `${MAY_BE_SHORT} ${CSV_LIST}`,
+    description: `A member who is limited to some apps gets the changes of these apps. ${MAY_BE_SHORT} ${CSV_LIST}`,
     query: z.object({
       ...pageQuery,
       appId: inputId('app').optional(),
@@ -146,7 +146,7 @@ export const auditRoutes = [
       ...fromTo('Earliest `changedAt`, inclusive.', 'Latest `changedAt`, exclusive.'),
     }),
     response: { status: 200, schema: pageSchema(auditRow), asCsv: true },
-    handler: async ({ deps, ids, query }) => {
+    handler: async ({ deps, session, ids, query }) => {
       const given = {
         appId: query.appId ?? null,
         actorKind: query.actorKind ?? null,
@@ -161,7 +161,9 @@ export const auditRoutes = [
       const after = decodeCursor(key, timeKey, query.cursor);
       const [appId, keyId] = [filterId('app', query.appId), filterId('key', query.keyId)];
       if (appId === 'none' || keyId === 'none') return EMPTY_PAGE;
-      const page = await listAudit(deps.sql, ids.accountId, { ...given, appId, keyId }, after, query.limit);
+      const onlyApps = session.member?.appIds ?? null;
+      const filter = { ...given, appId, keyId, onlyApps };
+      const page = await listAudit(deps.sql, ids.accountId, filter, after, query.limit);
       return presentPage(key, page, presentRow);
     },
   }),

@@ -18,7 +18,7 @@ import { count, epochMs, idOf, orNull, textField } from '../fields.ts';
 import { accountApp, creatorSession } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import { sessionCookie } from '../session-cookie.ts';
-import { maskedAddress } from './emails.ts';
+import { maskedAddress } from '../member-fields.ts';
 import { linkSessionRoutes } from './link-sessions.ts';
 import { endedSessions } from './sessions.ts';
 

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { listEmails } from '../../db/emails.ts';
 import type { Email } from '../../db/emails.ts';
-import { EMAIL_KINDS, EMAIL_STATUSES } from '../../domain/email.ts';
+import { APP_EMAIL_KINDS, EMAIL_STATUSES } from '../../domain/email.ts';
 import { maskEmail } from '../../domain/payee.ts';
 import { count, epochMs, filterId, idOf, inputId, orNull, textField } from '../fields.ts';
 import { CSV_LIST } from '../list-csv.ts';
@@ -14,6 +14,7 @@ import {
   presentPage,
   timeKey,
 } from '../pagination.ts';
+import { maskedAddress } from '../member-fields.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
@@ -23,13 +24,11 @@ export const emailStatus = z
     '`queued` while an attempt will follow, `sent` when the mail server has accepted it, `failed` when no attempt follows, `skipped` without an address or a mail server.',
   );
 
-export const maskedAddress = textField('c•••@example.com', 'The start and the domain of the address.');
-
 const email = z
   .object({
     id: idOf('email', 'The id of the mail: the first part of its `Message-ID`.'),
     kind: z
-      .enum(EMAIL_KINDS)
+      .enum(APP_EMAIL_KINDS)
       .describe(
         'What it tells. To a creator: `invitation`, the link to the own page; `payee_code`; `payee_changed`; `payout_sent`; `address_changed`, to the former address. To `notificationEmails` of the app: `alert_opened`, `alert_closed`, `run_drafted` by the payout schedule, `weekly_report`.',
       ),

@@ -9,7 +9,7 @@ import { epochMs, idOf, textField } from '../fields.ts';
 import { addressCaller } from '../rate-limits.ts';
 import { creatorSession } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
-import { maskedAddress } from './emails.ts';
+import { maskedAddress } from '../member-fields.ts';
 import { creatorPayee, ownPayee, presentCreatorPayee } from './payees.ts';
 
 // A creator sets the own payee. The founder's view of the creator's page has no such routes: no key can do it.

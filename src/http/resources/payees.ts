@@ -1,8 +1,8 @@
+import { HIDDEN_CHARACTERS, NO_HIDDEN_CHARACTERS } from '../../domain/hidden-characters.ts';
 import * as z from 'zod';
 import { neutralizeFormula } from '../../db/payout-csv.ts';
 import { erasePayees, findPayee, listPayees, setPayee } from '../../db/payees.ts';
 import type { StoredPayee } from '../../db/payees.ts';
-import { HIDDEN_CHARACTERS } from '../../domain/hidden-characters.ts';
 import { maskRecipient, PAYEE_METHODS, RECEIVER_TYPES } from '../../domain/payee.ts';
 import { mayPay } from '../authenticate.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
@@ -21,8 +21,6 @@ const RECEIVER_TYPE = 'Whether Wise pays a person or an institution.';
 const REFERENCE = 'How to pay, in your own words, such as the number of an account.';
 const MASKED = 'The start of the address or name, to recognize it.';
 
-const HIDDEN = new RegExp(`[${HIDDEN_CHARACTERS}]`, 'u');
-
 /** A text that files for PayPal and Wise can carry: they show an apostrophe before a formula to the receiver. */
 function fitForFiles(text: z.ZodType<string, string>) {
   return text
@@ -30,10 +28,7 @@ function fitForFiles(text: z.ZodType<string, string>) {
       (value) => neutralizeFormula(value) === value,
       'Must not begin with = + - @, nor have one of them after ; or |. A spreadsheet would run it as a formula.',
     )
-    .refine(
-      (value) => !HIDDEN.test(value),
-      'Must not contain line breaks or characters that change the direction of the text.',
-    );
+    .refine((value) => !HIDDEN_CHARACTERS.test(value), NO_HIDDEN_CHARACTERS);
 }
 
 const email = fitForFiles(z.email().max(254)).meta({

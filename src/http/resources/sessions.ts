@@ -7,12 +7,14 @@ import {
   listSessions,
   newToken,
   raiseSession,
+  raiseWithLink,
   spendSignInLink,
   startSession,
 } from '../../db/sessions.ts';
 import type { ListedSession, Session } from '../../db/sessions.ts';
 import { keyKind } from '../../domain/keys.ts';
 import { isToken } from '../../domain/sessions.ts';
+import { managesMembers } from '../authenticate.ts';
 import type { Caller } from '../authenticate.ts';
 import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
@@ -20,6 +22,7 @@ import { permissions as permissionList } from '../enum-fields.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { rememberCredential } from '../failed-calls.ts';
 import { count, epochMs, idOf, label, orNull, textField } from '../fields.ts';
+import { memberAppIds, memberRole } from '../member-fields.ts';
 import { addressCaller } from '../rate-limits.ts';
 import { anyone, consoleSession } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
@@ -48,6 +51,18 @@ const session = z
       .object({ id: idOf('account'), name: textField('My company', 'The name of the account.') })
       .describe('The account of the key.'),
     key: heldKey,
+    member: orNull(
+      z
+        .object({
+          id: idOf('member'),
+          email: textField('ann@example.com', 'The address to which links are mailed.'),
+          role: memberRole,
+          appIds: memberAppIds,
+        })
+        .describe('The member who is signed in, as of this moment.'),
+      'Null for a session that holds an account key, or that of links of the operator.',
+    ),
+    managesMembers: z.boolean().describe('Whether the session invites, changes and removes members.'),
     permissions: permissionList.describe('The permissions of the key at this moment.'),
     createdAt: epochMs('When the session began.'),
     expiresAt: epochMs(
@@ -73,6 +88,10 @@ const currentSession = z
     hasAccounts: z
       .boolean()
       .describe('Whether the installation has an account. Without one, nobody can sign in with a key.'),
+    sendsMail: z
+      .literal(true)
+      .describe('The service has a mail server, so that members can ask for links. Absent otherwise.')
+      .optional(),
   })
   .meta({ id: 'CurrentSession', description: 'The session of the browser that calls.' });
 
@@ -121,6 +140,8 @@ function presentSession(row: Session, { sendsMail = false }: Pick<HttpDeps, 'sen
     id: row.id,
     account: { id: row.accountId, name: row.accountName },
     key: presentKey(row),
+    member: row.member === null ? null : { ...row.member, appIds: row.member.appIds?.slice() ?? null },
+    managesMembers: managesMembers(row),
     permissions: [...row.permissions],
     createdAt: row.createdAt,
     expiresAt: row.expiresAt,
@@ -143,13 +164,15 @@ export function newSession(ctx: HttpContext, now: number) {
   return { token: newToken(), userAgent: userAgent === '' ? null : userAgent, now };
 }
 
-/** Sessions that the caller sees and ends: those of its key, and with `setup` all of the account. */
-function scopeOf({ accountId, keyId, permissions }: Caller) {
-  return { accountId, keyId: permissions.includes('setup') ? null : keyId };
+/** Sessions that the caller sees and ends: those of its key, and with `setup` all of the account; of members, all only as an owner. */
+function scopeOf({ accountId, keyId, permissions, session: held }: Caller) {
+  const member = held?.member ?? null;
+  const seesAll = member === null ? permissions.includes('setup') : member.role === 'owner';
+  return { accountId, keyId: seesAll ? null : keyId };
 }
 
 const CALLER_SEES =
-  'A session whose key has the permission `setup` sees and ends all sessions of the account, any other those of its key.';
+  'A session whose key has the permission `setup` sees and ends all sessions of the account, any other those of its key. A member does so as an owner.';
 
 export const sessionRoutes = [
   route({
@@ -164,9 +187,10 @@ export const sessionRoutes = [
       const token = readSessionToken(ctx, deps.publicUrl);
       if (token !== null) refuseOtherOrigins(ctx, deps.publicUrl);
       const found = token === null ? undefined : await findSession(deps.sql, token, now);
+      const mail = deps.sendsMail === true ? { sendsMail: true as const } : {};
       return found === undefined
-        ? { session: null, hasAccounts: await hasAccounts(deps.sql) }
-        : { session: presentSession(found, deps), hasAccounts: true };
+        ? { session: null, hasAccounts: await hasAccounts(deps.sql), ...mail }
+        : { session: presentSession(found, deps), hasAccounts: true, ...mail };
     },
   }),
 
@@ -178,7 +202,8 @@ export const sessionRoutes = [
     summary: 'Signs this browser in, with an account key or a sign-in link.',
     description:
       'Sets a cookie that no script can read. It counts for routes that take an account key, with the permissions that the ' +
-      'key has at each call, and never beside an `Authorization` header. A sign-in link works once.',
+      'key has at each call, and never beside an `Authorization` header. A sign-in link works once. One that was mailed to a ' +
+      'member who asked for it lets the session pay for 15 minutes: a new one, or the one that this browser has for the member.',
     body: signIn,
     response: {
       status: 200,
@@ -190,8 +215,13 @@ export const sessionRoutes = [
     handler: async ({ ctx, deps, body, now }) => {
       refuseForeignSignIn(ctx, deps.publicUrl);
       const made = newSession(ctx, now);
-      const sql = deps.sql.actingAs({ kind: 'sign_in', requestId: ctx.state.requestId });
+      const { requestId } = ctx.state;
+      const sql = deps.sql.actingAs({ kind: 'sign_in', requestId });
+      const sqlOf = ({ keyId, id: sessionId }: Session) =>
+        deps.sql.actingAs({ kind: 'session', keyId, sessionId, requestId });
       const headers = { 'WWW-Authenticate': 'Bearer' };
+      const previous = readSessionToken(ctx, deps.publicUrl);
+      const replaced = previous === null ? undefined : await findSession(deps.sql, previous, now);
       let started: Session | undefined;
       if ('key' in body) {
         if (keyKind(body.key) === 'account') started = await startSession(sql, body.key, made);
@@ -202,16 +232,18 @@ export const sessionRoutes = [
             headers,
           });
       } else {
+        if (isToken(body.token) && replaced?.member != null) {
+          const raised = await raiseWithLink(sqlOf(replaced), replaced, body.token, now);
+          if (raised !== undefined) return presentSession({ ...replaced, ...raised }, deps);
+        }
         if (isToken(body.token)) started = await spendSignInLink(sql, body.token, made, body.accountName);
         if (started === undefined)
           throw new ApiError('invalid_sign_in_link', {
             detail:
-              'The link was used before, or its time is over. Create a new one with `npm run -s admin -- console`; if there are several accounts, add `--account ID`.',
+              'The link was used before, or its time is over. A member gets another one with the own e-mail address, or from an owner. `npm run -s admin -- console` creates one, too; if there are several accounts, add `--account ID`.',
             headers,
           });
       }
-      const previous = readSessionToken(ctx, deps.publicUrl);
-      const replaced = previous === null ? undefined : await findSession(deps.sql, previous, now);
       if (replaced !== undefined)
         await endSession(sql, { accountId: replaced.accountId, keyId: null }, replaced.id, now);
       rememberCredential(deps.knownCredentials, made.token, now);
@@ -233,6 +265,11 @@ export const sessionRoutes = [
     response: { status: 200, schema: session },
     errors: ['forbidden'],
     handler: async ({ deps, session: current, body, now }) => {
+      if (current.member !== null && !current.permissions.includes('payout')) {
+        throw new ApiError('forbidden', {
+          detail: `The role ${current.member.role} does not pay. An owner of the account can give you another role.`,
+        });
+      }
       const raised =
         keyKind(body.key) === 'account' ? await raiseSession(deps.sql, current, body.key, now) : undefined;
       if (raised === undefined)

@@ -14,13 +14,16 @@ import {
   authenticateOperator,
   authenticateSdk,
   authenticateSession,
+  managesMembers,
+  requireApp,
   requirePermission,
+  requireWholeAccount,
 } from '../authenticate.ts';
 import type { Caller } from '../authenticate.ts';
 import { ACCOUNT_BODY_BYTES, OPEN_BODY_BYTES } from '../body-limits.ts';
 import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
-import { foundOrThrow, notFound } from '../errors.ts';
+import { ApiError, foundOrThrow, notFound } from '../errors.ts';
 import { readIdempotencyKey } from '../idempotency.ts';
 import { addressCaller, limitRate } from '../rate-limits.ts';
 import type { RateLimitName } from '../rate-limits.ts';
@@ -120,8 +123,16 @@ export function withPermissions<C extends Call & AccountExtra>(
   return permissions.has('payout') ? withPermission(call, 'payout') : call;
 }
 
+/** Whether members who are limited to some apps are refused. */
+interface Whole {
+  readonly wholeAccount?: boolean;
+}
+
 /** An account key or a session with the permission, for what does not belong to one app. A POST honours `Idempotency-Key`. */
-export function account(permission: Permission): CallerRule<AccountExtra> {
+export function account(
+  permission: Permission,
+  { wholeAccount = false }: Whole = {},
+): CallerRule<AccountExtra> {
   return {
     ...OF_ACCOUNT,
     permission,
@@ -129,6 +140,7 @@ export function account(permission: Permission): CallerRule<AccountExtra> {
     idempotencyAccount: ({ caller }) => caller.accountId,
     check: async (request, read) => {
       const caller = requirePermission(await authenticateAccount(request.ctx, request.deps), permission);
+      if (wholeAccount) requireWholeAccount(caller);
       const deps = actingDeps(request, actorOf(caller));
       // A malformed key is a 400 even if the app does not exist, so it is read before the app is looked up.
       if (request.method === 'POST') readIdempotencyKey(request.ctx);
@@ -152,6 +164,7 @@ export function accountApp(permission: Permission): CallerRule<AppExtra> {
     check: async (request, read) => {
       const call = await any.check(request, read);
       const appId = readId('app', request.params['appId']);
+      requireApp(call.caller, appId);
       const app = foundOrThrow(await findApp(call.deps.sql, call.caller.accountId, appId));
       request.ctx.state.appId = app.id;
       return { ...call, app };
@@ -165,11 +178,15 @@ interface SessionExtra extends AccountExtra {
 
 /**
  * A session of the console, which no key is. An `:accountId` in the path is that of the session: any other one is a 404.
- * `addressLimit` is a limit per client address, besides that of the session.
+ * `addressLimit` is a limit per client address, besides that of the session. `managesMembers`: only who manages the members.
  */
 export function consoleSession(
   permission: Permission | null,
-  { addressLimit }: { readonly addressLimit?: RateLimitName } = {},
+  {
+    addressLimit,
+    wholeAccount = false,
+    managesMembers: needsManager = false,
+  }: Whole & { readonly addressLimit?: RateLimitName; readonly managesMembers?: boolean } = {},
 ): CallerRule<SessionExtra> {
   return {
     auth: 'session',
@@ -181,6 +198,13 @@ export function consoleSession(
       const { ctx, deps, params } = request;
       const caller = await authenticateSession(ctx, deps);
       if (permission !== null) requirePermission(caller, permission);
+      if (wholeAccount) requireWholeAccount(caller);
+      if (needsManager && !managesMembers(caller.session)) {
+        throw new ApiError('forbidden', {
+          detail:
+            'Only an owner of the account, or who signed in with a link of the operator, manages its members.',
+        });
+      }
       if (addressLimit !== undefined)
         await limitRate(ctx, deps.rateLimits, addressLimit, addressCaller(ctx.ip));
       const call = await read(actingDeps(request, actorOf(caller)), OPEN_BODY_BYTES);

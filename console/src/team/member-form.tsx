@@ -1,0 +1,184 @@
+import { Button, Checkbox, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { api, read } from '../api/client.ts';
+import { KEYS, useApps, useChange } from '../api/queries.ts';
+import { formatInstant } from '../format.ts';
+import { ErrorBox, Secret } from '../parts.tsx';
+import { useCurrentSession } from '../session.ts';
+import { MEMBERS_KEY, ROLES } from './words.ts';
+import type { Member, Role } from './words.ts';
+
+const ROLE_NAMES = Object.entries(ROLES).map(([value, { name }]) => ({ value, label: name }));
+
+/** Returns a link to copy of a member, as a change. */
+export function useMemberLink() {
+  const accountId = useCurrentSession().account.id;
+  return useChange(
+    async (memberId: string) =>
+      await read(
+        api.POST('/accounts/{accountId}/members/{memberId}/sign-in-links', {
+          params: { path: { accountId, memberId } },
+        }),
+      ),
+  );
+}
+
+/** A link of a member, which is shown once. */
+export function MemberLink({
+  link,
+  name,
+}: {
+  readonly link: { url: string; expiresAt: number };
+  readonly name: string;
+}) {
+  return (
+    <Secret text={link.url} what="the link">
+      It signs {name} in once, until {formatInstant(link.expiresAt)}. Whoever opens it is signed in as {name}.
+    </Secret>
+  );
+}
+
+/** What follows when a member was added: the mail is on its way, or the link has to be copied. */
+function Added({
+  member,
+  onClose,
+}: {
+  readonly member: Member & { isMailed: boolean };
+  readonly onClose: () => void;
+}) {
+  const link = useMemberLink();
+  return (
+    <Stack>
+      <Text size="sm" role="status">
+        {member.isMailed
+          ? `${member.name} is a member. A mail with a link is on its way to ${member.email}.`
+          : `${member.name} is a member. No mail was sent, because the service has no mail server: copy a link and pass it on.`}
+      </Text>
+      {link.data !== undefined && <MemberLink link={link.data} name={member.name} />}
+      {link.error !== null && <ErrorBox error={link.error} />}
+      <Group justify="flex-end">
+        {!member.isMailed && link.data === undefined && (
+          <Button variant="default" loading={link.isPending} onClick={() => link.mutate(member.id)}>
+            Create the link
+          </Button>
+        )}
+        <Button onClick={onClose}>Done</Button>
+      </Group>
+    </Stack>
+  );
+}
+
+/** Asks for the fields of a member, who is new without `member`. */
+export function MemberForm({
+  member,
+  onClose,
+}: {
+  readonly member: Member | null;
+  readonly onClose: () => void;
+}) {
+  const accountId = useCurrentSession().account.id;
+  const apps = useApps();
+  const [email, setEmail] = useState(member?.email ?? '');
+  const [name, setName] = useState(member?.name ?? '');
+  const [role, setRole] = useState<Role>(member?.role ?? 'analyst');
+  const [isLimited, setIsLimited] = useState(member !== null && member.appIds !== null);
+  const [appIds, setAppIds] = useState<string[]>(member?.appIds ?? []);
+  const seesAll = role === 'owner' || !isLimited;
+  const body = { name: name.trim(), role, appIds: seesAll ? null : appIds };
+  const invite = useChange(
+    async () =>
+      await read(
+        api.POST('/accounts/{accountId}/members', {
+          params: { path: { accountId } },
+          body: { ...body, email: email.trim() },
+        }),
+      ),
+    MEMBERS_KEY,
+  );
+  const change = useChange(
+    async (memberId: string) =>
+      await read(
+        api.PATCH('/accounts/{accountId}/members/{memberId}', {
+          params: { path: { accountId, memberId } },
+          body,
+        }),
+      ),
+    MEMBERS_KEY,
+    // Who changes the own role sees it at once.
+    KEYS.session,
+  );
+  if (invite.data !== undefined) return <Added member={invite.data} onClose={onClose} />;
+  const error = invite.error ?? change.error;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (member === null) invite.mutate(undefined);
+        else change.mutate(member.id, { onSuccess: onClose });
+      }}
+    >
+      <Stack>
+        {member === null && (
+          <TextInput
+            label="E-mail address"
+            type="email"
+            description="Links to sign in go there. It cannot be changed later."
+            required
+            withAsterisk={false}
+            maxLength={320}
+            data-autofocus
+            value={email}
+            onChange={(event) => setEmail(event.currentTarget.value)}
+          />
+        )}
+        <TextInput
+          label="Name"
+          placeholder="Ann, finance"
+          description="Shown wherever the member has changed something, for good."
+          required
+          withAsterisk={false}
+          maxLength={200}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <NativeSelect
+          label="Role"
+          description={`${ROLES[role].may}.`}
+          data={ROLE_NAMES}
+          value={role}
+          onChange={(event) => setRole(event.currentTarget.value as Role)}
+        />
+        {role !== 'owner' && (
+          <Checkbox
+            label="Only some apps"
+            description="All others cannot be seen, and no app or account key can be created."
+            checked={isLimited}
+            onChange={(event) => setIsLimited(event.currentTarget.checked)}
+          />
+        )}
+        {!seesAll && (
+          <Checkbox.Group label="Apps" value={appIds} onChange={setAppIds}>
+            <Stack gap="xs" mt={6}>
+              {apps.data?.map((app) => (
+                <Checkbox key={app.id} value={app.id} label={app.name} />
+              ))}
+            </Stack>
+          </Checkbox.Group>
+        )}
+        {error !== null && <ErrorBox error={error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button
+            type="submit"
+            loading={invite.isPending || change.isPending}
+            disabled={!seesAll && appIds.length === 0}
+          >
+            {member === null ? 'Invite' : 'Save'}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,7 @@
+-- without transaction
+drop index concurrently if exists emails_of_member;
+create index concurrently emails_of_member on emails (member_id, kind, created_at desc) where member_id is not null;
+
+-- Open links that were mailed to a member: their number is limited.
+drop index concurrently if exists sign_in_links_raising;
+create index concurrently sign_in_links_raising on sign_in_links (key_id, expires_at) where raises and session_id is null;

@@ -1,0 +1,313 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import { mailMemberLink, mailSignInLinks } from '../../src/db/member-links.ts';
+import { DatabaseUnavailable } from '../../src/db/errors.ts';
+import { connect } from '../../src/db/sql.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import type { MemberId } from '../../src/domain/ids.ts';
+import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
+import { newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import {
+  copiedToken,
+  mailedTokens,
+  newMember,
+  openLink,
+  signInManager,
+  signInMember,
+} from '../support/members.ts';
+import type { Browser, TestMember } from '../support/members.ts';
+import { OWN_PAGE } from '../support/sessions.ts';
+
+const MINUTE_MS = 60_000;
+
+let api: TestApi;
+let app: TestApp;
+let manager: Browser;
+
+beforeAll(async () => {
+  api = await startTestApi({ sendsMail: true });
+  app = await newApp(api);
+  manager = await signInManager(api, app);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const ask = async (email: string) =>
+  await api.call('POST', '/sign-in-links', { body: { email }, headers: OWN_PAGE });
+
+/** Asks for a link and opens it. */
+async function signInByMail(member: TestMember, browser: Partial<Browser> = {}): Promise<Browser> {
+  expect((await ask(member.email)).status).toBe(202);
+  const [token = ''] = await mailedTokens(api, member);
+  return await openLink(api, token, browser);
+}
+
+const mayPay = async (headers: Browser): Promise<boolean> => {
+  const { body } = await api.call<{ session: { raisedUntil: number | null } }>('GET', '/session', {
+    headers,
+  });
+  return body.session.raisedUntil !== null;
+};
+/** Drafts a run, which needs the permission `payout`. */
+const draft = async (headers: Browser) =>
+  await api.call<{ code: string; detail: string }>('POST', `/apps/${app.appId}/payout-runs`, {
+    headers,
+    body: {},
+  });
+
+describe('POST /sign-in-links', () => {
+  // @promise sign-in-links-same-answer
+  test('an address without a member gets the same answer, headers included, in the same time', async () => {
+    const member = await newMember(api, app, manager, 'finance');
+    const answers: unknown[] = [];
+    const times: number[] = [];
+    for (const email of [member.email, 'nobody@example.com', member.email.toUpperCase()]) {
+      const startedAt = performance.now();
+      const { status, text, headers } = await ask(email);
+      times.push(performance.now() - startedAt);
+      const names = [...headers.keys()].toSorted();
+      answers.push([status, text, names]);
+    }
+    expect(answers).toEqual([answers[0], answers[0], answers[0]]);
+    // Each takes the whole step, however little there was to do.
+    for (const time of times) expect(time).toBeGreaterThanOrEqual(245);
+    expect(await mailedTokens(api, member)).toHaveLength(2);
+  });
+
+  // @promise sign-in-links-same-answer
+  test('where the database cannot be written to, the answer is the same for every address, too', async () => {
+    const member = await newMember(api, app, manager, 'analyst');
+    const reader = connect({
+      url: api.database.url,
+      max: 1,
+      settings: { default_transaction_read_only: 'on' },
+    });
+    const deps = { sql: reader, secretBox: createSecretBox([TEST_KEY]) };
+    for (const address of [member.email, 'nobody@example.com'])
+      await expect(mailSignInLinks(deps, address, api.clock.now)).rejects.toThrow(DatabaseUnavailable);
+    await reader.close();
+  });
+
+  // @promise post-sign-in-links
+  test('a link works once and for 15 minutes, and is stored as a hash', async () => {
+    const member = await newMember(api, app, manager, 'finance');
+    await ask(member.email);
+    const [token = ''] = await mailedTokens(api, member);
+    const attempts = await Promise.all(
+      Array.from(
+        { length: 4 },
+        async () => await api.call('POST', '/session', { body: { token }, headers: OWN_PAGE }),
+      ),
+    );
+    expect(attempts.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 401, 401, 401]);
+    await ask(member.email);
+    const late = (await mailedTokens(api, member)).find((one) => one !== token) ?? '';
+    api.clock.now += 15 * MINUTE_MS;
+    await expect(openLink(api, late)).rejects.toThrow('invalid_sign_in_link');
+    api.clock.now -= 15 * MINUTE_MS;
+  });
+
+  // @promise sign-in-links-limit
+  test('three links are open at a time, so whoever gets no other one has these', async () => {
+    const member = await newMember(api, app, manager, 'analyst');
+    for (let n = 0; n < 5; n += 1) expect((await ask(member.email)).status).toBe(202);
+    const tokens = await mailedTokens(api, member);
+    expect(tokens).toHaveLength(3);
+    await openLink(api, tokens[0] ?? '');
+    await ask(member.email);
+    expect(await mailedTokens(api, member)).toHaveLength(4);
+    api.clock.now += 15 * MINUTE_MS;
+    await ask(member.email);
+    expect(await mailedTokens(api, member)).toHaveLength(5);
+    api.clock.now -= 15 * MINUTE_MS;
+  });
+
+  // @promise sign-in-links-limit
+  test('attempts are limited by client address and by mail address, known or not', async () => {
+    const limited = await startTestApi({
+      sendsMail: true,
+      trustProxy: 1,
+      rateLimits: createRateLimits({ ...NO_RATE_LIMITS, signIn: 2 }),
+    });
+    const from = async (address: string, email: string) =>
+      (
+        await limited.call('POST', '/sign-in-links', {
+          body: { email },
+          headers: { ...OWN_PAGE, 'x-forwarded-for': address },
+        })
+      ).status;
+    const statuses = [
+      await from('198.51.100.1', 'a@example.com'),
+      await from('198.51.100.1', 'b@example.com'),
+      await from('198.51.100.1', 'c@example.com'),
+      await from('198.51.100.2', 'A@example.com'),
+      await from('198.51.100.3', 'a@example.com'),
+    ];
+    expect(statuses).toEqual([202, 202, 429, 202, 429]);
+    await limited.close();
+  });
+
+  test('a member of two accounts gets a link for each', async () => {
+    const other = await newApp(api);
+    const first = await newMember(api, app, manager, 'analyst', { email: 'two@example.com' });
+    const second = await newMember(api, other, await signInManager(api, other), 'owner', {
+      email: 'Two@example.com',
+    });
+    await ask('two@example.com');
+    expect(await mailedTokens(api, first)).toHaveLength(1);
+    expect(await mailedTokens(api, second)).toHaveLength(1);
+  });
+
+  test('neither a removed member nor a page of another site gets anything', async () => {
+    const member = await newMember(api, app, manager, 'analyst');
+    const headers = { 'sec-fetch-site': 'cross-site' };
+    const foreign = await api.call('POST', '/sign-in-links', { body: { email: member.email }, headers });
+    expect(foreign.status).toBe(403);
+    await api.call('POST', `/accounts/${app.accountId}/members/${member.id}/remove`, { headers: manager });
+    expect((await ask(member.email)).status).toBe(202);
+    expect(await mailedTokens(api, member)).toEqual([]);
+  });
+
+  test('without a mail server, the answer says so for every address', async () => {
+    const silent = await startTestApi();
+    const answer = await silent.call('POST', '/sign-in-links', { body: { email: 'x@example.com' } });
+    expect(answer).toMatchObject({ status: 409, body: { code: 'mail_not_configured' } });
+    await silent.close();
+  });
+});
+
+describe('paying as a member', () => {
+  // @promise member-pays-after-mailed-link
+  test('needs a mailed link of the last 15 minutes; an invitation and a copied link do not suffice', async () => {
+    const member = await newMember(api, app, manager, 'finance');
+    const [invited = ''] = await mailedTokens(api, member, 'member_invitation');
+    const copied = await copiedToken(api, member, manager);
+    for (const token of [invited, copied]) {
+      const refused = await draft(await openLink(api, token));
+      expect(refused).toMatchObject({ status: 403, body: { code: 'session_not_raised' } });
+      expect(refused.body.detail).toContain('mailed to you');
+    }
+    const browser = await signInByMail(member);
+    expect((await draft(browser)).status).not.toBe(403);
+    api.clock.now += 15 * MINUTE_MS;
+    expect((await draft(browser)).body.code).toBe('session_not_raised');
+    api.clock.now -= 15 * MINUTE_MS;
+  });
+
+  // @promise post-mail-link
+  test('the session of the browser in which the mailed link is opened goes on, and pays', async () => {
+    const member = await newMember(api, app, manager, 'finance');
+    const browser = await signInMember(api, member, manager);
+    const other = await signInMember(api, member, manager);
+    const sent = await api.call('POST', '/session/mail-link', { headers: browser });
+    expect(sent).toMatchObject({
+      status: 202,
+      body: { maskedRecipient: expect.stringMatching(/^p•••@example/) },
+    });
+    const [token = ''] = await mailedTokens(api, member);
+    const opened = await Promise.all(
+      [1, 2].map(async () => await api.call('POST', '/session', { body: { token }, headers: browser })),
+    );
+    expect(opened.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 401]);
+    expect(opened.map(({ headers }) => headers.get('set-cookie'))).toEqual([null, null]);
+    expect([await mayPay(browser), await mayPay(other)]).toEqual([true, false]);
+    const rows =
+      await api.sql`select raised_key_id from sessions where key_id = ${member.keyId} and raised_until is not null`;
+    expect(rows).toEqual([{ raisedKeyId: member.keyId }]);
+  });
+
+  test('a link of another member, in the browser of a session, starts a session of that member', async () => {
+    const one = await newMember(api, app, manager, 'finance');
+    const two = await newMember(api, app, manager, 'finance');
+    const browser = await signInMember(api, one, manager);
+    const after = await signInByMail(two, browser);
+    expect(after.cookie).not.toBe(browser.cookie);
+    expect((await api.call('GET', '/apps', { headers: browser })).status).toBe(401);
+    const { body } = await api.call<{ session: { member: { id: string } } }>('GET', '/session', {
+      headers: after,
+    });
+    expect(body.session.member.id).toBe(two.id);
+  });
+
+  // @promise member-pays-after-mailed-link
+  test('ends with the role, also for a key that may pay, which a role without payout cannot enter', async () => {
+    const member = await newMember(api, app, manager, 'finance');
+    const browser = await signInMember(api, member, manager);
+    const raise = async () =>
+      (await api.call('POST', '/session/raise', { headers: browser, body: { key: app.key } })).status;
+    const setRole = async (role: string) =>
+      await api.call('PATCH', `/accounts/${app.accountId}/members/${member.id}`, {
+        headers: manager,
+        body: { role },
+      });
+    expect(await raise()).toBe(200);
+    expect(await mayPay(browser)).toBe(true);
+    await setRole('admin');
+    expect(await mayPay(browser)).toBe(false);
+    expect((await draft(browser)).body.code).toBe('forbidden');
+    expect(await raise()).toBe(403);
+    const byMail = await signInByMail(member);
+    expect(await mayPay(byMail)).toBe(false);
+  });
+
+  // @promise member-grants-no-payout
+  test('an owner with a copied link, however new, creates and rotates no key that may pay', async () => {
+    const owner = await newMember(api, app, manager, 'owner');
+    const { id } = await createAccountKey(api.sql, app.accountId, ['payout']);
+    const keys = `/accounts/${app.accountId}/keys`;
+    const create = async (headers: Browser) =>
+      await api.call<{ code: string }>('POST', keys, {
+        headers,
+        body: { label: 'Mine', permissions: ['payout'] },
+      });
+    const copied = await signInMember(api, owner, manager);
+    expect((await create(copied)).body.code).toBe('session_not_raised');
+    expect((await api.call('POST', `${keys}/${id}/rotate`, { headers: copied, body: {} })).status).toBe(403);
+    expect((await create(await signInByMail(owner))).status).toBe(201);
+  });
+
+  test('a session of a key or of the operator gets no mail', async () => {
+    const answer = await api.call('POST', '/session/mail-link', { headers: manager });
+    expect(answer).toMatchObject({ status: 403, body: { code: 'forbidden' } });
+  });
+});
+
+describe('mails to members', () => {
+  // @promise post-member, post-member-invitation
+  test('an invitation is queued with its link, and five more are sent in an hour at most', async () => {
+    const member = await newMember(api, app, manager, 'analyst');
+    const path = `/accounts/${app.accountId}/members/${member.id}/sign-in-links/send`;
+    const statuses: number[] = [];
+    for (let n = 0; n < 5; n += 1) statuses.push((await api.call('POST', path, { headers: manager })).status);
+    expect(statuses).toEqual([202, 202, 202, 202, 429]);
+    expect(await mailedTokens(api, member, 'member_invitation')).toHaveLength(5);
+    const list = await api.call<{ items: { id: string; invitation: unknown }[] }>(
+      'GET',
+      `/accounts/${app.accountId}/members?limit=100`,
+      { headers: manager },
+    );
+    expect(list.body.items.find(({ id }) => id === member.id)?.invitation).toEqual({
+      status: 'queued',
+      lastProblem: null,
+    });
+  });
+
+  test('a row of a mail has no address, and is to a creator or to a member', async () => {
+    const member = await newMember(api, app, manager, 'analyst');
+    const [row] = await api.sql`select e::text as text from emails e where member_id = ${member.id}`;
+    expect(row?.['text']).not.toContain(member.email);
+    const both = api.sql`update emails set app_id = ${app.appId} where member_id = ${member.id}`;
+    await expect(both).rejects.toThrow(/does not change this way|email_to_one_person/);
+  });
+
+  test('no link that lets a session pay lives longer than 15 minutes, also by SQL', async () => {
+    const member = await newMember(api, app, manager, 'finance');
+    const box = createSecretBox([TEST_KEY]);
+    const options = { kind: 'member_sign_in', now: api.clock.now } as const;
+    await mailMemberLink({ sql: api.sql, secretBox: box }, app.accountId, member.id as MemberId, options);
+    const longer = api.sql`update sign_in_links set expires_at = expires_at + interval '1 second' where raises`;
+    await expect(longer).rejects.toThrow('sign_in_link_raises_briefly');
+  });
+});
