@@ -6,7 +6,8 @@ import type { NormalizedEvent } from './events.ts';
  */
 const PLACEHOLDERS: ReadonlySet<string> = new Set(
   `nouser no-user null none nil (null) nan unidentified undefined unknown anonymous anon guest default test n/a na true false unset
-   notset (notset) empty optional(nil) <null> [objectobject] -1`.split(/\s+/),
+   notset (notset) empty optional(nil) <null> <nil> [objectobject] -1 unknownuser anonymoususer guestuser loggedout logged-out notloggedin
+   nouserid appuserid \${userid} {{userid}}`.split(/\s+/),
 );
 
 /** Only zeros, punctuation and spaces: `0`, `{}`, `""`, and the id of zeros that phones give instead of an advertising id. */
