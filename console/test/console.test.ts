@@ -202,7 +202,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await late.page.goto('about:blank');
     await late.page.goto(link);
     await button(late.page, 'Sign in').click();
-    await late.page.getByText('Create a new one with').waitFor();
+    await late.page.getByText('A member gets another one with').waitFor();
     expect(await late.page.getByRole('alert').locator('code').allInnerTexts()).toEqual([
       'npm run -s admin -- console',
       '--account ID',

@@ -17,9 +17,9 @@ export interface ClaimedEmails {
   readonly hasMore: boolean;
 }
 
-/** The open mails of an app, or of members, and urgency, as the index on them has it. */
+/** The open mails of an app and urgency, as the index on them has it. */
 const openOf = (sql: Sql, app: Fragment, isUrgent: Fragment) => sql.fragment`
-  m.ended_at is null and m.app_id ${app} and coalesce(m.expires_at - m.created_at <= interval '1 hour', false) = ${isUrgent}`;
+  m.ended_at is null and m.app_id = ${app} and coalesce(m.expires_at - m.created_at <= interval '1 hour', false) = ${isUrgent}`;
 
 /**
  * Claims about `limit` mails, and fewer than twice as many, that are due and whose workflow may not run: new ones, and those that were claimed
@@ -35,8 +35,9 @@ const openOf = (sql: Sql, app: Fragment, isUrgent: Fragment) => sql.fragment`
  * The statement reads a few entries of an index for each app with open mails, however many there are.
  */
 export async function claimEmails(sql: Sql, claimMs: number, limit: number): Promise<ClaimedEmails> {
-  const open = openOf(sql, sql.fragment`= o.id`, sql.fragment`u.is_urgent`);
-  const ofMember = openOf(sql, sql.fragment`is null`, sql.fragment`u.is_urgent`);
+  const open = openOf(sql, sql.fragment`o.id`, sql.fragment`u.is_urgent`);
+  const ofMember = sql.fragment`
+    m.ended_at is null and m.member_id is not null and coalesce(m.expires_at - m.created_at <= interval '1 hour', false) = u.is_urgent`;
   // One row per mail, or one with null for no mail.
   const rows = await sql<{ readonly hasMore: boolean } & (EmailKeys | { readonly emailId: null })>`
     with recursive open_apps (id) as (
@@ -77,7 +78,7 @@ export async function claimEmails(sql: Sql, claimMs: number, limit: number): Pro
         from shares s
        cross join lateral (
          select m.id from emails m
-          where ${openOf(sql, sql.fragment`= s.id`, sql.fragment`s.is_urgent`)} and m.relay_at <= now()
+          where ${openOf(sql, sql.fragment`s.id`, sql.fragment`s.is_urgent`)} and m.relay_at <= now()
           order by m.relay_at limit s.share for update skip locked) e
     ), of_members as materialized (
       select e.id, u.is_urgent

@@ -75,6 +75,7 @@ create table account_keys (
   constraint account_keys_permissions_check CHECK (((permissions <@ ARRAY['read'::text, 'write'::text, 'setup'::text, 'payout'::text]) AND (cardinality(permissions) > 0)))
 );
 CREATE INDEX account_keys_by_account ON account_keys USING btree (account_id, created_at);
+CREATE INDEX account_keys_listed ON account_keys USING btree (account_id, created_at, id) WHERE (NOT is_member);
 CREATE UNIQUE INDEX account_keys_one_console ON account_keys USING btree (account_id) WHERE (is_console AND (revoked_at IS NULL));
 CREATE TRIGGER account_keys_audit AFTER INSERT OR UPDATE OF label, permissions, expires_at, revoked_at ON account_keys FOR EACH ROW WHEN ((NOT new.is_member)) EXECUTE FUNCTION write_audit_row('account_key', 'id', 'label permissions expires_at revoked_at');
 
@@ -626,6 +627,7 @@ CREATE INDEX emails_invitations ON emails USING btree (app_id, created_at DESC) 
 CREATE INDEX emails_of_creator ON emails USING btree (affiliate_id, kind, created_at DESC);
 CREATE INDEX emails_of_member ON emails USING btree (member_id, kind, created_at DESC) WHERE (member_id IS NOT NULL);
 CREATE INDEX emails_open_of_app ON emails USING btree (app_id, COALESCE(((expires_at - created_at) <= '01:00:00'::interval), false), relay_at) WHERE (ended_at IS NULL);
+CREATE INDEX emails_open_of_members ON emails USING btree (COALESCE(((expires_at - created_at) <= '01:00:00'::interval), false), relay_at) WHERE ((ended_at IS NULL) AND (member_id IS NOT NULL));
 CREATE INDEX emails_to_relay ON emails USING btree (relay_at) WHERE (ended_at IS NULL);
 CREATE TRIGGER emails_guard BEFORE UPDATE ON emails FOR EACH ROW EXECUTE FUNCTION guard_email();
 CREATE TRIGGER emails_recipient BEFORE UPDATE ON emails FOR EACH ROW WHEN ((old.recipient IS NOT NULL)) EXECUTE FUNCTION mask_ended_recipient();

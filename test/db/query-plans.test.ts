@@ -649,6 +649,8 @@ test('a claim of messages reads a few for each endpoint, whatever waits and what
 
 // @promise email-shares
 test('a claim of mails reads a few for each app, whatever waits and whatever was sent', async () => {
+  // What the routes above have written.
+  await claimEmails(sql, 30_000, 50);
   sent = [];
   expect(await claimEmails(sql, 30_000, 50)).toEqual({ emails: [], hasMore: false });
   await client.query('begin');

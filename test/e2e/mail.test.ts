@@ -203,7 +203,8 @@ describe('mails', () => {
       recipient: { email: 'money@example.org' },
     });
     await setAddress('ada@example.com');
-    await eventuallyMail('sent');
+    // Another one, for the address of the moment, is skipped.
+    await eventually('a mail is sent', async () => (await mails()).some(({ status }) => status === 'sent'));
     expect(server.received.map(({ recipients }) => recipients)).toEqual([['ada@example.com']]);
     expect(server.received[0]?.text).toContain('m•••@example.org');
     const stored = await service.sql`

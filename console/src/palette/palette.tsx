@@ -111,7 +111,7 @@ export default function Palette({
       onQueryChange={setQuery}
       onSpotlightClose={onClosed}
       shortcut={null}
-      aria-label="Search or jump to"
+      attributes={{ content: { 'aria-label': 'Search or jump to' } }}
       scrollable
       maxHeight={420}
     >
