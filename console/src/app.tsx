@@ -154,7 +154,7 @@ function Shell({ session }: { readonly session: Session }) {
           <div className="brand">
             <Logo /> Tributary
           </div>
-          <Burger opened onClick={close} hiddenFrom="sm" size="sm" aria-label="Close the menu" />
+          <Burger opened onClick={close} hiddenFrom="sm" size="sm" aria-label="Close" />
         </Group>
         {/* Keeps its place before the apps are known, so that the links below do not move. */}
         <div style={{ minHeight: 36, marginBottom: 8 }}>

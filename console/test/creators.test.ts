@@ -651,10 +651,10 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await find('lovel');
     await page.getByRole('dialog').getByText('Ada Lovelace').waitFor();
     await checkPage(page, 'palette');
-    await page.keyboard.press('Enter');
+    await search.press('Enter');
     await title(page, 'Ada Lovelace');
     await find('commis');
-    await page.keyboard.press('Enter');
+    await search.press('Enter');
     await title(page, 'Commissions');
     await find(ada);
     await page.getByRole('dialog').getByText(`Creator ${ada}`).click();

@@ -1234,7 +1234,7 @@ create table payments (
   duplicate_of payment_id,
   recheck_since timestamp with time zone,
   attribution_id text collate "C",
-  decided_binding_id binding_id,
+  decided_binding_id text collate "C",
   constraint payments_pkey PRIMARY KEY (id),
   constraint payments_app_id_environment_store_ref_key UNIQUE (app_id, environment, store, ref),
   constraint payments_app_id_id_environment_key UNIQUE (app_id, id, environment),

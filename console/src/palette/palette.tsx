@@ -4,7 +4,7 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { CornerDownLeft, Search, Users } from 'lucide-react';
 import type { LucideIcon } from 'lucide-react';
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { ICON, usePages } from '../navigation.tsx';
@@ -71,6 +71,8 @@ export default function Palette({
 }) {
   useEffect(() => palette.open(), []);
   const [query, setQuery] = useState('');
+  /** Whether the arrows were used since the text was entered. */
+  const hasMoved = useRef(false);
   const text = query.trim();
   const [typed] = useDebouncedValue(text, TYPING_MS);
   const found = useFound(appId, typed);
@@ -103,12 +105,23 @@ export default function Palette({
         : jumpsTo(text).map(({ path, title }) => ({ to: `${base}/${path}`, title, Icon: CornerDownLeft })),
     ],
   ];
+  // What was found comes above the rows that were there: until somebody chooses by the arrows, Enter takes the first.
+  useEffect(() => {
+    if (hasMoved.current) return;
+    const rows = document.querySelectorAll('.palette-rows [data-action]');
+    for (const row of rows) row.removeAttribute('data-selected');
+    rows[0]?.setAttribute('data-selected', 'true');
+    store.updateState((state) => ({ ...state, selected: 0 }));
+  });
   const isEmpty = groups.every(([, rows]) => rows.length === 0);
   return (
     <Spotlight.Root
       store={store}
       query={query}
-      onQueryChange={setQuery}
+      onQueryChange={(entered) => {
+        hasMoved.current = false;
+        setQuery(entered);
+      }}
       onSpotlightClose={onClosed}
       shortcut={null}
       attributes={{ content: { 'aria-label': 'Search or jump to' } }}
@@ -119,8 +132,11 @@ export default function Palette({
         placeholder="A creator, link, page, user id, or any id"
         aria-label="Search or jump to"
         leftSection={<Search {...ICON} />}
+        onKeyDown={({ key }) => {
+          if (key === 'ArrowDown' || key === 'ArrowUp') hasMoved.current = true;
+        }}
       />
-      <Spotlight.ActionsList>
+      <Spotlight.ActionsList className="palette-rows">
         {groups.map(([label, rows]) => (
           <Rows key={label} label={label} rows={rows} />
         ))}
