@@ -345,7 +345,8 @@ class Sequence {
       stated: string;
     }>`
       select p.id, p.affiliate_id, p.total_cents,
-             coalesce((select t.state from payout_transfers t where t.payout_id = p.id and t.position > coalesce((
+             -- A return that was withdrawn leaves it sent.
+             coalesce((select case t.state when 'return_withdrawn' then 'sent' else t.state end from payout_transfers t where t.payout_id = p.id and t.position > coalesce((
                          select max(i.return_position) from payout_run_items i where i.payout_id = p.id), 0)
                         order by t.position desc limit 1), 'nothing') as stated
         from payouts p where p.app_id = ${this.#founder.app.id}`;
