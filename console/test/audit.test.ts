@@ -225,7 +225,7 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
       // A time and the name of the product stay in one line, also beside a long name of the account.
       await service.sql`update accounts set name = 'An account with a name that is long' where id = ${founder.accountId}`;
       await page.goto(`${service.url}/console/audit`);
-      for (const text of [page.locator('td p').first(), page.locator('.brand:visible')]) {
+      for (const text of [page.locator('td p').first(), page.locator('.brand:visible').first()]) {
         await text.waitFor();
         expect((await text.boundingBox())?.height).toBeLessThan(30);
       }
