@@ -21,6 +21,7 @@ import { NavLink, useLocation } from 'react-router';
 import { OpenCount } from './alerts/open-count.tsx';
 import { useOverview } from './api/queries.ts';
 import { formatMoney } from './format.ts';
+import { ICON } from './parts/icon.ts';
 import { useCurrentSession, usePermission } from './session.ts';
 
 /** An entry of the navigation. */
@@ -79,9 +80,6 @@ const ACCOUNT_ENTRIES: readonly Entry[] = [
   { path: 'access', title: 'Access', Icon: KeyRound },
   { path: 'audit', title: 'Audit', Icon: FileClock },
 ];
-
-/** How an icon looks beside a text. */
-export const ICON = { size: 16, strokeWidth: 1.75, 'aria-hidden': true } as const;
 
 /** Returns the pages of the account that the session may see: a member who manages nobody has no team. */
 function useAccountEntries(): readonly Entry[] {

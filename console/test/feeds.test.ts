@@ -189,7 +189,7 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
       body: { deviceId: device, customerUserId: 'known', identifiedAt: Date.now() },
     });
     await own.purchase('guest', 5, yesterday);
-    // A sale without a creator is nothing to mend.
+    // A sale without a creator is nothing to fix.
     await own.purchase('known', 7, yesterday);
     const { page, problems } = await signedIn(founder.key);
     const card = (text: RegExp) => page.getByRole('listitem').filter({ hasText: text });

@@ -17,9 +17,17 @@ export interface ClaimedEmails {
   readonly hasMore: boolean;
 }
 
-/** The open mails of an app and urgency, as the index on them has it. */
-const openOf = (sql: Sql, app: Fragment, isUrgent: Fragment) => sql.fragment`
-  m.ended_at is null and m.app_id = ${app} and coalesce(m.expires_at - m.created_at <= interval '1 hour', false) = ${isUrgent}`;
+/** The open mails of an owner and urgency, as an index has them: those of an app, or of all members. */
+const openOf = (sql: Sql, owner: Fragment, isUrgent: Fragment) => sql.fragment`
+  m.ended_at is null and ${owner} and coalesce(m.expires_at - m.created_at <= interval '1 hour', false) = ${isUrgent}`;
+
+/** How many of these mails are in progress, `EMAILS_IN_PROGRESS` at most. */
+const inProgressOf = (sql: Sql, open: Fragment, claimMs: number) => sql.fragment`
+  select count(*) as in_progress
+    from (select from emails m
+           where ${open} and m.relay_at > now() and m.next_attempt_at <= now()
+             and m.relay_at <= now() + greatest(${claimMs}, ${LOST_AFTER_MS}::float8) * interval '1 millisecond'
+           limit ${EMAILS_IN_PROGRESS}) x`;
 
 /**
  * Claims about `limit` mails, and fewer than twice as many, that are due and whose workflow may not run: new ones, and those that were claimed
@@ -35,9 +43,8 @@ const openOf = (sql: Sql, app: Fragment, isUrgent: Fragment) => sql.fragment`
  * The statement reads a few entries of an index for each app with open mails, however many there are.
  */
 export async function claimEmails(sql: Sql, claimMs: number, limit: number): Promise<ClaimedEmails> {
-  const open = openOf(sql, sql.fragment`o.id`, sql.fragment`u.is_urgent`);
-  const ofMember = sql.fragment`
-    m.ended_at is null and m.member_id is not null and coalesce(m.expires_at - m.created_at <= interval '1 hour', false) = u.is_urgent`;
+  const open = openOf(sql, sql.fragment`m.app_id = o.id`, sql.fragment`u.is_urgent`);
+  const ofMember = openOf(sql, sql.fragment`m.member_id is not null`, sql.fragment`u.is_urgent`);
   // One row per mail, or one with null for no mail.
   const rows = await sql<{ readonly hasMore: boolean } & (EmailKeys | { readonly emailId: null })>`
     with recursive open_apps (id) as (
@@ -50,12 +57,7 @@ export async function claimEmails(sql: Sql, claimMs: number, limit: number): Pro
         from open_apps o
         join apps a on a.id = o.id
        cross join (values (true), (false)) u (is_urgent)
-       cross join lateral (
-         select count(*) as in_progress
-           from (select from emails m
-                  where ${open} and m.relay_at > now() and m.next_attempt_at <= now()
-                    and m.relay_at <= now() + greatest(${claimMs}, ${LOST_AFTER_MS}::float8) * interval '1 millisecond'
-                  limit ${EMAILS_IN_PROGRESS}) x) p
+       cross join lateral (${inProgressOf(sql, open, claimMs)}) p
        cross join lateral (select exists (select from emails m where ${open} and m.relay_at <= now()) as is_due) d
        where p.in_progress > 0 or d.is_due
     ), accounts as materialized (
@@ -78,17 +80,12 @@ export async function claimEmails(sql: Sql, claimMs: number, limit: number): Pro
         from shares s
        cross join lateral (
          select m.id from emails m
-          where ${openOf(sql, sql.fragment`s.id`, sql.fragment`s.is_urgent`)} and m.relay_at <= now()
+          where ${openOf(sql, sql.fragment`m.app_id = s.id`, sql.fragment`s.is_urgent`)} and m.relay_at <= now()
           order by m.relay_at limit s.share for update skip locked) e
     ), of_members as materialized (
       select e.id, u.is_urgent
         from (values (true), (false)) u (is_urgent)
-       cross join lateral (
-         select count(*) as in_progress
-           from (select from emails m
-                  where ${ofMember} and m.relay_at > now() and m.next_attempt_at <= now()
-                    and m.relay_at <= now() + greatest(${claimMs}, ${LOST_AFTER_MS}::float8) * interval '1 millisecond'
-                  limit ${EMAILS_IN_PROGRESS}) x) p
+       cross join lateral (${inProgressOf(sql, ofMember, claimMs)}) p
        cross join lateral (
          select m.id from emails m
           where ${ofMember} and m.relay_at <= now()

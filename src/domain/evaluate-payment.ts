@@ -1,8 +1,8 @@
-import { convertToUsdCents } from './exchange-rate.ts';
 import { maturesAt } from './hold.ts';
 import { commissionCents } from './money.ts';
 import { chooseComponents, chooseProduct, earnByPolicy, earnByRule, policyThatCounts } from './policy.ts';
 import type { AssignedPolicy, PolicyEarning, PolicySale } from './policy.ts';
+import { baseOf } from './payment-base.ts';
 import { DAY_MS } from './time.ts';
 import { isPlaceholder } from './user-ids.ts';
 import { CANDIDATE_SOURCES } from './payment-snapshot.ts';
@@ -11,7 +11,6 @@ import type { LikelyCause } from './likely-causes.ts';
 import type {
   BindingSnapshot,
   EarningTerms,
-  FrozenRate,
   KeyToBind,
   PaymentSnapshot,
   UserCandidate,
@@ -73,9 +72,10 @@ export function evaluatePayment(
   if (!isAttributed && payment.countedElsewhere) return nothing;
 
   const { inherited } = payment;
-  const decided = isAttributed || inherited !== null ? undefined : decidedUser(payment);
+  const isSettled = isAttributed || inherited !== null;
+  const decided = isSettled ? undefined : decidedUser(payment);
+  const isDecided = isSettled || decided !== undefined;
   const user = decided ?? chooseUser(payment);
-  const isDecided = isAttributed || inherited !== null || decided !== undefined;
   const code = isDecided ? null : ownerByCode(payment);
   const key = code === null || code === 'ambiguous' ? null : code.key;
   const customerUserId = inherited?.customerUserId ?? key?.userKey ?? user?.customerUserId ?? null;
@@ -277,27 +277,6 @@ function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined
   if (user.identified) return 'user_not_attributed';
   if (user.nearlyIdentified) return 'user_id_mismatch';
   return user.identifiedInTest ? 'test_key_only' : 'user_never_identified';
-}
-
-/** The amount in US cents that a commission is calculated from, or why there is none. */
-type Base = { readonly cents: number; readonly fx: FrozenRate | null } | { readonly missing: LikelyCause };
-
-function baseOf(payment: PaymentSnapshot, { maxPaymentCents }: EvaluationLimits): Base {
-  if (payment.baseCents !== null) return { cents: payment.baseCents, fx: null };
-  const base = statedBase(payment) ?? convertedBase(payment);
-  return 'cents' in base && base.cents > maxPaymentCents ? { missing: 'price_unknown' } : base;
-}
-
-/** Returns the amount in USD as the provider states it, or null. */
-function statedBase({ usdCents, currency, amountMinor }: PaymentSnapshot): Base | null {
-  if (usdCents !== null) return { cents: usdCents, fx: null };
-  return currency === 'USD' ? { cents: amountMinor, fx: null } : null;
-}
-
-function convertedBase({ referenceRate: fx, amountMinor, currency }: PaymentSnapshot): Base {
-  if (fx === null) return { missing: 'missing_exchange_rate' };
-  const cents = convertToUsdCents(amountMinor, currency, fx);
-  return cents === null ? { missing: 'price_unknown' } : { cents, fx };
 }
 
 /**

@@ -246,7 +246,7 @@ describe('a creator whose address changes', () => {
   const setAddress = async (email: string | null) => await founder.ok('PATCH', creator(), { email });
 
   // @promise email-address-changed
-  test('is told so at the former address, and not at the new one, which the mail does not name', async () => {
+  test('gets a mail at the former address, and not at the new one, which the mail does not name', async () => {
     await setAddress('old@example.com');
     await setAddress('OLD@example.com');
     await setAddress('new@example.com');
@@ -260,7 +260,7 @@ describe('a creator whose address changes', () => {
     expect(stored).toEqual([{ recipient: 'O•••@example.com' }]);
   });
 
-  test('whose address is removed gets nothing, and five former addresses a day are told at most', async () => {
+  test('whose address is removed gets nothing, and at most five former addresses a day get a mail', async () => {
     await setAddress('old@example.com');
     await setAddress(null);
     for (let n = 0; n < 8; n += 1) await setAddress(`address-${n}@example.com`);

@@ -110,7 +110,7 @@ describe('POST /sign-in-links', () => {
   });
 
   // @promise sign-in-links-limit
-  test('three links are open at a time, so whoever gets no other one has these', async () => {
+  test('three links are open at a time, so a member who gets no other one has these', async () => {
     const member = await newMember(api, app, manager, 'analyst');
     for (let n = 0; n < 5; n += 1) expect((await ask(member.email)).status).toBe(202);
     const tokens = await mailedTokens(api, member);

@@ -1,14 +1,13 @@
 import '@mantine/spotlight/styles.css';
 import { createSpotlight, Spotlight } from '@mantine/spotlight';
 import { useDebouncedValue } from '@mantine/hooks';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { CornerDownLeft, Search, Users } from 'lucide-react';
 import type { LucideIcon } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { useNavigate } from 'react-router';
-import { api, read } from '../api/client.ts';
-import { ICON, usePages } from '../navigation.tsx';
-import { TYPING_MS } from '../parts/search-filter.tsx';
+import { usePages } from '../navigation.tsx';
+import { ICON } from '../parts/icon.ts';
+import { TYPING_MS, useSearch } from '../parts/search-filter.tsx';
 import { usePermission } from '../session.ts';
 import { jumpsTo } from './jumps.ts';
 
@@ -22,22 +21,6 @@ interface Row {
   readonly title: string;
   readonly hint?: string;
   readonly Icon: LucideIcon;
-}
-
-/** Reads the creators and the links that a text finds. */
-function useFound(appId: string | null, text: string) {
-  const canRead = usePermission('read');
-  const { data } = useQuery({
-    queryKey: ['search', appId, text],
-    queryFn: async () =>
-      await read(
-        api.GET('/apps/{appId}/search', { params: { path: { appId: appId ?? '' }, query: { q: text } } }),
-      ),
-    enabled: canRead && appId !== null && text !== '',
-    placeholderData: keepPreviousData,
-    staleTime: 60_000,
-  });
-  return text === '' ? undefined : data;
 }
 
 function Rows({ label, rows }: { readonly label: string; readonly rows: readonly Row[] }) {
@@ -75,7 +58,9 @@ export default function Palette({
   const hasMoved = useRef(false);
   const text = query.trim();
   const [typed] = useDebouncedValue(text, TYPING_MS);
-  const found = useFound(appId, typed);
+  const canSearch = usePermission('read') && appId !== null;
+  const search = useSearch(appId ?? '', typed, canSearch);
+  const found = typed === '' ? undefined : search.data;
   const pages = usePages(appId).filter(({ title }) => title.toLowerCase().includes(text.toLowerCase()));
   const base = `/apps/${appId}`;
   const groups: readonly (readonly [label: string, rows: readonly Row[]])[] = [

@@ -4,6 +4,7 @@ import { useMemo, useState } from 'react';
 import type { ReactNode } from 'react';
 import { useSearchParams } from 'react-router';
 import { given } from '../api/client.ts';
+import { ICON } from './icon.ts';
 
 /** The filters of a list. They live in the address, so that a reload, a bookmark and the back button keep them. */
 export interface Filters {
@@ -64,7 +65,7 @@ export function FilterBar({
         className="filters-toggle"
         variant="default"
         size="xs"
-        leftSection={<ListFilter size={16} aria-hidden="true" />}
+        leftSection={<ListFilter {...ICON} />}
         aria-expanded={isOpen}
         onClick={() => setIsOpen(!isOpen)}
       >

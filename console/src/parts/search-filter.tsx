@@ -12,16 +12,20 @@ type Kind = 'creator' | 'link';
 const LABELS = { creator: 'Creator', link: 'Link' } as const;
 const PLACEHOLDERS = { creator: 'name or e-mail', link: 'beginning of its code' } as const;
 
-/** Reads the creators or links that a text finds. An id finds its own. */
-export function useFound(appId: string, kind: Kind, text: string) {
-  const found = useQuery({
+/** Reads the creators and links that a text finds, unless it is empty. An id finds its own. */
+export const useSearch = (appId: string, text: string, isEnabled = true) =>
+  useQuery({
     queryKey: ['search', appId, text],
     queryFn: async () =>
       await read(api.GET('/apps/{appId}/search', { params: { path: { appId }, query: { q: text } } })),
-    enabled: text !== '',
+    enabled: isEnabled && text !== '',
     placeholderData: keepPreviousData,
     staleTime: 60_000,
   });
+
+/** Reads the creators or links that a text finds, as options. */
+export function useFound(appId: string, kind: Kind, text: string) {
+  const found = useSearch(appId, text);
   if (text === '' || found.data === undefined) return { options: [], error: found.error };
   const options =
     kind === 'creator'

@@ -3,6 +3,7 @@ import { Group } from '@mantine/core';
 import { notifications, Notifications } from '@mantine/notifications';
 import { Check } from 'lucide-react';
 import { Link } from 'react-router';
+import { ICON } from './icon.ts';
 
 /** How long a message stays, ms. */
 const SHOWN_MS = 6_000;
@@ -17,7 +18,7 @@ export function sayDone(text: string, link?: { readonly to: string; readonly tex
   const id = notifications.show({
     role: 'status',
     color: 'cyan',
-    icon: <Check size={16} aria-hidden="true" />,
+    icon: <Check {...ICON} />,
     withBorder: true,
     closeButtonProps: { 'aria-label': 'Close the message' },
     message: (

@@ -33,7 +33,8 @@ export function MemberLink({
 }) {
   return (
     <Secret text={link.url} what="the link">
-      It signs {name} in once, until {formatInstant(link.expiresAt)}. Whoever opens it is signed in as {name}.
+      It signs {name} in once, until {formatInstant(link.expiresAt)}. Anybody who opens it is signed in as{' '}
+      {name}.
     </Secret>
   );
 }
@@ -134,7 +135,7 @@ export function MemberForm({
         <TextInput
           label="Name"
           placeholder="Ann, finance"
-          description="Shown wherever the member has changed something, for good."
+          description="Shown beside what the member has changed, also after the member is removed."
           required
           withAsterisk={false}
           maxLength={200}

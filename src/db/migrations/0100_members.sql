@@ -75,7 +75,7 @@ create trigger members_owner before update of role, removed_at on members for ea
   when (old.role = 'owner' and old.removed_at is null and (new.role <> 'owner' or new.removed_at is not null))
   execute function keep_an_owner();
 
--- The key follows the member, whoever changes it: with the key end its sessions and links.
+-- The key follows every change of the member: with the key end its sessions and links.
 create function change_key_of_member() returns trigger language plpgsql as $$
 begin
   update account_keys

@@ -2,8 +2,9 @@
 alter table emails
   alter column app_id drop not null,
   alter column affiliate_id drop not null,
-  add column account_id account_id,
-  add column member_id member_id;
+  -- A domain with a check would have the table rewritten.
+  add column account_id text collate "C",
+  add column member_id text collate "C";
 alter table emails drop constraint emails_kind_check;
 alter table emails
   add constraint emails_kind_check check (kind in ('invitation', 'payee_code', 'payee_changed', 'payout_sent', 'member_invitation', 'member_sign_in')) not valid,

@@ -90,7 +90,7 @@ create table weekly_reports (
 );
 create trigger weekly_reports_append_only before update or delete or truncate on weekly_reports for each statement execute function forbid_change();
 
--- The former address of a creator learns that another one has taken its place: whoever changed it, its reader can object.
+-- The former address of a creator learns that another one has taken its place, so that its reader can object.
 create function mail_former_address() returns trigger language plpgsql as $$
 begin
   -- Bounds what a founder can have mailed to addresses of others.

@@ -1,8 +1,8 @@
 -- The key that has changed the address of a creator last: a code that lets the creator set a payee is mailed there. Null: the creator was
 -- added with it, when nothing was owed yet.
-alter table affiliates add column email_set_by key_id;
+alter table affiliates add column email_set_by text collate "C";
 -- The same at the time when the creator set this payee with such a code.
-alter table payees add column address_set_by key_id;
+alter table payees add column address_set_by text collate "C";
 
 create or replace function note_email_change() returns trigger language plpgsql as $$
 declare

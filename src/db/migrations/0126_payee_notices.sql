@@ -1,5 +1,5 @@
 -- The mail about a version of the payee goes to the address of the moment at which the version is set, and to those that were replaced within
--- the seven days before. Whoever sets a payee could otherwise remove the address of the creator for a moment, or replace it before.
+-- the seven days before. A caller who sets a payee could otherwise remove the address of the creator for a moment, or replace it before.
 create table former_addresses (
   app_id       app_id not null,
   affiliate_id affiliate_id not null,
