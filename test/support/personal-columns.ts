@@ -21,7 +21,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   affiliate_groups: { none: 'name' },
   // What was found about providers, payout runs and endpoints. It names no user.
   alerts: { none: 'rule subject facts' },
-  affiliates: { none: 'name email status external_id' },
+  affiliates: { none: 'name email email_set_by status external_id' },
   apps: {
     none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payout_approval payout_schedule notification_emails',
   },
@@ -47,7 +47,9 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   // What founders write about a creator, whose reason the API asks to name no customer.
   // The secret of a mail is a sign-in link or a code, which is removed when the mail has ended.
   // The recipient is a creator or somebody who runs the app.
-  emails: { none: 'kind subject_id ciphertext encryption_key_id status last_problem recipient' },
+  emails: {
+    none: 'account_id member_id kind subject_id ciphertext encryption_key_id status last_problem recipient',
+  },
   entries: { none: 'category reason external_id' },
   // Of creators, who are no users of the app.
   former_addresses: { none: 'address' },
@@ -87,7 +89,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payment_user_keys: { pseudonym: 'user_key' },
   subscription_codes: { none: 'namespace value', pseudonym: 'user_key customer_user_id' },
   payment_users: { pseudonym: 'customer_user_id' },
-  payments: { none: 'store currency likely_cause attribution_id', reference: 'ref' },
+  payments: { none: 'store currency likely_cause attribution_id decided_binding_id', reference: 'ref' },
   policies: { none: 'name' },
   policy_assignments: { none: 'scope_id' },
   policy_versions: { none: 'terms' },
@@ -101,7 +103,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payout_run_files: { none: 'method sha256 encryption_key_id', removed: 'ciphertext' },
   payout_run_exclusions: { none: 'affiliate_name reason' },
   // Where the money of a creator goes. It is erased with the creator's payees.
-  payees: { none: 'method encryption_key_id', removed: 'ciphertext' },
+  payees: { none: 'method encryption_key_id address_set_by', removed: 'ciphertext' },
   payee_changes: { none: 'method encryption_key_id code_hash', removed: 'ciphertext' },
   other_transfers: { none: 'reference' },
   payout_transfers: { none: 'state previous_state method reference note' },
