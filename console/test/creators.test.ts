@@ -155,7 +155,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await banner.getByText('You see what Ada sees.').waitFor();
     await page.getByText('Of all time').waitFor();
     expect(await page.locator('.tiles').first().innerText()).toMatch(
-      /Earned\s+\$21\.50[^]*Held\s+\$6\.00[^]*Due\s+\$5\.50[^]*Paid\s+\$10\.00/,
+      /Earned\s+\$21\.50[^]*Held\s+\$6\.00[^]*Due\s+\$5\.50[^]*Booked\s+\$10\.00/,
     );
     const menu = await page.getByRole('navigation').getByRole('link').allInnerTexts();
     expect(menu).toEqual(['Earnings', 'Links', 'Commissions', 'Payouts']);
@@ -376,7 +376,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByText('Sum: $21.50').waitFor();
     await page.getByRole('row', { name: /Held.*due in 12 days.*\$6\.00/ }).waitFor();
     await page.getByRole('row', { name: /Reversal.*of \$10\.00 from.*-\$2\.50/ }).waitFor();
-    await page.getByRole('row', { name: /Earning.*-\$2\.50 by reversals: \$7\.50 remain.*Paid/ }).waitFor();
+    await page.getByRole('row', { name: /Earning.*-\$2\.50 by reversals: \$7\.50 remain.*Booked/ }).waitFor();
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       button(page, 'Save as CSV').click(),
@@ -429,7 +429,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.goto(
       `${service.url}/console/apps/${founder.appId}/commissions?creator=${ada}&range=dates&from=${dayOf(100)}&to=${dayOf(10)}`,
     );
-    await page.getByRole('row', { name: /Earning.*-\$2\.50 by reversals in this list.*Paid/ }).waitFor();
+    await page.getByRole('row', { name: /Earning.*-\$2\.50 by reversals in this list.*Booked/ }).waitFor();
     expect(await page.getByText('remain').count()).toBe(0);
     await page.goto(`${service.url}/console/apps/${founder.appId}/creators/${ada}`);
     await page.locator('.figures > div').first().waitFor();
@@ -439,7 +439,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       // Whatever is due now.
       ['Held', 'next due in 12 days'],
       ['Due', '$5.50'],
-      ['Paid', '$10.00'],
+      ['Booked', '$10.00'],
     ] as const)
       expect(
         await page
@@ -739,7 +739,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
         await figure(name).getByText(value, { exact: true }).waitFor();
     };
     // Due is what can be paid, not lowered by the balance of another creator.
-    await figures({ Held: '$12.00', Due: '$5.50', 'Negative balances': '-$2.50', Paid: '$20.00' });
+    await figures({ Held: '$12.00', Due: '$5.50', 'Negative balances': '-$2.50', Booked: '$20.00' });
     await page.getByText('$5.50 due to 1 creator').waitFor();
     await page.getByText(/Days are those of \S+\./).waitFor();
     await figures({ Installs: '2', Earned: '-$1.00' });

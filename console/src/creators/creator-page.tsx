@@ -148,7 +148,7 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
                 ? `${formatMoney(-carriedBalanceCents)} are deducted from the next payout`
                 : undefined,
           },
-          { name: 'Paid', value: formatMoney(earnings.paid) },
+          { name: 'Booked', value: formatMoney(earnings.paid) },
         ]}
       />
       <Text size="sm" className="quiet">
