@@ -22,6 +22,7 @@ import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
 import { ICON } from './parts/icon.ts';
 import { Toasts } from './parts/toast.tsx';
+import { ServiceState } from './service-state.tsx';
 import { SessionContext, usePermission, useSeesAllApps } from './session.ts';
 import { useSignInLink } from './sign-in-link.ts';
 import { SignInPage } from './sign-in.tsx';
@@ -178,6 +179,7 @@ function Shell({ session }: { readonly session: Session }) {
       )}
       <AppShell.Main>
         <div style={{ maxWidth: 1120, margin: '0 auto' }}>
+          <ServiceState />
           <PageBoundary key={pathname}>
             <Suspense fallback={<Waiting what="the page" />}>
               <Outlet />

@@ -5,11 +5,12 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
+import { resumePayouts, stopPayouts } from '../../src/db/payout-stops.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { misfitsOf, overflowOf, shoot, violationsOf, WINDOWS } from './browser.ts';
-import { describeInBrowser } from './suite.ts';
+import { describeInBrowser, describeInBrowserWith } from './suite.ts';
 
 /** What the design asks for. */
 const MOST_LCP_MS = 2_500;
@@ -249,3 +250,29 @@ const REFUSED = {
     requestId: 'req-1',
   },
 };
+
+// The port 9 discards: nothing listens there.
+describeInBrowserWith({ temporalAddress: '127.0.0.1:9' })(
+  'a service without Temporal in a browser',
+  ({ service, newFounder, signedIn }) => {
+    test('a founder sees on every page what is late or stopped, and that it is over', async () => {
+      const { key, appId } = await newFounder();
+      const { page, problems } = await signedIn(key);
+      const late = page.getByText('Purchases are stored now and counted later');
+      for (const at of ['overview', 'commissions']) {
+        await page.goto(`${service.url}/console/apps/${appId}/${at}`);
+        await late.waitFor();
+      }
+      expect(await page.getByText('Payouts are stopped.').count()).toBe(0);
+      await stopPayouts(service.sql);
+      await page.reload();
+      await page.getByText('Payouts are stopped.').waitFor();
+      expect(await violationsOf(page)).toEqual([]);
+      await resumePayouts(service.sql);
+      await page.reload();
+      await late.waitFor();
+      expect(await page.getByText('Payouts are stopped.').count()).toBe(0);
+      expect(problems()).toEqual([]);
+    });
+  },
+);
