@@ -181,7 +181,7 @@ function Shell({ session }: { readonly session: Session }) {
         <div style={{ maxWidth: 1120, margin: '0 auto' }}>
           <ServiceState />
           <PageBoundary key={pathname}>
-            <Suspense fallback={<Waiting what="the page" />}>
+            <Suspense fallback={<Waiting what="the page" isPage />}>
               <Outlet />
             </Suspense>
           </PageBoundary>
@@ -201,9 +201,9 @@ function Start() {
   const { appId = apps.data?.[0]?.id } = useParams();
   const overview = useOverview(appId ?? '', canRead && appId !== undefined);
   if (apps.error !== null) return <ErrorBox error={apps.error} retry={() => void apps.refetch()} />;
-  if (apps.data === undefined) return <Waiting what="your apps" />;
+  if (apps.data === undefined) return <Waiting what="your apps" isPage />;
   if (appId === undefined) return <Navigate replace to="/apps/new" />;
-  if (overview.isLoading) return <Waiting what="the overview" />;
+  if (overview.isLoading) return <Waiting what="the overview" isPage />;
   // The page itself says what failed.
   const hasSales = canRead && overview.data?.funnel.paid !== 0;
   return <Navigate replace to={`/apps/${appId}/${hasSales ? 'overview' : 'setup'}`} />;
@@ -221,17 +221,31 @@ function Centered({ children }: { readonly children: ReactNode }) {
   return <main style={{ maxWidth: 480, margin: '0 auto', padding: '12vh 16px' }}>{children}</main>;
 }
 
+/** The places of the navigation and of the page, as the document itself draws them first (skeleton.html). */
+function Outline() {
+  return (
+    <div className="sk">
+      <div className="sk-nav">
+        {Array.from({ length: 8 }, (_, index) => (
+          <i key={index} />
+        ))}
+      </div>
+      <div className="sk-main">
+        <Waiting what="the console" isPage />
+      </div>
+    </div>
+  );
+}
+
 export function App() {
   const [link, closeLink] = useSignInLink();
   const current = useSession();
   if (current.data === undefined) {
-    return (
+    return current.error === null ? (
+      <Outline />
+    ) : (
       <Centered>
-        {current.error === null ? (
-          <Waiting what="the console" />
-        ) : (
-          <ErrorBox error={current.error} retry={() => void queryClient.refetchQueries()} />
-        )}
+        <ErrorBox error={current.error} retry={() => void queryClient.refetchQueries()} />
       </Centered>
     );
   }

@@ -1,4 +1,4 @@
-import { Alert, Badge, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core';
+import { Alert, Badge, Button, Code, Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Component, useEffect, useRef, useState } from 'react';
 import { useNavigationType } from 'react-router';
@@ -182,15 +182,15 @@ export class PageBoundary extends Component<
   }
 }
 
-/** What a query shows before it has an answer. */
-export function Waiting({ what }: { readonly what: string }) {
+/** What a query shows before it has an answer: the places of rows, and for screen readers what is awaited. */
+export function Waiting({ what, isPage = false }: { readonly what: string; readonly isPage?: boolean }) {
   return (
-    <Group gap="sm" p="xl" role="status">
-      <Loader size="sm" />
-      <Text size="sm" className="quiet">
-        Loading {what} …
-      </Text>
-    </Group>
+    <div className={isPage ? 'waiting waiting-page' : 'waiting'} role="status">
+      <span className="spoken">Loading {what} …</span>
+      <i />
+      <i />
+      <i />
+    </div>
   );
 }
 
