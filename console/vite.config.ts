@@ -39,34 +39,35 @@ const nameEarlyScript: Plugin = {
 };
 
 /**
- * Draws the places of a page at once: what skeleton.html has is in every page, and the styles of the program come after it, so
+ * Draws the places of a page at once: what outline.html has is in every page, and the styles of the program come after it, so
  * that a browser paints before it has them. Scripts wait for them as before.
  */
 const paintEarly: Plugin[] = [
   {
-    name: 'insert-skeleton',
+    name: 'insert-outline',
     transformIndexHtml: {
       order: 'pre',
       handler: (html, { path: page }) => {
-        const skeleton = readFileSync(path.join(import.meta.dirname, 'skeleton.html'), 'utf8');
-        const [styles, places] = skeleton.split('<!-- places -->\n') as [string, string];
+        const outline = readFileSync(path.join(import.meta.dirname, 'outline.html'), 'utf8');
+        const [styles, places] = outline.split('<!-- places -->\n') as [string, string];
         // Only the page of founders has a navigation at its left.
         const shown = page.endsWith('index.html')
           ? places
           : places.replace(/ *<div class="sk-nav">.*<\/div>\n/, '');
-        return html.replace('  </head>', `${styles}  </head>`).replace('<!-- skeleton -->', shown);
+        return html.replace('  </head>', `${styles}  </head>`).replace('<!-- outline -->', shown);
       },
     },
   },
   {
-    name: 'styles-after-skeleton',
+    name: 'styles-after-outline',
     apply: 'build',
     transformIndexHtml: {
       order: 'post',
       handler: (html) => {
         const styles = html.match(/ *<link rel="stylesheet"[^>]*>\n/g) ?? [];
         const head = styles.reduce((text, link) => text.replace(link, ''), html);
-        return head.replace('    <noscript>', `${styles.join('')}    <noscript>`);
+        // Before what React adds: the styles of the theme replace those of the components.
+        return head.replace('    <div id="root">', `${styles.join('')}    <div id="root">`);
       },
     },
   },

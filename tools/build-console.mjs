@@ -11,7 +11,7 @@ const sources = [
   'index.html',
   'creator.html',
   'operator.html',
-  'skeleton.html',
+  'outline.html',
   'package.json',
   'vite.config.ts',
 ];

@@ -21,9 +21,11 @@ import { Navigation } from './navigation.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
 import { ICON } from './parts/icon.ts';
+import { isMac } from './parts/platform.ts';
 import { Toasts } from './parts/toast.tsx';
 import { ServiceState } from './service-state.tsx';
 import { SessionContext, usePermission, useSeesAllApps } from './session.ts';
+import { Shortcuts } from './shortcuts/shortcuts.tsx';
 import { useSignInLink } from './sign-in-link.ts';
 import { SignInPage } from './sign-in.tsx';
 
@@ -39,11 +41,16 @@ async function signOut(): Promise<void> {
   location.assign('./');
 }
 
-const isMac = /mac|iphone|ipad/i.test(navigator.userAgent);
-
 const SCHEMES = { light: 'Light', dark: 'Dark', auto: 'As the system' } as const;
 
-function AccountMenu({ session }: { readonly session: Session }) {
+function AccountMenu({
+  session,
+  onShortcuts,
+}: {
+  readonly session: Session;
+  /** Opens the list of the shortcuts. */
+  readonly onShortcuts: () => void;
+}) {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   return (
     <Menu position="bottom-end" width={250} withinPortal>
@@ -75,6 +82,7 @@ function AccountMenu({ session }: { readonly session: Session }) {
           </Menu.Item>
         ))}
         <Menu.Divider />
+        <Menu.Item onClick={onShortcuts}>Keyboard shortcuts</Menu.Item>
         <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>
@@ -128,6 +136,7 @@ function Shell({ session }: { readonly session: Session }) {
   const chosenApp = chosen === undefined || chosen === 'new' ? null : chosen;
   const [isSearching, search] = useDisclosure(false);
   useHotkeys([['mod+K', search.open]], []);
+  const [listsShortcuts, setListsShortcuts] = useState(false);
   return (
     <AppShell
       layout="alt"
@@ -148,7 +157,7 @@ function Shell({ session }: { readonly session: Session }) {
             <span className="search-text">Search or jump to …</span>
             <kbd aria-hidden="true">{isMac ? '⌘' : 'Ctrl '}K</kbd>
           </button>
-          <AccountMenu session={session} />
+          <AccountMenu session={session} onShortcuts={() => setListsShortcuts(true)} />
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="sm" aria-label="Pages">
@@ -177,6 +186,7 @@ function Shell({ session }: { readonly session: Session }) {
           <Palette appId={chosenApp} onClosed={search.close} />
         </Suspense>
       )}
+      <Shortcuts appId={chosenApp} isListed={listsShortcuts} onListed={setListsShortcuts} />
       <AppShell.Main>
         <div style={{ maxWidth: 1120, margin: '0 auto' }}>
           <ServiceState />
@@ -221,7 +231,7 @@ function Centered({ children }: { readonly children: ReactNode }) {
   return <main style={{ maxWidth: 480, margin: '0 auto', padding: '12vh 16px' }}>{children}</main>;
 }
 
-/** The places of the navigation and of the page, as the document itself draws them first (skeleton.html). */
+/** The places of the navigation and of the page, as the document itself draws them first (outline.html). */
 function Outline() {
   return (
     <div className="sk">

@@ -669,6 +669,50 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
+  test('keys lead to pages, rows, the filter and what is new, but not while somebody types, nor once they are switched off', async () => {
+    const founder = await newFounder();
+    for (const name of ['Ada', 'Bea']) await post(`/apps/${founder.appId}/affiliates`, founder.key, { name });
+    const { page, problems } = await openApp(founder, 'overview');
+    await title(page, 'Overview');
+    await page.keyboard.type('gc');
+    await title(page, 'Creators');
+    await page.getByRole('link', { name: 'Bea' }).waitFor();
+    await page.keyboard.press('j');
+    await page.locator('a:focus', { hasText: 'Ada' }).waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('k');
+    await page.keyboard.press('j');
+    await page.locator('a:focus', { hasText: 'Bea' }).waitFor();
+    await page.keyboard.press('Enter');
+    await title(page, 'Bea');
+    await page.keyboard.type('gc');
+    await title(page, 'Creators');
+    await page.keyboard.press('/');
+    // In a field, and over a dialog, letters are text.
+    await page.keyboard.type('gl?n');
+    await page.locator('input:focus').waitFor();
+    expect(await page.locator('input:focus').inputValue()).toBe('gl?n');
+    await page.locator('h1').click();
+    await page.keyboard.press('n');
+    await page.getByRole('dialog').getByLabel('Name').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await page.keyboard.press('?');
+    const list = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+    await list.getByText('Commissions').waitFor();
+    await checkPage(page, 'shortcuts');
+    await list.getByRole('switch', { name: 'Shortcuts of single letters' }).press('Space');
+    await page.keyboard.press('Escape');
+    await list.waitFor({ state: 'hidden' });
+    await page.keyboard.type('gp?');
+    await page.waitForTimeout(300);
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await title(page, 'Creators');
+    await page.keyboard.press('Control+k');
+    await page.getByPlaceholder('A creator, link, page').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
   test('figures stay on the page when they cannot be read again, and a search that fails says so', async () => {
     const founder = await newFounder();
     await withMoney(founder, 'Ada');

@@ -181,11 +181,11 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
       });
       await page.goto(`${service.url}/console/${at}`, { waitUntil: 'commit' });
       await page.waitForFunction(() => performance.getEntriesByName('first-paint').length > 0);
-      expect(await page.locator('.sk-main').count()).toBe(1);
-      expect(await page.locator('.sk-nav').count()).toBe(navigations);
+      expect(await page.locator('#outline .sk-main').count()).toBe(1);
+      expect(await page.locator('#outline .sk-nav').count()).toBe(navigations);
       release();
       await page.getByRole('heading').first().waitFor();
-      expect(await page.locator('.sk-first').count()).toBe(0);
+      expect(await page.locator('#outline').count()).toBe(0);
       expect(problems()).toEqual([]);
     },
   );
