@@ -803,6 +803,10 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
     // The previous period is an area, and a column of the table for those who do not see it.
     await page.locator('.recharts-area-area').first().waitFor({ state: 'attached' });
+    // The bar at the right is this month, which has not ended.
+    const chart = await page.locator('.chart').boundingBox();
+    await page.locator('.chart').hover({ position: { x: (chart?.width ?? 0) - 20, y: 150 } });
+    await page.locator('.chart-values', { hasText: /, so far.*\$/ }).waitFor();
     await page.getByText('As a table').click();
     await page.getByRole('columnheader', { name: 'The 12 months before' }).waitFor();
     await page.getByLabel('Range').selectOption('30d');
