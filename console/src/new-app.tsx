@@ -4,10 +4,15 @@ import { useNavigate } from 'react-router';
 import { api, read } from './api/client.ts';
 import { KEYS, useApps, useChange } from './api/queries.ts';
 import { rememberSdkKey } from './setup/sdk-key.ts';
-import { ErrorBox, NoPermission, PageHead } from './parts.tsx';
+import { NoPermission, PageHead } from './parts.tsx';
+import { useFieldErrors } from './parts/field-errors.tsx';
 import { usePermission } from './session.ts';
 
 const PERCENT_IN_BPS = 100;
+
+/** What the form begins with: percent, and days. */
+const RATE = 20;
+const HOLD_DAYS = 30;
 
 /** Whether a field has a number. While it is edited it may be empty, which is not 0. */
 const isNumber = (value: number | string) => value !== '' && Number.isFinite(Number(value));
@@ -17,8 +22,8 @@ export default function NewAppPage() {
   const apps = useApps();
   const navigate = useNavigate();
   const [name, setName] = useState('');
-  const [rate, setRate] = useState<number | string>(20);
-  const [hold, setHold] = useState<number | string>(30);
+  const [rate, setRate] = useState<number | string>(RATE);
+  const [hold, setHold] = useState<number | string>(HOLD_DAYS);
   const create = useChange(
     async () =>
       await read(
@@ -32,6 +37,11 @@ export default function NewAppPage() {
       ),
     KEYS.apps,
   );
+  const errors = useFieldErrors(create.error, {
+    name: 'Name',
+    commissionRateBps: 'Commission',
+    holdPeriodDays: 'Hold period',
+  });
   const isFirst = apps.data?.length === 0;
   if (!isAllowed) {
     return (
@@ -48,6 +58,7 @@ export default function NewAppPage() {
         their address, and commissions that exist stay as they are.
       </PageHead>
       <form
+        {...errors.root}
         className="surface"
         style={{ maxWidth: 520, padding: 24 }}
         onSubmit={(event) => {
@@ -69,6 +80,7 @@ export default function NewAppPage() {
             withAsterisk={false}
             maxLength={200}
             value={name}
+            {...errors.at('name')}
             onChange={(event) => setName(event.currentTarget.value)}
           />
           <NumberInput
@@ -82,6 +94,7 @@ export default function NewAppPage() {
             decimalScale={2}
             suffix=" %"
             value={rate}
+            {...errors.at('commissionRateBps')}
             onChange={setRate}
           />
           <NumberInput
@@ -95,9 +108,10 @@ export default function NewAppPage() {
             allowDecimal={false}
             suffix=" days"
             value={hold}
+            {...errors.at('holdPeriodDays')}
             onChange={setHold}
           />
-          {create.error !== null && <ErrorBox error={create.error} />}
+          {errors.rest}
           <Button
             type="submit"
             loading={create.isPending}

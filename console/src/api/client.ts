@@ -51,6 +51,17 @@ export class Problem extends Error {
     this.fields = body.errors ?? [];
     this.existingId = body.existingId ?? null;
   }
+
+  /** Returns the same problem with other invalid fields. */
+  withFields(errors: NonNullable<Schemas['Problem']['errors']>): Problem {
+    const { code, status, requestId, existingId, message: detail } = this;
+    return new Problem(status, {
+      ...given({ requestId: requestId ?? undefined, existingId: existingId ?? undefined }),
+      code: code as Schemas['Problem']['code'],
+      detail,
+      errors,
+    });
+  }
 }
 
 interface Answer<T> {

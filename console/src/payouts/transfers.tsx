@@ -7,7 +7,7 @@ import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
-import { ErrorBox } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { AskToPay, watchRaise } from './raise-form.tsx';
 import { sayDone } from '../parts/toast.tsx';
@@ -123,8 +123,10 @@ function MarkForm({
       ),
     ['payout', appId],
   );
+  const errors = useFieldErrors(mark.error, { method: 'Method', reference: 'Reference', note: 'Note' });
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         mark.mutate(undefined, {
@@ -148,6 +150,7 @@ function MarkForm({
               placeholder="bank transfer"
               maxLength={200}
               value={method}
+              {...errors.at('method')}
               onChange={(event) => onText({ method: event.currentTarget.value })}
             />
             <TextInput
@@ -155,6 +158,7 @@ function MarkForm({
               description="Of the bank or the payment service."
               maxLength={200}
               value={reference}
+              {...errors.at('reference')}
               onChange={(event) => onText({ reference: event.currentTarget.value })}
             />
           </>
@@ -165,9 +169,10 @@ function MarkForm({
           autosize
           minRows={2}
           value={note}
+          {...errors.at('note')}
           onChange={(event) => onText({ note: event.currentTarget.value })}
         />
-        {mark.error !== null && <ErrorBox error={mark.error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

@@ -1,0 +1,79 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import { button } from './browser.ts';
+import { describeInBrowser } from './suite.ts';
+import type { NewFounder } from './suite.ts';
+
+describeInBrowser('the forms of the console in a browser', ({ service, signedIn, post, newFounder }) => {
+  let founder: NewFounder;
+
+  beforeAll(async () => {
+    founder = await newFounder();
+  });
+
+  const open = async (at: string) => {
+    const guarded = await signedIn(founder.key);
+    await guarded.page.goto(`${service.url}/console/apps/${founder.appId}/${at}`);
+    return guarded;
+  };
+
+  test('an invalid field is marked where it is, has the focus, and is named as on the page', async () => {
+    const { page, problems } = await open('webhooks');
+    await button(page, 'New endpoint').click();
+    const url = page.getByLabel('URL');
+    await url.fill('ftp://example.com');
+    await button(page, 'Create the endpoint').click();
+    const message = page.getByText('Must begin with https://.', { exact: true });
+    await message.waitFor();
+    await page.waitForFunction(() => document.activeElement?.getAttribute('aria-invalid') === 'true');
+    expect(await url.evaluate((field) => field === document.activeElement)).toBe(true);
+    expect((await url.getAttribute('aria-describedby'))?.split(' ')).toContain(
+      await message.getAttribute('id'),
+    );
+    expect(await page.getByText('url:').count()).toBe(0);
+    // What is changed is not called wrong any more.
+    await url.fill('https://example.com/hook');
+    await message.waitFor({ state: 'hidden' });
+    expect(problems(/status of 400/)).toEqual([]);
+  });
+
+  test('a code that another link has, and settings that are refused, are said at their fields', async () => {
+    const { id: affiliateId } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+      name: 'Ada',
+    });
+    const taken = { affiliateId, destinationUrl: 'https://example.com', slug: 'taken' };
+    await post(`/apps/${founder.appId}/links`, founder.key, taken);
+    const { page, problems } = await open(`creators/${affiliateId}`);
+    await button(page, 'New link').click();
+    const code = page.getByLabel('Link code');
+    await page.getByLabel('Where the link leads').fill('javascript:alert(1)');
+    await code.fill('a');
+    await button(page, 'Create the link').click();
+    await page.getByText('Must be 2 to 64 characters').waitFor();
+    const isInvalid = async (name: string) =>
+      (await page.getByRole('textbox', { name }).getAttribute('aria-invalid')) === 'true';
+    const hasFocus = async (name: string) =>
+      await page.getByRole('textbox', { name }).evaluate((field) => field === document.activeElement);
+    expect([await isInvalid('Where the link leads'), await isInvalid('Link code')]).toEqual([true, true]);
+    expect(await hasFocus('Where the link leads')).toBe(true);
+    await page.getByLabel('Where the link leads').fill('https://example.com');
+    await code.fill('taken');
+    await button(page, 'Create the link').click();
+    await page.getByText('Another link of this app has this code').waitFor();
+    expect(await hasFocus('Link code')).toBe(true);
+    expect(await page.getByText(/slug/i).count()).toBe(0);
+    await button(page, 'Cancel').click();
+    await page.getByRole('link', { name: 'Settings', exact: true }).click();
+    await page.getByLabel('iOS apps').fill('nonsense');
+    await page.getByLabel('Subdomain').fill('No subdomain!');
+    await button(page, 'Save').click();
+    await page.getByText('Line 1: ').waitFor();
+    expect([await isInvalid('Subdomain'), await isInvalid('iOS apps'), await hasFocus('Subdomain')]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(await page.getByText(/linkSubdomain|iosAppIds/).count()).toBe(0);
+    await button(page, 'Undo').click();
+    expect(problems(/status of 4(00|09)/)).toEqual([]);
+  });
+});
