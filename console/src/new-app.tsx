@@ -4,6 +4,7 @@ import { useNavigate } from 'react-router';
 import { api, read } from './api/client.ts';
 import { KEYS, useApps, useChange } from './api/queries.ts';
 import { rememberSdkKey } from './setup/sdk-key.ts';
+import { useLeaveGuard } from './leave/leave-guard.tsx';
 import { NoPermission, PageHead } from './parts.tsx';
 import { useFieldErrors } from './parts/field-errors.tsx';
 import { usePermission } from './session.ts';
@@ -42,6 +43,7 @@ export default function NewAppPage() {
     commissionRateBps: 'Commission',
     holdPeriodDays: 'Hold period',
   });
+  const [question, release] = useLeaveGuard(name !== '' || rate !== RATE || hold !== HOLD_DAYS);
   const isFirst = apps.data?.length === 0;
   if (!isAllowed) {
     return (
@@ -57,6 +59,7 @@ export default function NewAppPage() {
         An app has its own links, creators and billing providers. You can change all of this later; links keep
         their address, and commissions that exist stay as they are.
       </PageHead>
+      {question}
       <form
         {...errors.root}
         className="surface"
@@ -65,6 +68,7 @@ export default function NewAppPage() {
           event.preventDefault();
           create.mutate(undefined, {
             onSuccess: (app) => {
+              release();
               rememberSdkKey(app.id, app.sdkKey);
               void navigate(`/apps/${app.id}/setup`);
             },

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { button } from './browser.ts';
+import type { Page } from 'playwright-core';
+import { button, title } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 import type { NewFounder } from './suite.ts';
 
@@ -15,6 +16,95 @@ describeInBrowser('the forms of the console in a browser', ({ service, signedIn,
     await guarded.page.goto(`${service.url}/console/apps/${founder.appId}/${at}`);
     return guarded;
   };
+  const question = (page: Page) => page.getByRole('dialog', { name: 'Discard what you entered?' });
+
+  test('settings that were edited ask before a link, the back button, the search and the tab lose them', async () => {
+    const { page, problems } = await open('creators');
+    await page.getByRole('link', { name: 'Settings' }).click();
+    const name = page.getByLabel('Name', { exact: true });
+    const edited = 'Edited and not saved';
+    await name.fill(edited);
+    const stay = async () => {
+      await question(page).getByRole('button', { name: 'Go on editing' }).click();
+      await question(page).waitFor({ state: 'hidden' });
+      expect(new URL(page.url()).pathname).toMatch(/\/settings$/);
+      expect(await name.inputValue()).toBe(edited);
+    };
+    await page.getByRole('link', { name: 'Links' }).click();
+    await stay();
+    await page.goBack();
+    await stay();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('textbox', { name: 'Search or jump to' }).fill('commis');
+    await page.keyboard.press('Enter');
+    await stay();
+    const asked: string[] = [];
+    page.once('dialog', (dialog) => {
+      asked.push(dialog.type());
+      void dialog.dismiss();
+    });
+    await page.reload({ timeout: 2_000 }).catch(() => {});
+    expect(asked).toEqual(['beforeunload']);
+    await page.goBack();
+    await question(page).getByRole('button', { name: 'Discard' }).click();
+    await title(page, 'Creators');
+    // Nothing is asked without an edit, or once it is undone or saved.
+    await page.goForward();
+    await name.fill('Saved now');
+    await button(page, 'Save').click();
+    await page.getByText('Saved.', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Links' }).click();
+    await title(page, 'Links');
+    expect(problems()).toEqual([]);
+  });
+
+  test('a new app and a new policy ask before they are lost, and not once they are created', async () => {
+    const { page, problems } = await open('policies/new');
+    await page.getByLabel('Name', { exact: true }).fill('Standard');
+    await page.getByRole('link', { name: 'Links' }).click();
+    await question(page).getByRole('button', { name: 'Go on editing' }).click();
+    await button(page, 'Create the policy').click();
+    await title(page, 'Standard');
+    await page.goto(`${service.url}/console/apps/new`);
+    await page.getByLabel('Name', { exact: true }).fill('Second app');
+    await page.getByRole('link', { name: 'Access' }).click();
+    await question(page).getByRole('button', { name: 'Go on editing' }).click();
+    await button(page, 'Create the app').click();
+    await title(page, 'Set-up');
+    expect(problems()).toEqual([]);
+  });
+
+  test('Escape and a click outside ask before a dialog discards what was entered, and close an empty one at once', async () => {
+    const { page, problems } = await open('creators');
+    await button(page, 'Paste CSV').click();
+    const paste = page.getByRole('dialog', { name: 'Add creators from CSV' });
+    await paste.waitFor();
+    await page.keyboard.press('Escape');
+    await paste.waitFor({ state: 'hidden' });
+    await button(page, 'Paste CSV').click();
+    const lines = page.getByLabel('Lines');
+    await lines.fill('Ada,ada@example.com');
+    for (const close of [
+      async () => await page.keyboard.press('Escape'),
+      async () => await page.mouse.click(5, 5),
+    ]) {
+      await close();
+      await question(page).waitFor();
+      // A second Escape answers the question, with what loses nothing.
+      await page.keyboard.press('Escape');
+      await question(page).waitFor({ state: 'hidden' });
+      expect(await lines.inputValue()).toBe('Ada,ada@example.com');
+    }
+    await page.keyboard.press('Escape');
+    await question(page).getByRole('button', { name: 'Discard' }).click();
+    await paste.waitFor({ state: 'hidden' });
+    // “Cancel” says itself what it does.
+    await button(page, 'Paste CSV').click();
+    await lines.fill('Grace');
+    await button(page, 'Cancel').click();
+    await paste.waitFor({ state: 'hidden' });
+    expect(problems()).toEqual([]);
+  });
 
   test('an invalid field is marked where it is, has the focus, and is named as on the page', async () => {
     const { page, problems } = await open('webhooks');

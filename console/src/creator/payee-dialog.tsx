@@ -131,7 +131,7 @@ export default function OwnPayeeDialog({
   const [draft, setDraft] = useState(EMPTY);
   const [change, setChange] = useState<Change | null>(null);
   return (
-    <Dialog isOpen onClose={onClose} title="Where your money goes">
+    <Dialog isOpen isEdited={draft !== EMPTY} onClose={onClose} title="Where your money goes">
       {change === null ? (
         <PayeeStep draft={draft} onDraft={setDraft} appName={appName} onSent={setChange} onClose={onClose} />
       ) : (

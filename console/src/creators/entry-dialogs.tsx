@@ -223,6 +223,7 @@ export function NewEntryDialog({
     <Dialog
       isOpen={isOpen}
       isHeld={add.isPending}
+      isEdited={add.data === undefined && (draft.dollars !== '' || draft.reason !== '')}
       onClose={close}
       title={`Bonus or deduction for ${creator.name}`}
     >

@@ -7,6 +7,7 @@ import type { Schemas } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { SettingsParts } from '../navigation.tsx';
+import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
@@ -35,6 +36,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     ['setup', appId],
   );
   const errors = useFieldErrors(needsKey ? null : save.error, SETTING_LABELS, SETTING_CODES);
+  const [question] = useLeaveGuard(hasChanges);
   const submit = () =>
     save.mutate(undefined, {
       onSuccess: ({ id: _id, ...stored }) => {
@@ -74,6 +76,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
   });
   return (
     <>
+      {question}
       <form
         {...errors.root}
         onSubmit={(event) => {
