@@ -7,6 +7,7 @@ import { KEYS, useChange } from './api/queries.ts';
 import { Confirm, Dialog } from './dialog.tsx';
 import { formatAgo, formatInstant } from './format.ts';
 import { ErrorBox, PermissionBadges, Secret, Waiting } from './parts.tsx';
+import { useFieldErrors } from './parts/field-errors.tsx';
 import { useCurrentSession, usePermission } from './session.ts';
 import { sayDone } from './parts/toast.tsx';
 
@@ -45,6 +46,7 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
       ),
     KEYS.keys,
   );
+  const errors = useFieldErrors(create.error, { label: 'Who uses it', permissions: 'What it may do' });
   if (create.data !== undefined) {
     return (
       <Stack>
@@ -57,6 +59,7 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
   }
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         create.mutate(undefined);
@@ -72,9 +75,15 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
           maxLength={200}
           data-autofocus
           value={label}
+          {...errors.at('label')}
           onChange={(event) => setLabel(event.currentTarget.value)}
         />
-        <Checkbox.Group label="What it may do" value={[...chosen]} onChange={setChosen}>
+        <Checkbox.Group
+          label="What it may do"
+          value={[...chosen]}
+          onChange={setChosen}
+          {...errors.at('permissions')}
+        >
           <Stack gap="xs" mt={6}>
             {PERMISSIONS.map(([permission, text]) => {
               const isMissing = !session.permissions.includes(permission);
@@ -90,7 +99,7 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
             })}
           </Stack>
         </Checkbox.Group>
-        {create.error !== null && <ErrorBox error={create.error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

@@ -33,6 +33,7 @@ const Palette = lazy(async () => await import('./palette/palette.tsx'));
 const AccessPage = lazy(async () => await import('./access.tsx'));
 const NewAppPage = lazy(async () => await import('./new-app.tsx'));
 const TeamPage = lazy(async () => await import('./team/team-page.tsx'));
+const SignInAgain = lazy(async () => await import('./sign-in-again.tsx'));
 const AuditPage = lazy(async () => await import('./audit/audit-page.tsx'));
 
 /** Forgets every answer, so that nothing of the last session remains, and shows the sign-in page. */
@@ -250,6 +251,12 @@ function Outline() {
 export function App() {
   const [link, closeLink] = useSignInLink();
   const current = useSession();
+  // The session of the page. It stays when it has ended, so that the page keeps what was entered.
+  const [last, setLast] = useState<Session | null>(null);
+  const present = current.data?.session ?? null;
+  if (present !== null && present !== last) setLast(present);
+  const [hasEnded, setHasEnded] = useState(false);
+  if (current.data?.session === null && last !== null && !hasEnded) setHasEnded(true);
   if (current.data === undefined) {
     return current.error === null ? (
       <Outline />
@@ -259,14 +266,15 @@ export function App() {
       </Centered>
     );
   }
-  const { session, hasAccounts, sendsMail = false } = current.data;
+  const { hasAccounts, sendsMail = false } = current.data;
+  const session = present ?? last;
   // A first link creates the first account, so a browser that is signed in does not need it.
   if (session !== null && link?.isNew === true) closeLink();
   if (session === null || link !== null) {
     return (
       <SignInPage
         hasAccounts={hasAccounts}
-        hasSession={session !== null}
+        hasSession={present !== null}
         sendsMail={sendsMail}
         link={link}
         onLinkClosed={closeLink}
@@ -274,8 +282,12 @@ export function App() {
     );
   }
   return (
-    // A page of another session begins anew, without what was entered or chosen in it.
-    <SessionContext key={session.id} value={session}>
+    <SessionContext value={session}>
+      {hasEnded && last !== null && (
+        <Suspense>
+          <SignInAgain last={last} isOpen={present === null} sendsMail={sendsMail} />
+        </Suspense>
+      )}
       <Routes>
         <Route element={<Shell session={session} />}>
           <Route index element={<Start />} />

@@ -8,7 +8,8 @@ import type { QueryClient } from '@tanstack/react-query';
 import { StrictMode, useLayoutEffect } from 'react';
 import type { ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { BrowserRouter } from 'react-router';
+import { unstable_HistoryRouter as HistoryRouter } from 'react-router';
+import { createGuardedHistory } from './leave/history.ts';
 
 /** The nonce of this page, with which the policy allows the styles that the components add. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
@@ -34,9 +35,9 @@ export function mount(
     <StrictMode>
       <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
         <QueryClientProvider client={client}>
-          <BrowserRouter basename={basename}>
+          <HistoryRouter basename={basename} history={createGuardedHistory()}>
             <WithoutOutline>{page}</WithoutOutline>
-          </BrowserRouter>
+          </HistoryRouter>
         </QueryClientProvider>
       </MantineProvider>
     </StrictMode>,

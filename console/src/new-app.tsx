@@ -4,10 +4,16 @@ import { useNavigate } from 'react-router';
 import { api, read } from './api/client.ts';
 import { KEYS, useApps, useChange } from './api/queries.ts';
 import { rememberSdkKey } from './setup/sdk-key.ts';
-import { ErrorBox, NoPermission, PageHead } from './parts.tsx';
+import { useLeaveGuard } from './leave/leave-guard.tsx';
+import { NoPermission, PageHead } from './parts.tsx';
+import { useFieldErrors } from './parts/field-errors.tsx';
 import { usePermission } from './session.ts';
 
 const PERCENT_IN_BPS = 100;
+
+/** What the form begins with: percent, and days. */
+const RATE = 20;
+const HOLD_DAYS = 30;
 
 /** Whether a field has a number. While it is edited it may be empty, which is not 0. */
 const isNumber = (value: number | string) => value !== '' && Number.isFinite(Number(value));
@@ -17,8 +23,8 @@ export default function NewAppPage() {
   const apps = useApps();
   const navigate = useNavigate();
   const [name, setName] = useState('');
-  const [rate, setRate] = useState<number | string>(20);
-  const [hold, setHold] = useState<number | string>(30);
+  const [rate, setRate] = useState<number | string>(RATE);
+  const [hold, setHold] = useState<number | string>(HOLD_DAYS);
   const create = useChange(
     async () =>
       await read(
@@ -32,6 +38,12 @@ export default function NewAppPage() {
       ),
     KEYS.apps,
   );
+  const errors = useFieldErrors(create.error, {
+    name: 'Name',
+    commissionRateBps: 'Commission',
+    holdPeriodDays: 'Hold period',
+  });
+  const [question, release] = useLeaveGuard(name !== '' || rate !== RATE || hold !== HOLD_DAYS);
   const isFirst = apps.data?.length === 0;
   if (!isAllowed) {
     return (
@@ -47,13 +59,16 @@ export default function NewAppPage() {
         An app has its own links, creators and billing providers. You can change all of this later; links keep
         their address, and commissions that exist stay as they are.
       </PageHead>
+      {question}
       <form
+        {...errors.root}
         className="surface"
         style={{ maxWidth: 520, padding: 24 }}
         onSubmit={(event) => {
           event.preventDefault();
           create.mutate(undefined, {
             onSuccess: (app) => {
+              release();
               rememberSdkKey(app.id, app.sdkKey);
               void navigate(`/apps/${app.id}/setup`);
             },
@@ -69,6 +84,7 @@ export default function NewAppPage() {
             withAsterisk={false}
             maxLength={200}
             value={name}
+            {...errors.at('name')}
             onChange={(event) => setName(event.currentTarget.value)}
           />
           <NumberInput
@@ -82,6 +98,7 @@ export default function NewAppPage() {
             decimalScale={2}
             suffix=" %"
             value={rate}
+            {...errors.at('commissionRateBps')}
             onChange={setRate}
           />
           <NumberInput
@@ -95,9 +112,10 @@ export default function NewAppPage() {
             allowDecimal={false}
             suffix=" days"
             value={hold}
+            {...errors.at('holdPeriodDays')}
             onChange={setHold}
           />
-          {create.error !== null && <ErrorBox error={create.error} />}
+          {errors.rest}
           <Button
             type="submit"
             loading={create.isPending}

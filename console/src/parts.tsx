@@ -107,7 +107,16 @@ const withCode = (text: string): ReactNode[] =>
   text.split('`').map((part, index) => (index % 2 === 0 ? part : <Code key={index}>{part}</Code>));
 
 /** An error in the words of the service. */
-export function ErrorBox({ error, retry }: { readonly error: Error; readonly retry?: () => void }) {
+export function ErrorBox({
+  error,
+  labels = {},
+  retry,
+}: {
+  readonly error: Error;
+  /** What the page calls fields of the API, by their paths. */
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly retry?: () => void;
+}) {
   const problem = error instanceof Problem ? error : null;
   const fields = problem?.fields ?? [];
   return (
@@ -121,7 +130,7 @@ export function ErrorBox({ error, retry }: { readonly error: Error; readonly ret
         {fields.length > 0 ? (
           fields.map(({ path, message }) => (
             <Text size="sm" key={path + message}>
-              {withCode(path === '' ? message : `${path}: ${message}`)}
+              {withCode(path === '' ? message : `${labels[path] ?? path}: ${message}`)}
             </Text>
           ))
         ) : (

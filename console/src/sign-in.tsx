@@ -128,6 +128,21 @@ function KeyForm({ isSecond }: { readonly isSecond: boolean }) {
   );
 }
 
+/** The ways to sign in without a link: a link by mail, where the service sends mail, or a key. */
+export function SignInForms({ sendsMail }: { readonly sendsMail: boolean }) {
+  return (
+    <>
+      {sendsMail && (
+        <>
+          <MailForm />
+          <Divider label="or" />
+        </>
+      )}
+      <KeyForm isSecond={sendsMail} />
+    </>
+  );
+}
+
 /** The page of a browser without a session, or with a sign-in link. `onLinkClosed` leaves the link: it is spent or refused. */
 export function SignInPage({
   hasAccounts,
@@ -162,13 +177,7 @@ export function SignInPage({
       )}
       {hasAccounts && (
         <>
-          {sendsMail && (
-            <>
-              <MailForm />
-              <Divider label="or" />
-            </>
-          )}
-          <KeyForm isSecond={sendsMail} />
+          <SignInForms sendsMail={sendsMail} />
           <Divider />
         </>
       )}

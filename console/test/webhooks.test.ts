@@ -45,7 +45,7 @@ describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service
     await button(page, 'New endpoint').click();
     await page.getByLabel('URL').fill('ftp://example.com');
     await button(page, 'Create the endpoint').click();
-    await page.getByText('url: Must begin with https://.').waitFor();
+    await page.getByText('Must begin with https://.').waitFor();
     await page.getByLabel('URL').fill(receiver.url);
     await page.getByLabel('What it is for').fill('Notifies the CRM');
     // The sale is older than the hold period, so it is due at once.

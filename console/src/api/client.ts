@@ -11,13 +11,40 @@ export const consoleUrl = new URL(document.baseURI);
 export const serviceUrl = new URL('..', consoleUrl);
 
 /** Sends a request, unless it was sent while the page was loading (early.ts). */
-async function send(request: Request): Promise<Response> {
+async function sendOnce(request: Request): Promise<Response> {
   // A change, such as signing in to another account, makes the answers of before wrong.
   if (request.method !== 'GET') globalThis.earlyAnswers?.clear();
   const early = globalThis.earlyAnswers?.get(request.url);
   if (early === undefined) return await fetch(request);
   globalThis.earlyAnswers?.delete(request.url);
   return await early;
+}
+
+/** Waits until the person whose session has ended is signed in again. Returns false if the page has no such session. */
+type Renewal = () => Promise<boolean>;
+
+let renewSession: Renewal | null = null;
+
+/** Lets `renewal` decide about each call that is refused because the session has ended. */
+export function onSessionEnded(renewal: Renewal): void {
+  renewSession = renewal;
+}
+
+/** The calls that need no session: those that begin and end one. */
+const WITHOUT_SESSION: readonly string[] = ['session', 'session/end'].map(
+  (path) => new URL(path, serviceUrl).href,
+);
+
+/**
+ * Sends a request. One that is refused because the session has ended is sent a second time, as it was, once the same person is signed
+ * in again.
+ */
+async function send(request: Request): Promise<Response> {
+  if (renewSession === null || WITHOUT_SESSION.includes(request.url)) return await sendOnce(request);
+  const second = request.clone();
+  const response = await sendOnce(request);
+  if (response.status !== 401) return response;
+  return (await renewSession()) ? await fetch(second) : response;
 }
 
 /**
@@ -50,6 +77,17 @@ export class Problem extends Error {
     this.requestId = body.requestId ?? null;
     this.fields = body.errors ?? [];
     this.existingId = body.existingId ?? null;
+  }
+
+  /** Returns the same problem with other invalid fields. */
+  withFields(errors: NonNullable<Schemas['Problem']['errors']>): Problem {
+    const { code, status, requestId, existingId, message: detail } = this;
+    return new Problem(status, {
+      ...given({ requestId: requestId ?? undefined, existingId: existingId ?? undefined }),
+      code: code as Schemas['Problem']['code'],
+      detail,
+      errors,
+    });
   }
 }
 

@@ -1,7 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import type { QueryClient } from '@tanstack/react-query';
+import { startAnew } from '../leave/start-anew.ts';
 import { forgetSdkKeys } from '../setup/sdk-key.ts';
-import { api, read } from './client.ts';
+import { api, onSessionEnded, read } from './client.ts';
+import type { Session } from './client.ts';
 import { createQueryClient, OVERVIEW_MS, SESSION_KEY } from './query-client.ts';
 
 /** The names under which answers are kept. */
@@ -21,12 +23,57 @@ export const queryClient: QueryClient = createQueryClient();
 
 let currentSessionId: string | null = null;
 
-/** Forgets what an earlier session saw: it may belong to another account, or have other permissions. */
-function forgetOtherThan(sessionId: string | null): void {
+const isOfSession = ({ queryKey }: { readonly queryKey: readonly unknown[] }) =>
+  queryKey[0] !== KEYS.session[0];
+
+/** Forgets what an earlier session saw: it may have other permissions. A page that is shown reads again what it shows. */
+function forgetOtherThan(sessionId: string, isFirst: boolean): void {
   if (sessionId === currentSessionId) return;
   currentSessionId = sessionId;
-  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEYS.session[0] });
   forgetSdkKeys();
+  queryClient.removeQueries({ predicate: isOfSession, ...(isFirst ? {} : { type: 'inactive' }) });
+  if (!isFirst) void queryClient.invalidateQueries({ predicate: isOfSession }, { cancelRefetch: false });
+}
+
+/** Who uses the page: an account, and one of its members or nobody. Null before the first session. */
+let person: string | null = null;
+
+/** The calls that wait until `person` is signed in again. */
+const waiting: ((isRenewed: boolean) => void)[] = [];
+
+function endWaiting(isRenewed: boolean): void {
+  for (const end of waiting.splice(0)) end(isRenewed);
+}
+
+/** Reads the session again: the page asks to sign in once it knows that there is none. If it cannot know, the calls have failed. */
+async function checkSession(): Promise<void> {
+  await queryClient.invalidateQueries({ queryKey: KEYS.session });
+  if (queryClient.getQueryState(KEYS.session)?.status === 'error') endWaiting(false);
+}
+
+onSessionEnded(
+  async () =>
+    await new Promise((resolve) => {
+      waiting.push(resolve);
+      void checkSession();
+    }),
+);
+
+/** Lets the calls of before go on in a session of the same person. Nothing that was entered is sent in that of another one. */
+async function takeSession(session: Session | null): Promise<void> {
+  if (session === null) {
+    if (person === null) endWaiting(false);
+    return;
+  }
+  const next = `${session.account.id} ${session.member?.id ?? ''}`;
+  if (person !== null && person !== next) {
+    startAnew();
+    // The page ends here.
+    await new Promise(() => {});
+  }
+  forgetOtherThan(session.id, person === null);
+  person = next;
+  endWaiting(true);
 }
 
 export const useSession = () =>
@@ -34,7 +81,7 @@ export const useSession = () =>
     queryKey: KEYS.session,
     queryFn: async () => {
       const current = await read(api.GET('/session'));
-      forgetOtherThan(current.session?.id ?? null);
+      await takeSession(current.session);
       return current;
     },
     staleTime: 60_000,

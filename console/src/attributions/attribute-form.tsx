@@ -3,7 +3,8 @@ import { formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
 import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
-import { ReasonField } from './fields.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
+import { ATTRIBUTION_LABELS, ReasonField } from './fields.tsx';
 import { PAYERS, useAttribute, usePreview } from './queries.ts';
 import type { ManualAttribution, Preview, UnattributedPayment } from './queries.ts';
 
@@ -132,8 +133,10 @@ export function AttributeForm({
     affiliateId: creator?.id ?? null,
     reason,
   });
+  const errors = useFieldErrors(change.error, ATTRIBUTION_LABELS);
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         if (isEarlier) onEarlier();
@@ -159,11 +162,15 @@ export function AttributeForm({
         ) : (
           <OwnedNote payer={payer} affiliateName={owner.affiliateName} />
         )}
-        <ReasonField value={reason} onChange={(text) => onDraft({ reason: text })} />
+        <ReasonField
+          field={errors.at('reason')}
+          value={reason}
+          onChange={(text) => onDraft({ reason: text })}
+        />
         {preview.error !== null && change.error === null && (
           <ErrorBox error={preview.error} retry={() => void preview.refetch()} />
         )}
-        {change.error !== null && <ErrorBox error={change.error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

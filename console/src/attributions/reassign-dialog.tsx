@@ -1,10 +1,10 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Dialog } from '../dialog.tsx';
-import { ErrorBox } from '../parts.tsx';
 import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
-import { ReasonField } from './fields.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
+import { ATTRIBUTION_LABELS, ReasonField } from './fields.tsx';
 import { useAttribute } from './queries.ts';
 import type { ManualAttribution } from './queries.ts';
 
@@ -31,9 +31,11 @@ function Form({
     affiliateId: isTaken ? null : (creator?.id ?? null),
     reason,
   });
+  const errors = useFieldErrors(change.error, ATTRIBUTION_LABELS);
   const isSame = creator !== null && creator.id === affiliateId;
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         change.mutate(undefined, { onSuccess: onClose, onError });
@@ -51,8 +53,8 @@ function Form({
             The user belongs to {affiliateName} already.
           </Text>
         )}
-        <ReasonField value={reason} onChange={setReason} />
-        {change.error !== null && <ErrorBox error={change.error} />}
+        <ReasonField field={errors.at('reason')} value={reason} onChange={setReason} />
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

@@ -7,7 +7,9 @@ import type { Schemas } from '../api/client.ts';
 import { useRetryKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Confirm, Dialog } from '../dialog.tsx';
-import { ErrorBox, Waiting } from '../parts.tsx';
+import { Waiting } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
+import type { FieldError } from '../parts/field-errors.tsx';
 import { NAMESPACES } from './words.ts';
 import type { Namespace } from './words.ts';
 import { sayDone } from '../parts/toast.tsx';
@@ -18,6 +20,10 @@ export type Creator = Pick<Schemas['ListedAffiliate'], 'id' | 'name'>;
 /** What the service accepts as a code. A text with @ is an address, which is not stored. */
 const isCode = (text: string) => /^[^@\p{C}]{1,64}$/u.test(text);
 const NO_CODE = 'Up to 64 characters, without @.';
+
+/** Returns the props of a field that says at once what the service would refuse. */
+const withOwn = (field: FieldError, text: string): FieldError =>
+  text !== '' && !isCode(text) ? { ...field, error: NO_CODE } : field;
 
 /** Says whose a code is that cannot be added once more. */
 function Taken({
@@ -83,9 +89,15 @@ function AddForm({
     ['codes', appId],
   );
   const { error } = add;
+  const errors = useFieldErrors(error, {
+    namespace: 'Where the code is from',
+    value: words.label,
+    externalId: words.externalId?.label ?? 'Id',
+  });
   const takenBy = error instanceof Problem && error.code === 'code_taken' ? error.existingId : null;
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         add.mutate(undefined, {
@@ -103,6 +115,7 @@ function AddForm({
           description={words.hint}
           data-autofocus
           value={namespace}
+          {...errors.at('namespace')}
           onChange={(event) => setNamespace(event.currentTarget.value as Namespace)}
         >
           {Object.entries(NAMESPACES).map(([name, { name: text }]) => (
@@ -120,7 +133,7 @@ function AddForm({
           spellCheck={false}
           autoCapitalize="off"
           value={value}
-          error={code !== '' && !isCode(code) && NO_CODE}
+          {...withOwn(errors.at('value'), code)}
           onChange={(event) => setValue(event.currentTarget.value)}
         />
         {words.externalId !== undefined && (
@@ -133,7 +146,7 @@ function AddForm({
             spellCheck={false}
             autoCapitalize="off"
             value={externalId}
-            error={id !== '' && !isCode(id) && NO_CODE}
+            {...withOwn(errors.at('externalId'), id)}
             onChange={(event) => setExternalId(event.currentTarget.value)}
           />
         )}
@@ -141,7 +154,7 @@ function AddForm({
           Purchases from now on count. Earlier ones do not.
         </Text>
         {takenBy !== null && <Taken appId={appId} creator={creator} codeId={takenBy} />}
-        {error !== null && takenBy === null && <ErrorBox error={error} />}
+        {takenBy === null && errors.rest}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

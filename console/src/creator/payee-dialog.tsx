@@ -3,11 +3,12 @@ import { useState } from 'react';
 import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/query-client.ts';
-import { EMPTY, isComplete, PayeeFields, payeeOf } from '../creators/payee-fields.tsx';
+import { EMPTY, isComplete, PAYEE_LABELS, PayeeFields, payeeOf } from '../creators/payee-fields.tsx';
 import type { Draft } from '../creators/payee-fields.tsx';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { api } from './api.ts';
 import { KEYS } from './queries.ts';
 
@@ -30,8 +31,10 @@ function PayeeStep({
   const request = useChange(
     async () => await read(api.POST('/creator/payee-changes', { body: payeeOf(draft) })),
   );
+  const errors = useFieldErrors(request.error, PAYEE_LABELS);
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         request.mutate(undefined, { onSuccess: onSent });
@@ -41,13 +44,14 @@ function PayeeStep({
         <PayeeFields
           draft={draft}
           onDraft={onDraft}
+          errorAt={errors.at}
           otherHint={`As ${appName} needs it, such as the number of an account.`}
         />
         <Text size="sm" className="quiet">
           We mail you a code next. The change does not count at once, so that you notice one that you did not
           make.
         </Text>
-        {request.error !== null && <ErrorBox error={request.error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" disabled={request.isPending} onClick={onClose}>
             Cancel
@@ -127,7 +131,7 @@ export default function OwnPayeeDialog({
   const [draft, setDraft] = useState(EMPTY);
   const [change, setChange] = useState<Change | null>(null);
   return (
-    <Dialog isOpen onClose={onClose} title="Where your money goes">
+    <Dialog isOpen isEdited={draft !== EMPTY} onClose={onClose} title="Where your money goes">
       {change === null ? (
         <PayeeStep draft={draft} onDraft={setDraft} appName={appName} onSent={setChange} onClose={onClose} />
       ) : (

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
-import { ErrorBox } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 
 const PERCENT_IN_BPS = 100;
 
@@ -42,8 +42,14 @@ export function CreatorForm({
     ['creators', appId],
     ['creator', appId],
   );
+  const errors = useFieldErrors(save.error, {
+    name: 'Name',
+    email: 'E-mail address',
+    defaultCommissionRateBps: 'Own commission',
+  });
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         save.mutate(undefined, { onSuccess: ({ id }) => onDone(id) });
@@ -58,6 +64,7 @@ export function CreatorForm({
           maxLength={200}
           data-autofocus
           value={name}
+          {...errors.at('name')}
           onChange={(event) => setName(event.currentTarget.value)}
         />
         <TextInput
@@ -65,6 +72,7 @@ export function CreatorForm({
           description="Optional. The service sends no mail."
           type="email"
           value={email}
+          {...errors.at('email')}
           onChange={(event) => setEmail(event.currentTarget.value)}
         />
         <NumberInput
@@ -76,9 +84,10 @@ export function CreatorForm({
           decimalScale={2}
           suffix=" %"
           value={rate}
+          {...errors.at('defaultCommissionRateBps')}
           onChange={setRate}
         />
-        {save.error !== null && <ErrorBox error={save.error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" onClick={onCancel}>
             Cancel

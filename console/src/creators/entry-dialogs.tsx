@@ -6,7 +6,7 @@ import { newIdempotencyKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatMoney } from '../format.ts';
-import { ErrorBox } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { AskToPay, watchRaise } from '../payouts/raise-form.tsx';
 import { ENTRY_CATEGORIES } from '../words.ts';
 import { ReasonDialog, ReasonField } from './reason-dialog.tsx';
@@ -108,8 +108,15 @@ function EntryForm({
     externalId,
     ...given({ dueAt: dueAtOf(due) }),
   };
+  const errors = useFieldErrors(add.error, {
+    amountCents: 'Amount',
+    category: 'For',
+    reason: 'Reason',
+    dueAt: 'Due',
+  });
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         add.mutate(body, {
@@ -149,11 +156,13 @@ function EntryForm({
           prefix="$"
           data-autofocus
           value={dollars}
+          {...errors.at('amountCents')}
           onChange={(value) => onDraft({ dollars: value })}
         />
         <NativeSelect
           label="For"
           value={category}
+          {...errors.at('category')}
           onChange={(event) => onDraft({ category: event.currentTarget.value as Category })}
         >
           {CATEGORIES[direction].map((name) => (
@@ -165,6 +174,7 @@ function EntryForm({
         <ReasonField
           description={DESCRIPTION}
           value={reason}
+          field={errors.at('reason')}
           onChange={(text) => onDraft({ reason: text })}
         />
         <TextInput
@@ -172,9 +182,10 @@ function EntryForm({
           description="Payouts from this day on have it. Empty: now."
           type="date"
           value={due}
+          {...errors.at('dueAt')}
           onChange={(event) => onDraft({ due: event.currentTarget.value })}
         />
-        {add.error !== null && <ErrorBox error={add.error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" disabled={add.isPending} onClick={onClose}>
             Cancel
@@ -212,6 +223,7 @@ export function NewEntryDialog({
     <Dialog
       isOpen={isOpen}
       isHeld={add.isPending}
+      isEdited={add.data === undefined && (draft.dollars !== '' || draft.reason !== '')}
       onClose={close}
       title={`Bonus or deduction for ${creator.name}`}
     >

@@ -6,8 +6,9 @@ import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { Confirm, Dialog } from '../dialog.tsx';
 import { ErrorBox, Waiting } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { AskToPay, watchRaise } from '../payouts/raise-form.tsx';
-import { EMPTY, isComplete, PayeeFields, payeeOf, RECEIVERS } from './payee-fields.tsx';
+import { EMPTY, isComplete, PAYEE_LABELS, PayeeFields, payeeOf, RECEIVERS } from './payee-fields.tsx';
 import type { Draft } from './payee-fields.tsx';
 import { METHODS, PROBLEMS } from './payee-words.ts';
 import { sayDone } from '../parts/toast.tsx';
@@ -68,8 +69,10 @@ function SetForm({
   readonly version: number;
 }) {
   const change = useSetPayee(place);
+  const errors = useFieldErrors(change.error, PAYEE_LABELS);
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         change.mutate(
@@ -85,12 +88,12 @@ function SetForm({
       }}
     >
       <Stack>
-        <PayeeFields draft={draft} onDraft={onDraft} />
+        <PayeeFields draft={draft} onDraft={onDraft} errorAt={errors.at} />
         <Text size="sm" className="quiet">
           It does not count at once: the creator has time to notice a change. Until then, runs of payouts
           leave the creator out.
         </Text>
-        {change.error !== null && <ErrorBox error={change.error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" disabled={change.isPending} onClick={onClose}>
             Cancel
@@ -270,6 +273,7 @@ export function PayeeDialog({
   return (
     <Dialog
       isOpen={open !== null}
+      isEdited={draft !== EMPTY}
       onClose={close}
       title={`${open === null ? '' : TITLES[open.kind]} ${place.creator.name}`}
     >

@@ -1,5 +1,6 @@
 import { NativeSelect, TextInput } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
+import type { FieldErrors } from '../parts/field-errors.tsx';
 import { METHODS } from './payee-words.ts';
 
 type WantedPayee = Schemas['WantedPayee'];
@@ -43,14 +44,25 @@ export const isComplete = ({ method, email, name, reference }: Draft): boolean =
   (method === 'paypal' || name.trim() !== '') &&
   (method !== 'other' || reference.trim() !== '');
 
+/** What the fields of a payee are called, by their paths in the API. */
+export const PAYEE_LABELS = {
+  method: 'Method',
+  'recipient.name': 'Full name',
+  'recipient.email': 'E-mail address',
+  'recipient.receiverType': 'Receiver',
+  'recipient.reference': 'Reference',
+} as const;
+
 /** The fields of a payee. */
 export function PayeeFields({
   draft,
   onDraft,
+  errorAt,
   otherHint = 'How you pay, in your own words, such as the number of an account.',
 }: {
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
+  readonly errorAt: FieldErrors<keyof typeof PAYEE_LABELS>['at'];
   /** What to enter for another way to pay. */
   readonly otherHint?: string;
 }) {
@@ -60,6 +72,7 @@ export function PayeeFields({
     autoComplete: 'off',
     maxLength,
     value: draft[field],
+    ...errorAt(`recipient.${field}`),
     onChange: (event: { readonly currentTarget: { readonly value: string } }) =>
       onDraft({ ...draft, [field]: event.currentTarget.value }),
   });
@@ -69,6 +82,7 @@ export function PayeeFields({
         label="Method"
         data-autofocus
         value={draft.method}
+        {...errorAt('method')}
         onChange={(event) => onDraft({ ...draft, method: event.currentTarget.value as Draft['method'] })}
       >
         {(['paypal', 'wise', 'other'] as const).map((method) => (
@@ -92,6 +106,7 @@ export function PayeeFields({
         <NativeSelect
           label="Receiver"
           value={draft.receiverType}
+          {...errorAt('recipient.receiverType')}
           onChange={(event) => onDraft({ ...draft, receiverType: event.currentTarget.value as ReceiverType })}
         >
           {Object.entries(RECEIVERS).map(([type, words]) => (

@@ -3,7 +3,8 @@ import { useState } from 'react';
 import { useRetryKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
-import { ErrorBox } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
+import type { FieldError } from '../parts/field-errors.tsx';
 import { AskToPay, watchRaise } from '../payouts/raise-form.tsx';
 
 const REASON_LENGTH = 500;
@@ -13,6 +14,7 @@ export function ReasonField({
   description,
   isFirst = false,
   value,
+  field,
   onChange,
 }: {
   /** Says who reads it. */
@@ -20,6 +22,7 @@ export function ReasonField({
   /** Whether the field gets the focus when its dialog opens. */
   readonly isFirst?: boolean;
   readonly value: string;
+  readonly field: FieldError;
   readonly onChange: (reason: string) => void;
 }) {
   return (
@@ -33,6 +36,7 @@ export function ReasonField({
       minRows={2}
       {...(isFirst ? { 'data-autofocus': true } : {})}
       value={value}
+      {...field}
       onChange={(event) => onChange(event.currentTarget.value)}
     />
   );
@@ -70,8 +74,10 @@ function Form({
   const reason = draft.trim();
   const { key, onError } = useRetryKey({ reason });
   const change = useChange(async () => await send(reason, key), ...stale);
+  const errors = useFieldErrors(change.error, { reason: 'Reason' });
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         change.mutate(undefined, {
@@ -85,8 +91,14 @@ function Form({
     >
       <Stack>
         <Text size="sm">{meaning}</Text>
-        <ReasonField description={description} isFirst value={draft} onChange={onDraft} />
-        {change.error !== null && <ErrorBox error={change.error} />}
+        <ReasonField
+          description={description}
+          isFirst
+          value={draft}
+          field={errors.at('reason')}
+          onChange={onDraft}
+        />
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" disabled={change.isPending} onClick={onClose}>
             Cancel
@@ -119,7 +131,7 @@ export function ReasonDialog({
     onClose();
   };
   return (
-    <Dialog isOpen={change !== null} onClose={close} title={change?.title ?? ''}>
+    <Dialog isOpen={change !== null} isEdited={draft !== ''} onClose={close} title={change?.title ?? ''}>
       {change !== null && (
         <AskToPay onCancel={close}>
           {(onNotRaised) => (

@@ -6,6 +6,7 @@ import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatCountOf } from '../format.ts';
 import { CopyLine, ErrorBox } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { usePermission } from '../session.ts';
 import { QrCode } from '../setup/qr.tsx';
 import { shareTexts, spell } from './share.ts';
@@ -29,12 +30,18 @@ function Destinations({ appId, link }: { readonly appId: string; readonly link: 
       ),
     ['links', appId],
   );
+  const errors = useFieldErrors(save.error, {
+    destinationUrl: 'Where it leads',
+    'destinations.ios': 'On iOS instead',
+    'destinations.android': 'On Android instead',
+  });
   const isChanged =
     url.trim() !== link.destinationUrl ||
     orNull(ios) !== link.destinations.ios ||
     orNull(android) !== link.destinations.android;
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         save.mutate(undefined);
@@ -47,6 +54,7 @@ function Destinations({ appId, link }: { readonly appId: string; readonly link: 
           withAsterisk={false}
           disabled={!canWrite}
           value={url}
+          {...errors.at('destinationUrl')}
           onChange={(event) => setUrl(event.currentTarget.value)}
         />
         <TextInput
@@ -54,6 +62,7 @@ function Destinations({ appId, link }: { readonly appId: string; readonly link: 
           placeholder="https://apps.apple.com/app/…"
           disabled={!canWrite}
           value={ios}
+          {...errors.at('destinations.ios')}
           onChange={(event) => setIos(event.currentTarget.value)}
         />
         <TextInput
@@ -61,9 +70,10 @@ function Destinations({ appId, link }: { readonly appId: string; readonly link: 
           placeholder="https://play.google.com/store/…"
           disabled={!canWrite}
           value={android}
+          {...errors.at('destinations.android')}
           onChange={(event) => setAndroid(event.currentTarget.value)}
         />
-        {save.error !== null && <ErrorBox error={save.error} />}
+        {errors.rest}
         <Group>
           <Button type="submit" variant="default" loading={save.isPending} disabled={!canWrite || !isChanged}>
             Save the destinations

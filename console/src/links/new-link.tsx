@@ -5,8 +5,9 @@ import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
-import { ErrorBox } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { sayDone } from '../parts/toast.tsx';
+import { LINK_LABELS, SLUG_TAKEN } from './words.ts';
 
 function Form({
   appId,
@@ -35,8 +36,10 @@ function Form({
       ),
     ['links', appId],
   );
+  const errors = useFieldErrors(create.error, LINK_LABELS, SLUG_TAKEN);
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         if (creator === null) return;
@@ -60,6 +63,7 @@ function Form({
           withAsterisk={false}
           {...(fixedCreator === undefined ? {} : { 'data-autofocus': true })}
           value={destinationUrl}
+          {...errors.at('destinationUrl')}
           onChange={(event) => setDestinationUrl(event.currentTarget.value)}
         />
         <TextInput
@@ -68,9 +72,10 @@ function Form({
           description="The end of the link, and what the creator can say aloud. It never changes. A random code if you leave it empty."
           maxLength={64}
           value={slug}
+          {...errors.at('slug')}
           onChange={(event) => setSlug(event.currentTarget.value)}
         />
-        {create.error !== null && <ErrorBox error={create.error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

@@ -7,7 +7,7 @@ import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
-import { ErrorBox } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { MoneyTag } from '../parts/money-state.tsx';
 import { AskToPay, watchRaise } from './raise-form.tsx';
@@ -108,8 +108,10 @@ function MarkForm({
       ),
     ['payout', appId],
   );
+  const errors = useFieldErrors(mark.error, { method: 'Method', reference: 'Reference', note: 'Note' });
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         mark.mutate(undefined, {
@@ -133,6 +135,7 @@ function MarkForm({
               placeholder="bank transfer"
               maxLength={200}
               value={method}
+              {...errors.at('method')}
               onChange={(event) => onText({ method: event.currentTarget.value })}
             />
             <TextInput
@@ -140,6 +143,7 @@ function MarkForm({
               description="Of the bank or the payment service."
               maxLength={200}
               value={reference}
+              {...errors.at('reference')}
               onChange={(event) => onText({ reference: event.currentTarget.value })}
             />
           </>
@@ -150,9 +154,10 @@ function MarkForm({
           autosize
           minRows={2}
           value={note}
+          {...errors.at('note')}
           onChange={(event) => onText({ note: event.currentTarget.value })}
         />
-        {mark.error !== null && <ErrorBox error={mark.error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

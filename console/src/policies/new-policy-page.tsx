@@ -78,12 +78,15 @@ function NewPolicy({ appId }: { readonly appId: string }) {
       action={scope === null ? 'Create the policy' : 'Create and assign'}
       change={create}
       onCancel={() => void navigate(`/apps/${appId}/policies`)}
-      onPublish={(publication, onError) =>
+      isEdited={name !== '' || scopeId !== ''}
+      onPublish={(publication, { onError, release }) =>
         create.mutate(
           { ...publication, scope },
           {
-            onSuccess: ({ policyId, ownRates }) =>
-              void navigate(`/apps/${appId}/policies/${policyId}`, { state: { ownRates } }),
+            onSuccess: ({ policyId, ownRates }) => {
+              release();
+              void navigate(`/apps/${appId}/policies/${policyId}`, { state: { ownRates } });
+            },
             onError,
           },
         )

@@ -42,8 +42,14 @@ function Form({
       action="Publish the version"
       change={publish}
       onCancel={() => void navigate(page)}
-      onPublish={(publication, onError) =>
-        publish.mutate(publication, { onSuccess: () => void navigate(page), onError })
+      onPublish={(publication, { onError, release }) =>
+        publish.mutate(publication, {
+          onSuccess: () => {
+            release();
+            void navigate(page);
+          },
+          onError,
+        })
       }
     />
   );

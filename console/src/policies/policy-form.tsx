@@ -3,6 +3,7 @@ import { useState } from 'react';
 import type { ReactNode } from 'react';
 import { Problem } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
+import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { ErrorBox } from '../parts.tsx';
 import { isRaised, RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
@@ -13,11 +14,24 @@ import { Preview } from './preview.tsx';
 import type { Publication } from './publish.ts';
 import { TermsFields } from './terms-fields.tsx';
 
+/** Returns what the page calls the fields that an error is about. */
+const labelsOf = (error: Error): Readonly<Record<string, string>> => ({
+  name: 'Name',
+  effectiveFrom: 'Takes effect',
+  ...Object.fromEntries(
+    (error instanceof Problem ? error.fields : []).flatMap(({ path }) => {
+      const [, index] = /^rules\.(\d+)/.exec(path) ?? [];
+      return index === undefined ? [] : [[path, `Rule ${Number(index) + 1}`]];
+    }),
+  ),
+});
+
 /** The form of a version beside the preview of its rules. */
 export function PolicyForm({
   appId,
   draft,
   onDraft,
+  isEdited = false,
   missingBefore = '',
   action,
   before,
@@ -29,6 +43,8 @@ export function PolicyForm({
   readonly appId: string;
   readonly draft: TermsDraft;
   readonly onDraft: (draft: TermsDraft) => void;
+  /** Whether something was entered in `before`. */
+  readonly isEdited?: boolean;
   /** What is missing in `before`, as a sentence. Empty for nothing. */
   readonly missingBefore?: string;
   /** The text of the button. */
@@ -36,12 +52,18 @@ export function PolicyForm({
   readonly before?: ReactNode;
   readonly after?: ReactNode;
   readonly change: { readonly error: Error | null; readonly isPending: boolean };
-  readonly onPublish: (publication: Publication, onError: (error: Error) => void) => void;
+  /** Publishes. Calls `release` before it leaves the page. */
+  readonly onPublish: (
+    publication: Publication,
+    handlers: { readonly onError: (error: Error) => void; readonly release: () => void },
+  ) => void;
   readonly onCancel: () => void;
 }) {
   const canWrite = usePermission('write');
   const session = useCurrentSession();
   const [effective, setEffective] = useState(SOON);
+  const [begun] = useState(draft);
+  const [question, release] = useLeaveGuard(isEdited || draft !== begun || effective !== SOON);
   const [isAsking, setIsAsking] = useState(false);
   const problem = problemOf(draft);
   const terms = problem === null ? termsOf(draft) : null;
@@ -49,10 +71,7 @@ export function PolicyForm({
   const publish = () => {
     if (terms === null || effectiveFrom === null) return;
     setIsAsking(false);
-    onPublish(
-      { terms, effectiveFrom },
-      watchRaise(() => setIsAsking(true)),
-    );
+    onPublish({ terms, effectiveFrom }, { onError: watchRaise(() => setIsAsking(true)), release });
   };
   const noDate = effectiveFrom === null ? 'Choose the day on which it takes effect.' : '';
   const missing = missingBefore || (problem ?? '') || noDate;
@@ -60,6 +79,7 @@ export function PolicyForm({
   const isNotRaised = change.error instanceof Problem && change.error.code === 'session_not_raised';
   return (
     <>
+      {question}
       <div className="policy-editor">
         <Stack gap="md">
           {before}
@@ -83,12 +103,20 @@ export function PolicyForm({
                 <EffectiveField draft={effective} onChange={setEffective} />
               </Stack>
             </div>
-            {change.error !== null && !isNotRaised && <ErrorBox error={change.error} />}
+            {change.error !== null && !isNotRaised && (
+              <ErrorBox error={change.error} labels={labelsOf(change.error)} />
+            )}
             <Group justify="flex-end" gap="sm">
               <Text size="sm" className="quiet" role="status" style={{ flex: '1 1 200px' }}>
                 {canWrite ? missing : 'Publishing needs the permission “write”, which your key lacks.'}
               </Text>
-              <Button variant="default" onClick={onCancel}>
+              <Button
+                variant="default"
+                onClick={() => {
+                  release();
+                  onCancel();
+                }}
+              >
                 Cancel
               </Button>
               <Button type="submit" loading={change.isPending} disabled={!canPublish}>

@@ -8,6 +8,32 @@ const PERCENT_IN_BPS = 100;
 /** The wait of a new payee where the settings have none. */
 const PAYEE_WAIT_DAYS = 3;
 
+/** What the page calls the settings, by their paths in the API. */
+export const SETTING_LABELS = {
+  name: 'Name',
+  commissionRateBps: 'Commission',
+  holdPeriodDays: 'Hold period',
+  attributionWindowDays: 'Attribution window',
+  deferredWindowMinutes: 'Deferred match',
+  identityVerification: 'Accept only user ids that your server signed',
+  payeeWaitDays: 'Wait of a new payee',
+  'payoutSchedule.day': 'Day of the month',
+  'payoutSchedule.timezone': 'Time zone',
+  'payoutSchedule.minimumCents': 'Least payout',
+  notificationEmails: 'E-mail addresses',
+  linkSubdomain: 'Subdomain',
+  destinationSchemes: 'Own schemes',
+  iosAppIds: 'iOS apps',
+  androidApps: 'Android apps',
+  stripeAccounts: 'Connected accounts of Stripe',
+} as const;
+
+/** The refusals that are about one setting. */
+export const SETTING_CODES = {
+  subdomain_taken: ['linkSubdomain', 'Another app has this subdomain, or had it. Choose another one.'],
+  too_many_subdomains: ['linkSubdomain', 'The app has had 20 subdomains. Choose one of those.'],
+} as const;
+
 /** What is being entered. Lists have one entry per line. */
 export interface Draft {
   readonly name: string;

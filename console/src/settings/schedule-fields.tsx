@@ -1,18 +1,20 @@
 import { Autocomplete, Group, NumberInput, Stack, Switch, Textarea } from '@mantine/core';
 import { timeZones } from '../format.ts';
-import type { Draft } from './draft.ts';
+import type { FieldErrors } from '../parts/field-errors.tsx';
+import type { Draft, SETTING_LABELS } from './draft.ts';
 import { Section } from './section.tsx';
 
 interface Fields {
   readonly draft: Draft;
   readonly set: (change: Partial<Draft>) => void;
   readonly canWrite: boolean;
+  readonly errorAt: FieldErrors<keyof typeof SETTING_LABELS>['at'];
 }
 
 const LAST_DAY = 28;
 
 /** The payout run that is drafted each month. */
-export function ScheduleFields({ draft, set, canWrite }: Fields) {
+export function ScheduleFields({ draft, set, canWrite, errorAt }: Fields) {
   const { hasSchedule } = draft;
   return (
     <>
@@ -33,6 +35,7 @@ export function ScheduleFields({ draft, set, canWrite }: Fields) {
               allowDecimal={false}
               allowNegative={false}
               value={draft.scheduleDay}
+              {...errorAt('payoutSchedule.day')}
               disabled={!canWrite}
               onChange={(scheduleDay) => set({ scheduleDay })}
             />
@@ -42,6 +45,7 @@ export function ScheduleFields({ draft, set, canWrite }: Fields) {
               limit={20}
               spellCheck={false}
               value={draft.scheduleTimezone}
+              {...errorAt('payoutSchedule.timezone')}
               disabled={!canWrite}
               onChange={(scheduleTimezone) => set({ scheduleTimezone })}
             />
@@ -54,6 +58,7 @@ export function ScheduleFields({ draft, set, canWrite }: Fields) {
             min={0}
             allowNegative={false}
             value={draft.scheduleMinimum}
+            {...errorAt('payoutSchedule.minimumCents')}
             disabled={!canWrite}
             onChange={(scheduleMinimum) => set({ scheduleMinimum })}
           />
@@ -71,7 +76,7 @@ export function ScheduleFields({ draft, set, canWrite }: Fields) {
 }
 
 /** Who gets mails about the app. */
-export function NotificationFields({ draft, set, canWrite }: Fields) {
+export function NotificationFields({ draft, set, canWrite, errorAt }: Fields) {
   return (
     <Section title="Notifications">
       <Textarea
@@ -81,6 +86,7 @@ export function NotificationFields({ draft, set, canWrite }: Fields) {
         minRows={1}
         spellCheck={false}
         value={draft.notificationEmails}
+        {...errorAt('notificationEmails')}
         disabled={!canWrite}
         onChange={(event) => set({ notificationEmails: event.currentTarget.value })}
       />

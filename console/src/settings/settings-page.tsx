@@ -7,12 +7,14 @@ import type { Schemas } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { SettingsParts } from '../navigation.tsx';
+import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
 import { usePermission } from '../session.ts';
 import { NotificationFields, ScheduleFields } from './schedule-fields.tsx';
 import { Section } from './section.tsx';
-import { changesOf, draftOf, isComplete } from './draft.ts';
+import { changesOf, draftOf, isComplete, SETTING_CODES, SETTING_LABELS } from './draft.ts';
 import type { Draft } from './draft.ts';
 
 type Settings = Schemas['AppSettings'];
@@ -33,6 +35,8 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     ['settings', appId],
     ['setup', appId],
   );
+  const errors = useFieldErrors(needsKey ? null : save.error, SETTING_LABELS, SETTING_CODES);
+  const [question] = useLeaveGuard(hasChanges);
   const submit = () =>
     save.mutate(undefined, {
       onSuccess: ({ id: _id, ...stored }) => {
@@ -43,12 +47,14 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     });
   const text = (name: 'name' | 'linkSubdomain') => ({
     value: draft[name],
+    ...errors.at(name),
     disabled: !canWrite,
     onChange: (event: { readonly currentTarget: { readonly value: string } }) =>
       set({ [name]: event.currentTarget.value }),
   });
   const lines = (name: 'destinationSchemes' | 'stripeAccounts' | 'iosAppIds' | 'androidApps') => ({
     value: draft[name],
+    ...errors.at(name),
     disabled: !canWrite,
     autosize: true,
     minRows: 1,
@@ -60,6 +66,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     name: 'rate' | 'attributionWindowDays' | 'holdPeriodDays' | 'deferredWindowMinutes' | 'payeeWaitDays',
   ) => ({
     value: draft[name],
+    ...errors.at(name === 'rate' ? 'commissionRateBps' : name),
     disabled: !canWrite,
     min: 0,
     allowNegative: false,
@@ -69,7 +76,9 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
   });
   return (
     <>
+      {question}
       <form
+        {...errors.root}
         onSubmit={(event) => {
           event.preventDefault();
           submit();
@@ -137,6 +146,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
               label="Accept only user ids that your server signed"
               description="From now on: a device that reports a user needs a signature with the identity secret, so ship it first. Users who are known stay."
               checked={draft.identityVerification}
+              {...errors.at('identityVerification')}
               disabled={!canWrite}
               onChange={(event) => set({ identityVerification: event.currentTarget.checked })}
             />
@@ -169,9 +179,9 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
                 set({ payoutApproval: event.currentTarget.checked ? 'another_key' : 'any_key' })
               }
             />
-            <ScheduleFields draft={draft} set={set} canWrite={canWrite} />
+            <ScheduleFields draft={draft} set={set} canWrite={canWrite} errorAt={errors.at} />
           </Section>
-          <NotificationFields draft={draft} set={set} canWrite={canWrite} />
+          <NotificationFields draft={draft} set={set} canWrite={canWrite} errorAt={errors.at} />
           <Section title="Links">
             <TextInput
               label="Subdomain"
@@ -208,7 +218,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
               <Link to={`/apps/${appId}/setup`}>Set-up</Link>.
             </Text>
           </Section>
-          {save.error !== null && !needsKey && <ErrorBox error={save.error} />}
+          {errors.rest}
           <Group>
             <Button
               type="submit"

@@ -4,7 +4,9 @@ import { useRef, useState } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
+import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
 import { CopyLine, ErrorBox, Waiting } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { usePermission } from '../session.ts';
 import { QrCode } from './qr.tsx';
 
@@ -49,8 +51,10 @@ function NewCreator({ appId }: { readonly appId: string }) {
     KEYS.setup(appId),
     KEYS.links(appId),
   );
+  const errors = useFieldErrors(create.error, { name: 'Name of the creator', ...LINK_LABELS }, SLUG_TAKEN);
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         create.mutate(undefined);
@@ -64,6 +68,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
           withAsterisk={false}
           maxLength={200}
           value={name}
+          {...errors.at('name')}
           onChange={(event) => setName(event.currentTarget.value)}
         />
         <TextInput
@@ -74,6 +79,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
           required
           withAsterisk={false}
           value={destinationUrl}
+          {...errors.at('destinationUrl')}
           onChange={(event) => setDestinationUrl(event.currentTarget.value)}
         />
         <TextInput
@@ -82,9 +88,10 @@ function NewCreator({ appId }: { readonly appId: string }) {
           description="The end of the link, and what the creator can say aloud. A random code if you leave it empty."
           maxLength={64}
           value={slug}
+          {...errors.at('slug')}
           onChange={(event) => setSlug(event.currentTarget.value)}
         />
-        {create.error !== null && <ErrorBox error={create.error} />}
+        {errors.rest}
         <Group>
           <Button type="submit" loading={create.isPending} disabled={!canWrite}>
             Create the creator and the link

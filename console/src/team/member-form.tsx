@@ -4,6 +4,7 @@ import { api, read } from '../api/client.ts';
 import { KEYS, useApps, useChange } from '../api/queries.ts';
 import { formatInstant } from '../format.ts';
 import { ErrorBox, Secret } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { useCurrentSession } from '../session.ts';
 import { MEMBERS_KEY, ROLES } from './words.ts';
 import type { Member, Role } from './words.ts';
@@ -108,10 +109,15 @@ export function MemberForm({
     // Who changes the own role sees it at once.
     KEYS.session,
   );
+  const errors = useFieldErrors(
+    invite.error ?? change.error,
+    { email: 'E-mail address', name: 'Name', role: 'Role', appIds: 'Apps' },
+    { member_exists: ['email', 'A member has this address already. Change that member instead.'] },
+  );
   if (invite.data !== undefined) return <Added member={invite.data} onClose={onClose} />;
-  const error = invite.error ?? change.error;
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         if (member === null) invite.mutate(undefined);
@@ -129,6 +135,7 @@ export function MemberForm({
             maxLength={320}
             data-autofocus
             value={email}
+            {...errors.at('email')}
             onChange={(event) => setEmail(event.currentTarget.value)}
           />
         )}
@@ -140,6 +147,7 @@ export function MemberForm({
           withAsterisk={false}
           maxLength={200}
           value={name}
+          {...errors.at('name')}
           onChange={(event) => setName(event.currentTarget.value)}
         />
         <NativeSelect
@@ -147,6 +155,7 @@ export function MemberForm({
           description={`${ROLES[role].may}.`}
           data={ROLE_NAMES}
           value={role}
+          {...errors.at('role')}
           onChange={(event) => setRole(event.currentTarget.value as Role)}
         />
         {role !== 'owner' && (
@@ -158,7 +167,7 @@ export function MemberForm({
           />
         )}
         {!seesAll && (
-          <Checkbox.Group label="Apps" value={appIds} onChange={setAppIds}>
+          <Checkbox.Group label="Apps" value={appIds} onChange={setAppIds} {...errors.at('appIds')}>
             <Stack gap="xs" mt={6}>
               {apps.data?.map((app) => (
                 <Checkbox key={app.id} value={app.id} label={app.name} />
@@ -166,7 +175,7 @@ export function MemberForm({
             </Stack>
           </Checkbox.Group>
         )}
-        {error !== null && <ErrorBox error={error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

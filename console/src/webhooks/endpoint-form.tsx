@@ -3,7 +3,8 @@ import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import { useIdempotencyKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
-import { ErrorBox, Secret } from '../parts.tsx';
+import { Secret } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
 import { EVENT_TYPES, WEBHOOK_KEYS } from './words.ts';
 import type { Endpoint, EventType } from './words.ts';
 import { sayDone } from '../parts/toast.tsx';
@@ -51,6 +52,11 @@ export function EndpointForm({
     WEBHOOK_KEYS.endpoints(appId),
     WEBHOOK_KEYS.messages(appId),
   );
+  const errors = useFieldErrors(create.error ?? change.error, {
+    url: 'URL',
+    description: 'What it is for',
+    eventTypes: 'What is sent',
+  });
   if (create.data !== undefined) {
     return (
       <Stack>
@@ -61,9 +67,9 @@ export function EndpointForm({
       </Stack>
     );
   }
-  const error = create.error ?? change.error;
   return (
     <form
+      {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
         if (endpoint === null) create.mutate(undefined);
@@ -91,6 +97,7 @@ export function EndpointForm({
           spellCheck={false}
           data-autofocus
           value={url}
+          {...errors.at('url')}
           onChange={(event) => setUrl(event.currentTarget.value)}
         />
         <TextInput
@@ -98,11 +105,13 @@ export function EndpointForm({
           placeholder="Notifies the CRM"
           maxLength={200}
           value={description}
+          {...errors.at('description')}
           onChange={(event) => setDescription(event.currentTarget.value)}
         />
         <Checkbox.Group
           label="What is sent"
           value={[...types]}
+          {...errors.at('eventTypes')}
           onChange={(chosen) => setTypes(chosen as EventType[])}
         >
           <Stack gap="xs" mt={6}>
@@ -111,7 +120,7 @@ export function EndpointForm({
             ))}
           </Stack>
         </Checkbox.Group>
-        {error !== null && <ErrorBox error={error} />}
+        {errors.rest}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel
