@@ -58,9 +58,13 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await button(page, 'New creator').click();
     await page.getByLabel('Name').fill('Ada Lovelace');
     await page.getByLabel('E-mail address').fill('ada@example.com');
-    await page.getByLabel('Own commission').fill('25.5');
     await button(page, 'Add the creator').click();
+    await page.getByText('Ada Lovelace is a creator now.').waitFor();
+    await page.getByRole('link', { name: 'Open the creator' }).click();
     await title(page, 'Ada Lovelace');
+    await button(page, 'Edit').click();
+    await page.getByLabel('Own commission').fill('25.5');
+    await button(page, 'Save').click();
     await page.getByText('own commission of 25.5 %').waitFor();
     await button(page, 'New link').click();
     await page.getByLabel('Where the link leads').fill('https://example.com/get');
@@ -90,6 +94,42 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await button(page, 'Create the link').click();
     await page.getByRole('status').getByText('/console/creator/#token=').waitFor();
     expect(problems()).toEqual([]);
+  });
+
+  test('a new creator has a link and an invite at once; a refused code is chosen again for the same creator', async () => {
+    const founder = await newFounder();
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+      name: 'Bea',
+    });
+    await post(`/apps/${founder.appId}/links`, founder.key, {
+      affiliateId: id,
+      destinationUrl: 'https://example.com/get',
+      slug: 'zoe-angstrom',
+    });
+    const { page, problems } = await openApp(founder, 'creators');
+    await button(page, 'New creator').click();
+    const field = (label: string) => page.getByRole('dialog').getByLabel(label, { exact: true });
+    // As the latest link of the app has it.
+    await page.waitForFunction(
+      () => document.querySelector<HTMLInputElement>('input[type=url]')?.value === 'https://example.com/get',
+    );
+    await field('Name').fill('Zoë Ångström');
+    expect(await field('Link code').inputValue()).toBe('zoe-angstrom');
+    await button(page, 'Add the creator').click();
+    await page.getByText('Another link of this app has this code.').waitFor();
+    await checkPage(page, 'new-creator-refused');
+    await field('Link code').fill('zoe');
+    await button(page, 'Add the creator').click();
+    await page.getByText('Zoë Ångström is a creator now.').waitFor();
+    await page.getByRole('dialog').locator('code', { hasText: 'zoe' }).waitFor();
+    await page.getByRole('dialog').getByText('/console/creator/#token=').waitFor();
+    await checkPage(page, 'new-creator-done');
+    await button(page, 'Done').click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    expect(
+      await service.sql`select name from affiliates where app_id = ${founder.appId} order by id`,
+    ).toEqual([{ name: 'Bea' }, { name: 'Zoë Ångström' }]);
+    expect(problems(/status of 409/)).toEqual([]);
   });
 
   test('“Revoke links and sign out” ends the access of a creator once it is confirmed', async () => {

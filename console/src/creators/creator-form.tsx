@@ -7,7 +7,7 @@ import { useFieldErrors } from '../parts/field-errors.tsx';
 
 const PERCENT_IN_BPS = 100;
 
-/** Creates a creator, or changes one. */
+/** Changes a creator. */
 export function CreatorForm({
   appId,
   creator,
@@ -15,13 +15,13 @@ export function CreatorForm({
   onCancel,
 }: {
   readonly appId: string;
-  readonly creator?: Schemas['ListedAffiliate'];
-  readonly onDone: (id: string) => void;
+  readonly creator: Schemas['ListedAffiliate'];
+  readonly onDone: () => void;
   readonly onCancel: () => void;
 }) {
-  const [name, setName] = useState(creator?.name ?? '');
-  const [email, setEmail] = useState(creator?.email ?? '');
-  const own = creator?.defaultCommissionRateBps ?? null;
+  const [name, setName] = useState(creator.name);
+  const [email, setEmail] = useState(creator.email ?? '');
+  const own = creator.defaultCommissionRateBps;
   const [rate, setRate] = useState<number | string>(own === null ? '' : own / PERCENT_IN_BPS);
   const save = useChange(
     async () => {
@@ -30,14 +30,12 @@ export function CreatorForm({
         email: email.trim() === '' ? null : email.trim(),
         defaultCommissionRateBps: rate === '' ? null : Math.round(Number(rate) * PERCENT_IN_BPS),
       };
-      return creator === undefined
-        ? await read(api.POST('/apps/{appId}/affiliates', { params: { path: { appId } }, body }))
-        : await read(
-            api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
-              params: { path: { appId, affiliateId: creator.id } },
-              body,
-            }),
-          );
+      return await read(
+        api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
+          params: { path: { appId, affiliateId: creator.id } },
+          body,
+        }),
+      );
     },
     ['creators', appId],
     ['creator', appId],
@@ -52,7 +50,7 @@ export function CreatorForm({
       {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
-        save.mutate(undefined, { onSuccess: ({ id }) => onDone(id) });
+        save.mutate(undefined, { onSuccess: onDone });
       }}
     >
       <Stack>
@@ -69,7 +67,7 @@ export function CreatorForm({
         />
         <TextInput
           label="E-mail address"
-          description="Optional. The service sends no mail."
+          description="Optional. Invites and notices of payouts go there, if the service sends mail."
           type="email"
           value={email}
           {...errors.at('email')}
@@ -93,7 +91,7 @@ export function CreatorForm({
             Cancel
           </Button>
           <Button type="submit" loading={save.isPending}>
-            {creator === undefined ? 'Add the creator' : 'Save'}
+            Save
           </Button>
         </Group>
       </Stack>

@@ -1,6 +1,6 @@
 import { Button, Group, Text } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
-import { Link, useNavigate, useParams } from 'react-router';
+import { Link, useParams } from 'react-router';
 import { api, given, AS_CSV, read, readCsv } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
@@ -12,7 +12,7 @@ import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts
 import { ListEnd, ListView, MOST_FOUND, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
-import { CreatorForm } from './creator-form.tsx';
+import { CreatorSheet } from './creator-sheet.tsx';
 
 const PasteDialog = lazy(async () => await import('./paste-dialog.tsx'));
 
@@ -158,7 +158,6 @@ export default function CreatorsPage() {
   const { appId = '' } = useParams();
   const canRead = usePermission('read');
   const canWrite = usePermission('write');
-  const navigate = useNavigate();
   const [open, setOpen] = useState<'new' | 'paste' | null>(null);
   const close = () => setOpen(null);
   return (
@@ -181,11 +180,7 @@ export default function CreatorsPage() {
       </PageHead>
       {canRead ? <Creators key={appId} appId={appId} /> : <NoPermission permission="read" what="creators" />}
       <Dialog isOpen={open === 'new'} onClose={close} title="New creator">
-        <CreatorForm
-          appId={appId}
-          onCancel={close}
-          onDone={(id) => void navigate(`/apps/${appId}/creators/${id}`)}
-        />
+        <CreatorSheet appId={appId} onClose={close} />
       </Dialog>
       {open === 'paste' && (
         <Suspense>

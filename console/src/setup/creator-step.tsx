@@ -1,9 +1,10 @@
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
-import { KEYS, useChange } from '../api/queries.ts';
+import { KEYS } from '../api/queries.ts';
+import { useNewCreator } from '../creators/new-creator.ts';
 import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
 import { CopyLine, ErrorBox, Waiting } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
@@ -20,44 +21,14 @@ function NewCreator({ appId }: { readonly appId: string }) {
   const [name, setName] = useState('');
   const [slug, setSlug] = useState('');
   const [destinationUrl, setDestinationUrl] = useState('');
-  // Stays if the link is refused, so that the next attempt creates no second creator.
-  const created = useRef<{ readonly id: string; readonly name: string }>(null);
-  const create = useChange(
-    async () => {
-      const path = { appId };
-      const body = { name: name.trim() };
-      if (created.current === null) {
-        created.current = await read(api.POST('/apps/{appId}/affiliates', { params: { path }, body }));
-      } else if (created.current.name !== body.name) {
-        created.current = await read(
-          api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
-            params: { path: { appId, affiliateId: created.current.id } },
-            body,
-          }),
-        );
-      }
-      const affiliate = created.current;
-      return await read(
-        api.POST('/apps/{appId}/links', {
-          params: { path },
-          body: {
-            affiliateId: affiliate.id,
-            destinationUrl: destinationUrl.trim(),
-            ...(slug.trim() === '' ? {} : { slug: slug.trim() }),
-          },
-        }),
-      );
-    },
-    KEYS.setup(appId),
-    KEYS.links(appId),
-  );
+  const create = useNewCreator(appId);
   const errors = useFieldErrors(create.error, { name: 'Name of the creator', ...LINK_LABELS }, SLUG_TAKEN);
   return (
     <form
       {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
-        create.mutate(undefined);
+        create.mutate({ name, destinationUrl, slug });
       }}
     >
       <Stack gap="sm" maw={460}>

@@ -1,0 +1,155 @@
+import { Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link } from 'react-router';
+import { api, read } from '../api/client.ts';
+import { KEYS } from '../api/queries.ts';
+import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
+import { CopyLine, Secret } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
+import { useCurrentSession, usePermission } from '../session.ts';
+import { codeOf, useNewCreator } from './new-creator.ts';
+import type { CreatedCreator } from './new-creator.ts';
+
+/** Reads where the latest link of an app leads: most links of an app lead to the same page. */
+const useLatestDestination = (appId: string) =>
+  useQuery({
+    queryKey: [...KEYS.links(appId), 'latest'],
+    queryFn: async () =>
+      await read(
+        api.GET('/apps/{appId}/links', { params: { path: { appId }, query: { limit: 1, active: true } } }),
+      ),
+    select: ({ items }) => items[0]?.destinationUrl ?? '',
+  });
+
+/** What a new creator needs, to be copied, and the way on. */
+function Created({
+  appId,
+  created: { creator, link, invite, mailedTo },
+  onClose,
+}: {
+  readonly appId: string;
+  readonly created: CreatedCreator;
+  readonly onClose: () => void;
+}) {
+  return (
+    <Stack>
+      <Text size="sm" role="status">
+        <bdi>{creator.name}</bdi> is a creator now.
+        {mailedTo !== null && ` An invite is on its way to ${mailedTo}.`}
+      </Text>
+      {link !== null && (
+        <div>
+          <Text size="sm" fw={500} mb={4}>
+            The link
+          </Text>
+          <CopyLine text={link.url} what="the link" />
+        </div>
+      )}
+      {invite !== null && (
+        <Secret text={invite.url} what="the invite">
+          It opens the creator’s own page, and signs in up to {invite.uses} browsers.
+        </Secret>
+      )}
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Done
+        </Button>
+        <Button component={Link} to={`/apps/${appId}/creators/${creator.id}`}>
+          Open the creator
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+/** Creates a creator with a link and an invite, all at once. */
+export function CreatorSheet({ appId, onClose }: { readonly appId: string; readonly onClose: () => void }) {
+  const latest = useLatestDestination(appId);
+  const { sendsMail = false } = useCurrentSession();
+  const canInvite = usePermission('setup');
+  const [name, setName] = useState('');
+  const [email, setEmail] = useState('');
+  const [destination, setDestination] = useState<string | null>(null);
+  const [code, setCode] = useState<string | null>(null);
+  const [wantsInvite, setWantsInvite] = useState(true);
+  const create = useNewCreator(appId);
+  const errors = useFieldErrors(
+    create.error,
+    { name: 'Name', email: 'E-mail address', ...LINK_LABELS },
+    SLUG_TAKEN,
+  );
+  const destinationUrl = destination ?? latest.data ?? '';
+  const slug = code ?? codeOf(name);
+  const invite = !canInvite || !wantsInvite ? null : sendsMail && email.trim() !== '' ? 'mail' : 'link';
+  if (create.data !== undefined) return <Created appId={appId} created={create.data} onClose={onClose} />;
+  return (
+    <form
+      {...errors.root}
+      onSubmit={(event) => {
+        event.preventDefault();
+        create.mutate({ name, email, destinationUrl, slug, invite });
+      }}
+    >
+      <Stack>
+        <TextInput
+          label="Name"
+          description="As it is written in the CSV of a payout."
+          required
+          withAsterisk={false}
+          maxLength={200}
+          data-autofocus
+          value={name}
+          {...errors.at('name')}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <TextInput
+          label="E-mail address"
+          description="Optional."
+          type="email"
+          value={email}
+          {...errors.at('email')}
+          onChange={(event) => setEmail(event.currentTarget.value)}
+        />
+        <TextInput
+          label="Where the link leads"
+          placeholder="https://apps.apple.com/app/…"
+          description="Empty: no link now. A purchase code is enough, too."
+          type="url"
+          value={destinationUrl}
+          {...errors.at('destinationUrl')}
+          onChange={(event) => setDestination(event.currentTarget.value)}
+        />
+        <TextInput
+          label="Link code"
+          description="The end of the link, and what the creator can say aloud. It never changes. A random code if you leave it empty."
+          maxLength={64}
+          disabled={destinationUrl.trim() === ''}
+          value={slug}
+          {...errors.at('slug')}
+          onChange={(event) => setCode(event.currentTarget.value)}
+        />
+        <Checkbox
+          label={invite === 'mail' ? 'Mail an invite' : 'Create an invite'}
+          description={
+            canInvite
+              ? 'A link that signs the creator in to a page with their own earnings.'
+              : 'It needs the permission “setup”, which your key lacks.'
+          }
+          disabled={!canInvite}
+          checked={canInvite && wantsInvite}
+          onChange={(event) => setWantsInvite(event.currentTarget.checked)}
+        />
+        {errors.rest}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={create.isPending}>
+            Add the creator
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
