@@ -5,6 +5,7 @@ import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
+import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { CopyLine, ErrorBox, Waiting } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { usePermission } from '../session.ts';
@@ -52,6 +53,9 @@ function NewCreator({ appId }: { readonly appId: string }) {
     KEYS.links(appId),
   );
   const errors = useFieldErrors(create.error, { name: 'Name of the creator', ...LINK_LABELS }, SLUG_TAKEN);
+  const [question] = useLeaveGuard(
+    !create.isSuccess && [name, destinationUrl, slug].some((text) => text !== ''),
+  );
   return (
     <form
       {...errors.root}
@@ -60,6 +64,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
         create.mutate(undefined);
       }}
     >
+      {question}
       <Stack gap="sm" maw={460}>
         <TextInput
           label="Name of the creator"
