@@ -1,6 +1,6 @@
 import { Alert, Badge, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Component, useEffect, useRef, useState } from 'react';
+import { Component, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { useNavigationType } from 'react-router';
 import { Problem } from './api/client.ts';
 import type { Permission } from './api/client.ts';
@@ -191,13 +191,21 @@ export class PageBoundary extends Component<
   }
 }
 
-/** What a query shows before it has an answer. */
+function watchConnection(onChange: () => void): () => void {
+  for (const type of ['online', 'offline']) addEventListener(type, onChange);
+  return () => {
+    for (const type of ['online', 'offline']) removeEventListener(type, onChange);
+  };
+}
+
+/** What a query shows before it has an answer. Offline it waits for the connection. */
 export function Waiting({ what }: { readonly what: string }) {
+  const isOnline = useSyncExternalStore(watchConnection, () => navigator.onLine);
   return (
     <Group gap="sm" p="xl" role="status">
-      <Loader size="sm" />
+      {isOnline && <Loader size="sm" />}
       <Text size="sm" className="quiet">
-        Loading {what} …
+        {isOnline ? `Loading ${what} …` : 'You are offline. The page goes on when the connection is back.'}
       </Text>
     </Group>
   );
