@@ -38,8 +38,43 @@ const nameEarlyScript: Plugin = {
   },
 };
 
+/**
+ * Draws the places of a page at once: what outline.html has is in every page, and the styles of the program come after it, so
+ * that a browser paints before it has them. Scripts wait for them as before.
+ */
+const paintEarly: Plugin[] = [
+  {
+    name: 'insert-outline',
+    transformIndexHtml: {
+      order: 'pre',
+      handler: (html, { path: page }) => {
+        const outline = readFileSync(path.join(import.meta.dirname, 'outline.html'), 'utf8');
+        const [styles, places] = outline.split('<!-- places -->\n') as [string, string];
+        // Only the page of founders has a navigation at its left.
+        const shown = page.endsWith('index.html')
+          ? places
+          : places.replace(/ *<div class="sk-nav">.*<\/div>\n/, '');
+        return html.replace('  </head>', `${styles}  </head>`).replace('<!-- outline -->', shown);
+      },
+    },
+  },
+  {
+    name: 'styles-after-outline',
+    apply: 'build',
+    transformIndexHtml: {
+      order: 'post',
+      handler: (html) => {
+        const styles = html.match(/ *<link rel="stylesheet"[^>]*>\n/g) ?? [];
+        const head = styles.reduce((text, link) => text.replace(link, ''), html);
+        // Before what React adds: the styles of the theme replace those of the components.
+        return head.replace('    <div id="root">', `${styles.join('')}    <div id="root">`);
+      },
+    },
+  },
+];
+
 export default defineConfig({
-  plugins: [react(), precompress, nameEarlyScript],
+  plugins: [react(), precompress, nameEarlyScript, ...paintEarly],
   // The page states its own base, so that it also works behind the prefix of a proxy.
   base: './',
   build: {

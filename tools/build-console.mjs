@@ -7,7 +7,14 @@ import path from 'node:path';
 const root = path.resolve(import.meta.dirname, '..');
 const folder = path.join(root, 'console');
 const changedAt = (file) => statSync(path.join(folder, file)).mtimeMs;
-const sources = ['index.html', 'creator.html', 'operator.html', 'package.json', 'vite.config.ts'];
+const sources = [
+  'index.html',
+  'creator.html',
+  'operator.html',
+  'outline.html',
+  'package.json',
+  'vite.config.ts',
+];
 for (const file of readdirSync(path.join(folder, 'src'), { recursive: true }))
   sources.push(path.join('src', file));
 const built = path.join(root, 'dist/console/creator.html');

@@ -21,8 +21,11 @@ import { Navigation } from './navigation.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
 import { ICON } from './parts/icon.ts';
+import { isMac } from './parts/platform.ts';
 import { Toasts } from './parts/toast.tsx';
+import { ServiceState } from './service-state.tsx';
 import { SessionContext, usePermission, useSeesAllApps } from './session.ts';
+import { Shortcuts } from './shortcuts/shortcuts.tsx';
 import { useSignInLink } from './sign-in-link.ts';
 import { SignInPage } from './sign-in.tsx';
 
@@ -39,11 +42,16 @@ async function signOut(): Promise<void> {
   location.assign('./');
 }
 
-const isMac = /mac|iphone|ipad/i.test(navigator.userAgent);
-
 const SCHEMES = { light: 'Light', dark: 'Dark', auto: 'As the system' } as const;
 
-function AccountMenu({ session }: { readonly session: Session }) {
+function AccountMenu({
+  session,
+  onShortcuts,
+}: {
+  readonly session: Session;
+  /** Opens the list of the shortcuts. */
+  readonly onShortcuts: () => void;
+}) {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   return (
     <Menu position="bottom-end" width={250} withinPortal>
@@ -75,6 +83,7 @@ function AccountMenu({ session }: { readonly session: Session }) {
           </Menu.Item>
         ))}
         <Menu.Divider />
+        <Menu.Item onClick={onShortcuts}>Keyboard shortcuts</Menu.Item>
         <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>
@@ -128,6 +137,7 @@ function Shell({ session }: { readonly session: Session }) {
   const chosenApp = chosen === undefined || chosen === 'new' ? null : chosen;
   const [isSearching, search] = useDisclosure(false);
   useHotkeys([['mod+K', search.open]], []);
+  const [listsShortcuts, setListsShortcuts] = useState(false);
   return (
     <AppShell
       layout="alt"
@@ -148,7 +158,7 @@ function Shell({ session }: { readonly session: Session }) {
             <span className="search-text">Search or jump to …</span>
             <kbd aria-hidden="true">{isMac ? '⌘' : 'Ctrl '}K</kbd>
           </button>
-          <AccountMenu session={session} />
+          <AccountMenu session={session} onShortcuts={() => setListsShortcuts(true)} />
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="sm" aria-label="Pages">
@@ -177,10 +187,12 @@ function Shell({ session }: { readonly session: Session }) {
           <Palette appId={chosenApp} onClosed={search.close} />
         </Suspense>
       )}
+      <Shortcuts appId={chosenApp} isListed={listsShortcuts} onListed={setListsShortcuts} />
       <AppShell.Main>
         <div style={{ maxWidth: 1120, margin: '0 auto' }}>
+          <ServiceState />
           <PageBoundary key={pathname}>
-            <Suspense fallback={<Waiting what="the page" />}>
+            <Suspense fallback={<Waiting what="the page" isPage />}>
               <Outlet />
             </Suspense>
           </PageBoundary>
@@ -200,9 +212,9 @@ function Start() {
   const { appId = apps.data?.[0]?.id } = useParams();
   const overview = useOverview(appId ?? '', canRead && appId !== undefined);
   if (apps.error !== null) return <ErrorBox error={apps.error} retry={() => void apps.refetch()} />;
-  if (apps.data === undefined) return <Waiting what="your apps" />;
+  if (apps.data === undefined) return <Waiting what="your apps" isPage />;
   if (appId === undefined) return <Navigate replace to="/apps/new" />;
-  if (overview.isLoading) return <Waiting what="the overview" />;
+  if (overview.isLoading) return <Waiting what="the overview" isPage />;
   // The page itself says what failed.
   const hasSales = canRead && overview.data?.funnel.paid !== 0;
   return <Navigate replace to={`/apps/${appId}/${hasSales ? 'overview' : 'setup'}`} />;
@@ -220,6 +232,22 @@ function Centered({ children }: { readonly children: ReactNode }) {
   return <main style={{ maxWidth: 480, margin: '0 auto', padding: '12vh 16px' }}>{children}</main>;
 }
 
+/** The places of the navigation and of the page, as the document itself draws them first (outline.html). */
+function Outline() {
+  return (
+    <div className="sk">
+      <div className="sk-nav">
+        {Array.from({ length: 8 }, (_, index) => (
+          <i key={index} />
+        ))}
+      </div>
+      <div className="sk-main">
+        <Waiting what="the console" isPage />
+      </div>
+    </div>
+  );
+}
+
 export function App() {
   const [link, closeLink] = useSignInLink();
   const current = useSession();
@@ -230,13 +258,11 @@ export function App() {
   const [hasEnded, setHasEnded] = useState(false);
   if (current.data?.session === null && last !== null && !hasEnded) setHasEnded(true);
   if (current.data === undefined) {
-    return (
+    return current.error === null ? (
+      <Outline />
+    ) : (
       <Centered>
-        {current.error === null ? (
-          <Waiting what="the console" />
-        ) : (
-          <ErrorBox error={current.error} retry={() => void queryClient.refetchQueries()} />
-        )}
+        <ErrorBox error={current.error} retry={() => void queryClient.refetchQueries()} />
       </Centered>
     );
   }

@@ -3,23 +3,65 @@ import {
   Area,
   Bar,
   CartesianGrid,
+  Cell,
   ComposedChart,
   ResponsiveContainer,
   Tooltip,
   XAxis,
   YAxis,
 } from 'recharts';
+import { changeOf } from './parts/change.ts';
 
 /** A value of a chart and of its table. */
 export interface ChartPoint {
   /** The name of the point: a date. */
   readonly name: string;
   readonly value: number;
-  /** The value at the same place of the previous period. */
+  /** Whether its period has not ended, so that the value still changes. */
+  readonly isRunning: boolean;
+  /** The value at the same place of the previous period, and the name of that. */
   readonly before?: number;
+  readonly beforeName?: string;
 }
 
 const TEXT = { fontSize: 12, fill: 'var(--tri-quiet)' };
+
+/** What a bar stands for: both dates with their values, and the difference. The chart adds what is pointed at. */
+function Values({
+  active = false,
+  payload = [],
+  format,
+}: {
+  readonly active?: boolean;
+  readonly payload?: readonly { readonly payload: ChartPoint }[];
+  readonly format: (value: number) => string;
+}) {
+  const point = payload[0]?.payload;
+  if (!active || point === undefined) return null;
+  const { name, value, isRunning, before, beforeName } = point;
+  const change = before === undefined ? null : changeOf(value, before);
+  return (
+    <div className="surface chart-values">
+      <div>
+        <span>
+          {name}
+          {isRunning && ', so far'}
+        </span>
+        <b>{format(value)}</b>
+      </div>
+      {before !== undefined && (
+        <div className="quiet">
+          <span>{beforeName}</span>
+          <span>{format(before)}</span>
+        </div>
+      )}
+      {change !== null && <div className="quiet">{change.short}</div>}
+    </div>
+  );
+}
+
+/** The pattern of a bar whose period has not ended. */
+const HATCHED = 'chart-hatched';
 
 /**
  * A chart of bars over a table with the same values, for people who do not see it or want the numbers. With `before`, an area
@@ -30,6 +72,7 @@ export default function Chart({
   measure,
   before,
   format,
+  formatAxis,
 }: {
   readonly points: readonly ChartPoint[];
   /** What is measured: "Clicks". */
@@ -37,6 +80,8 @@ export default function Chart({
   /** The name of the previous period: "The 30 days before". */
   readonly before?: string;
   readonly format: (value: number) => string;
+  /** Formats a mark of the axis. */
+  readonly formatAxis: (value: number) => string;
 }) {
   return (
     <>
@@ -47,6 +92,18 @@ export default function Chart({
             margin={{ top: 8, right: 8, bottom: 0, left: 0 }}
             accessibilityLayer={false}
           >
+            <defs>
+              <pattern
+                id={HATCHED}
+                width="6"
+                height="6"
+                patternUnits="userSpaceOnUse"
+                patternTransform="rotate(45)"
+              >
+                <rect width="6" height="6" fill="var(--tri-series)" opacity="0.35" />
+                <rect width="2.5" height="6" fill="var(--tri-series)" />
+              </pattern>
+            </defs>
             <CartesianGrid vertical={false} stroke="var(--tri-edge)" />
             <XAxis
               dataKey="name"
@@ -62,20 +119,12 @@ export default function Chart({
               axisLine={false}
               width="auto"
               allowDecimals={false}
-              tickFormatter={(value: number) => format(value)}
+              tickFormatter={(value: number) => formatAxis(value)}
             />
             <Tooltip
               isAnimationActive={false}
               cursor={{ fill: 'var(--tri-hover)' }}
-              formatter={(value) => format(Number(value))}
-              contentStyle={{
-                background: 'var(--tri-surface)',
-                border: '1px solid var(--tri-edge)',
-                borderRadius: 8,
-                fontSize: 13,
-              }}
-              labelStyle={{ color: 'var(--tri-quiet)' }}
-              itemStyle={{ color: 'var(--mantine-color-text)' }}
+              content={<Values format={format} />}
             />
             {before !== undefined && (
               <Area
@@ -96,7 +145,11 @@ export default function Chart({
               fill="var(--tri-series)"
               radius={[3, 3, 0, 0]}
               isAnimationActive={false}
-            />
+            >
+              {points.map(({ name, isRunning }) => (
+                <Cell key={name} fill={isRunning ? `url(#${HATCHED})` : 'var(--tri-series)'} />
+              ))}
+            </Bar>
           </ComposedChart>
         </ResponsiveContainer>
       </div>

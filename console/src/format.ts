@@ -95,6 +95,15 @@ export function formatMoney(minor: number, currency = 'USD'): string {
   }).format(decimalText(minor, decimals));
 }
 
+const SHORT = { notation: 'compact', maximumFractionDigits: 1 } as const;
+
+/** Formats cents in as few characters as the marks of an axis have room for, such as $120 or $1.2K. */
+export const formatMoneyShort = (cents: number): string =>
+  new Intl.NumberFormat(LOCALE, { ...SHORT, style: 'currency', currency: 'USD' }).format(cents / 100);
+
+/** Formats a count like `formatMoneyShort`, such as 1.2K. */
+export const formatCountShort = (count: number): string => new Intl.NumberFormat(LOCALE, SHORT).format(count);
+
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/Edg\//, 'Edge'],
   [/Firefox\//, 'Firefox'],

@@ -33,7 +33,7 @@ interface Entry {
 }
 
 /** The pages of an app, by what they are about. */
-const APP_ENTRIES: readonly { readonly label: string | null; readonly entries: readonly Entry[] }[] = [
+export const APP_ENTRIES: readonly { readonly label: string | null; readonly entries: readonly Entry[] }[] = [
   {
     label: null,
     entries: [

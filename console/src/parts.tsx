@@ -1,4 +1,4 @@
-import { Alert, Badge, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core';
+import { Alert, Badge, Button, Code, Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Component, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { useNavigationType } from 'react-router';
@@ -198,16 +198,23 @@ function watchConnection(onChange: () => void): () => void {
   };
 }
 
-/** What a query shows before it has an answer. Offline it waits for the connection. */
-export function Waiting({ what }: { readonly what: string }) {
+/**
+ * What a query shows before it has an answer: the places of rows, and for screen readers what is awaited. Offline it says that it waits
+ * for the connection.
+ */
+export function Waiting({ what, isPage = false }: { readonly what: string; readonly isPage?: boolean }) {
   const isOnline = useSyncExternalStore(watchConnection, () => navigator.onLine);
-  return (
-    <Group gap="sm" p="xl" role="status">
-      {isOnline && <Loader size="sm" />}
-      <Text size="sm" className="quiet">
-        {isOnline ? `Loading ${what} …` : 'You are offline. The page goes on when the connection is back.'}
-      </Text>
-    </Group>
+  return isOnline ? (
+    <div className={isPage ? 'waiting waiting-page' : 'waiting'} role="status">
+      <span className="spoken">Loading {what} …</span>
+      <i />
+      <i />
+      <i />
+    </div>
+  ) : (
+    <Text size="sm" className="quiet" p="xl" role="status">
+      You are offline. The page goes on when the connection is back.
+    </Text>
   );
 }
 

@@ -67,7 +67,7 @@ describeInBrowser('manual attributions in a browser', ({ service, signedIn }) =>
     await row(page, new RegExp(`11 days ago .*${user}`))
       .getByRole('link', { name: 'Purchase' })
       .click();
-    await title(page, 'Event');
+    await title(page, /^Purchase of \$/);
     await button(page, 'Attribute to a creator').click();
     await choose(page, 'Grace Hopper');
     await dialog(page).getByText('So far, 2 payments earn $4.00 for Grace Hopper.').waitFor();
@@ -333,7 +333,7 @@ describeInBrowser('manual attributions in a browser', ({ service, signedIn }) =>
         .getByRole('row', { name: /11 days ago .*user-4711/ })
         .getByRole('link')
         .click();
-      await title(page, 'Event');
+      await title(page, /^Purchase of \$/);
       await check('event-unattributed');
       await button(page, 'Attribute to a creator').click();
       await choose(page, 'Grace Hopper');

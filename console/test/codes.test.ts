@@ -202,7 +202,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
       .getByRole('link')
       .first()
       .click();
-    await title(page, 'Event');
+    await title(page, /^Purchase of \$/);
     await page.getByText('by a purchase code for payments since').waitFor();
     expect(await page.getByText('First opened').count()).toBe(0);
     await page.goto(`${service.url}/console/audit?kind=code`);

@@ -79,8 +79,15 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await button(page, 'Run the self-test').click();
     await page.getByText('Sales can be counted.').waitFor({ timeout: 60_000 });
     await row(page, /^Passed Repeat recognized/).waitFor();
+    await page.getByText('2 of 6 done').waitFor();
     await row(page, /^Check Address for providers/).waitFor();
     await row(page, /Real deliveries RevenueCat .* cannot reach .* the last step of Set-up/).waitFor();
+    // A page that is opened later knows what is done. Its steps open as before.
+    const later = await page.context().newPage();
+    await later.goto(page.url());
+    await later.getByText('2 of 6 done').waitFor();
+    await later.getByLabel('Name of the creator').waitFor();
+    await later.close();
     // What a later step asks for is not a finding of the self-test.
     expect(await page.getByText('There is no active link.').count()).toBe(0);
 
@@ -122,6 +129,12 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await page.getByText('1 user id is on both sides.').waitFor();
     await page.getByText('They match').waitFor();
     await page.getByText('6 of 6 done').waitFor();
+    // Anybody can post what is refused, and it undoes nothing.
+    await page.request.post(`${service.url}/webhooks/revenuecat/${appId}`, { data: {} });
+    await page.reload();
+    await page.getByText('6 of 6 done').waitFor();
+    await button(page, /^Receive the first/).click();
+    await page.getByText('A webhook of RevenueCat was refused').waitFor();
     // For another purchase, such as one of another user.
     expect(await page.locator('pre', { hasText: '/webhooks/' }).innerText()).toBe(purchase);
     // From then on, the console opens with the overview.

@@ -82,7 +82,7 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     const page = await signIn(guarded, await invite(founder, ada));
     expect(page.url()).toBe(`${service.url}/console/creator/`);
     expect(await page.locator('.tiles').first().innerText()).toMatch(
-      /Earned\s+\$111\.98[^]*Held\s+\$43\.99[^]*Due\s+\$8\.00[^]*Paid\s+\$59\.99/,
+      /Earned\s+\$111\.98[^]*Held\s+\$43\.99[^]*Due\s+\$8\.00[^]*Booked\s+\$59\.99/,
     );
     await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
     await page.getByText('As a table').click();

@@ -155,7 +155,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await banner.getByText('You see what Ada sees.').waitFor();
     await page.getByText('Of all time').waitFor();
     expect(await page.locator('.tiles').first().innerText()).toMatch(
-      /Earned\s+\$21\.50[^]*Held\s+\$6\.00[^]*Due\s+\$5\.50[^]*Paid\s+\$10\.00/,
+      /Earned\s+\$21\.50[^]*Held\s+\$6\.00[^]*Due\s+\$5\.50[^]*Booked\s+\$10\.00/,
     );
     const menu = await page.getByRole('navigation').getByRole('link').allInnerTexts();
     expect(menu).toEqual(['Earnings', 'Links', 'Commissions', 'Payouts']);
@@ -376,7 +376,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByText('Sum: $21.50').waitFor();
     await page.getByRole('row', { name: /Held.*due in 12 days.*\$6\.00/ }).waitFor();
     await page.getByRole('row', { name: /Reversal.*of \$10\.00 from.*-\$2\.50/ }).waitFor();
-    await page.getByRole('row', { name: /Earning.*-\$2\.50 by reversals: \$7\.50 remain.*Paid/ }).waitFor();
+    await page.getByRole('row', { name: /Earning.*-\$2\.50 by reversals: \$7\.50 remain.*Booked/ }).waitFor();
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       button(page, 'Save as CSV').click(),
@@ -429,7 +429,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.goto(
       `${service.url}/console/apps/${founder.appId}/commissions?creator=${ada}&range=dates&from=${dayOf(100)}&to=${dayOf(10)}`,
     );
-    await page.getByRole('row', { name: /Earning.*-\$2\.50 by reversals in this list.*Paid/ }).waitFor();
+    await page.getByRole('row', { name: /Earning.*-\$2\.50 by reversals in this list.*Booked/ }).waitFor();
     expect(await page.getByText('remain').count()).toBe(0);
     await page.goto(`${service.url}/console/apps/${founder.appId}/creators/${ada}`);
     await page.locator('.figures > div').first().waitFor();
@@ -439,7 +439,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       // Whatever is due now.
       ['Held', 'next due in 12 days'],
       ['Due', '$5.50'],
-      ['Paid', '$10.00'],
+      ['Booked', '$10.00'],
     ] as const)
       expect(
         await page
@@ -669,6 +669,50 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
+  test('keys lead to pages, rows, the filter and what is new, but not while somebody types, nor once they are switched off', async () => {
+    const founder = await newFounder();
+    for (const name of ['Ada', 'Bea']) await post(`/apps/${founder.appId}/affiliates`, founder.key, { name });
+    const { page, problems } = await openApp(founder, 'overview');
+    await title(page, 'Overview');
+    await page.keyboard.type('gc');
+    await title(page, 'Creators');
+    await page.getByRole('link', { name: 'Bea' }).waitFor();
+    await page.keyboard.press('j');
+    await page.locator('a:focus', { hasText: 'Ada' }).waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('k');
+    await page.keyboard.press('j');
+    await page.locator('a:focus', { hasText: 'Bea' }).waitFor();
+    await page.keyboard.press('Enter');
+    await title(page, 'Bea');
+    await page.keyboard.type('gc');
+    await title(page, 'Creators');
+    await page.keyboard.press('/');
+    // In a field, and over a dialog, letters are text.
+    await page.keyboard.type('gl?n');
+    await page.locator('input:focus').waitFor();
+    expect(await page.locator('input:focus').inputValue()).toBe('gl?n');
+    await page.locator('h1').click();
+    await page.keyboard.press('n');
+    await page.getByRole('dialog').getByLabel('Name').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await page.keyboard.press('?');
+    const list = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+    await list.getByText('Commissions').waitFor();
+    await checkPage(page, 'shortcuts');
+    await list.getByRole('switch', { name: 'Shortcuts of single letters' }).press('Space');
+    await page.keyboard.press('Escape');
+    await list.waitFor({ state: 'hidden' });
+    await page.keyboard.type('gp?');
+    await page.waitForTimeout(300);
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await title(page, 'Creators');
+    await page.keyboard.press('Control+k');
+    await page.getByPlaceholder('A creator, link, page').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
   test('figures stay on the page when they cannot be read again, and a search that fails says so', async () => {
     const founder = await newFounder();
     await withMoney(founder, 'Ada');
@@ -739,7 +783,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
         await figure(name).getByText(value, { exact: true }).waitFor();
     };
     // Due is what can be paid, not lowered by the balance of another creator.
-    await figures({ Held: '$12.00', Due: '$5.50', 'Negative balances': '-$2.50', Paid: '$20.00' });
+    await figures({ Held: '$12.00', Due: '$5.50', 'Negative balances': '-$2.50', Booked: '$20.00' });
     await page.getByText('$5.50 due to 1 creator').waitFor();
     await page.getByText(/Days are those of \S+\./).waitFor();
     await figures({ Installs: '2', Earned: '-$1.00' });
@@ -759,6 +803,10 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
     // The previous period is an area, and a column of the table for those who do not see it.
     await page.locator('.recharts-area-area').first().waitFor({ state: 'attached' });
+    // The bar at the right is this month, which has not ended.
+    const chart = await page.locator('.chart').boundingBox();
+    await page.locator('.chart').hover({ position: { x: (chart?.width ?? 0) - 20, y: 150 } });
+    await page.locator('.chart-values', { hasText: /, so far.*\$/ }).waitFor();
     await page.getByText('As a table').click();
     await page.getByRole('columnheader', { name: 'The 12 months before' }).waitFor();
     await page.getByLabel('Range').selectOption('30d');

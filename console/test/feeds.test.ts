@@ -33,7 +33,12 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await row(page, /\$9\.99.*Earned/)
       .getByRole('link', { name: 'Purchase' })
       .click();
-    await title(page, 'Event');
+    await title(page, 'Purchase of $9.99');
+    // What it brought about comes first, then how.
+    await page
+      .getByRole('region', { name: 'What it brought about' })
+      .filter({ hasText: /^\$2\.00 for Test creator.*\$1\.00 remain of the payment\./ })
+      .waitFor();
     await page.getByText(`The user is ${user}. The device came through Test creator`).waitFor();
     await page.getByText('$2.00: 20 % of $9.99, due').first().waitFor();
     await page.getByText('an event of the kind purchase, with $9.99.').waitFor();
@@ -50,8 +55,9 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await row(page, /a stranger/)
       .getByRole('link', { name: 'Purchase' })
       .click();
-    // Two steps have the same reason, which is written once.
-    await page.getByText('For the same reason as in the step before.').waitFor();
+    // The reason is written once, above the steps.
+    await page.getByText('No commission', { exact: true }).waitFor();
+    await page.getByText('For the reason above.').waitFor();
     expect(await page.getByText('No device has reported this user.').count()).toBe(1);
     await page.goBack();
     await row(page, /a stranger/).waitFor();
@@ -146,7 +152,7 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await page.getByLabel('Outcome').selectOption('processed');
     await row(page, /Processed/).waitFor();
     await page.getByRole('link', { name: /^[0-9A-F-]{36}$/i }).click();
-    await title(page, 'Event');
+    await title(page, 'Purchase of $5.00');
     await page.getByText('The app never reported the user').first().waitFor();
     await page.goto(`${service.url}/console/apps/${own.app.id}/deliveries?status=rejected`);
     await row(page, /Stripe Refused/)

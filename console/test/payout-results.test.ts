@@ -83,8 +83,8 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
     await row(dialog(page), /Cleo.*Unclaimed.*Neither yet.*\$7\.00/).waitFor();
     await inDialog(page, 'Mark 1 as sent and 1 as returned').click();
     await page.getByText('The report is imported: 1 as sent and 1 as returned.').waitFor();
-    await row(region(page, 'Creators'), /Ada.*Paid.*Sent/).waitFor();
-    await row(region(page, 'Creators'), /Bea.*Paid.*Came back/).waitFor();
+    await row(region(page, 'Creators'), /Ada.*Booked.*Sent/).waitFor();
+    await row(region(page, 'Creators'), /Bea.*Booked.*Came back/).waitFor();
     // The same report states nothing more.
     await open(page, founder, 'Import a report …');
     await choose(page, reportOf(paid.items, ['Completed', 'Returned', 'Unclaimed']));
@@ -100,7 +100,7 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
     await button(page, 'Approve …').click();
     await inDialog(page, 'Send 1 payout again, $50.00').click();
     await page.getByText('$50.00 are in new files, for 1 payout').waitFor();
-    await row(region(page, 'Creators'), /Bea.*\$50\.00.*Sent again.*Not marked as sent/).waitFor();
+    await row(region(page, 'Creators'), /Bea.*\$50\.00.*Booked again/).waitFor();
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       button(page, 'CSV for Another way').click(),
@@ -112,7 +112,7 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
     await page.getByLabel('Reference').fill('Batch 2');
     await inDialog(page, 'Mark as sent').click();
     await page.getByText('1 payout is marked as sent.').waitFor();
-    await row(region(page, 'Creators'), /Bea.*Sent again.*Sent/).waitFor();
+    await row(region(page, 'Creators'), /Bea.*Booked again.*Sent/).waitFor();
     await page.getByRole('link', { name: 'All payout runs' }).click();
     await row(page, /Settled.*Sends returned money again/).waitFor();
     expect(await page.getByText('came back').count()).toBe(0);

@@ -100,9 +100,9 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
       inDialog(page, 'Pay 2 creators $317.34').click(),
     ]);
     expect(approval.postDataJSON()).toEqual({ expectedTotalCents: 31_734 });
-    await page.getByText('$317.34 are marked as paid to 2 creators').waitFor();
+    await page.getByText('$317.34 are booked for 2 creators').waitFor();
     await page.getByText(/It paid 2 creators, \$317\.34 on /).waitFor();
-    await row(page, /Ada.*\$312\.34.*Paid/).waitFor();
+    await row(page, /Ada.*\$312\.34.*Booked/).waitFor();
     const paid = await payoutsOf(founder);
     expect(paid.map(({ totalCents }) => totalCents)).toEqual([31_234, 500]);
     // The file of creators without a payee: each payout is a row, and the download is counted.
@@ -148,7 +148,7 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     await page.getByRole('link', { name: 'Open the draft' }).click();
     await openApproval(page, founder, 'Pay 1 creator $10.00');
     await inDialog(page, 'Pay 1 creator $10.00').click();
-    await page.getByText('$10.00 are marked as paid to 1 creator').waitFor();
+    await page.getByText('$10.00 are booked for 1 creator').waitFor();
     await page.getByRole('link', { name: 'All payout runs' }).click();
     await row(page, /Settled 1 \$10\.00 \$10\.00 Approved by Ann/).waitFor();
     const [download] = await Promise.all([
@@ -202,7 +202,7 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     await deduct(founder, grace, 100);
     await openApproval(page, founder, 'Pay 2 creators $17.00');
     await inDialog(page, 'Pay 2 creators $17.00').click();
-    await page.getByText('$10.00 are marked as paid to 1 creator').waitFor();
+    await page.getByText('$10.00 are booked for 1 creator').waitFor();
     await page.getByText('1 creator was not paid').waitFor();
     await region(page, 'Not paid')
       .getByRole('row', { name: /Grace A refund, a deduction or another.*\$7\.00/ })
@@ -269,7 +269,7 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     expect(await payoutsOf(founder)).toEqual([]);
     await inDialog(page, 'Continue').click();
     await inDialog(page, 'Pay 1 creator $10.00').click();
-    await page.getByText('$10.00 are marked as paid to 1 creator').waitFor();
+    await page.getByText('$10.00 are booked for 1 creator').waitFor();
     expect(await payoutsOf(founder)).toHaveLength(1);
     expect(problems(/status of 403/)).toEqual([]);
   });
@@ -383,7 +383,7 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
       await route.abort('connectionreset');
     });
     await inDialog(page, 'Pay 1 creator $10.00').click();
-    await page.getByText('$10.00 are marked as paid to 1 creator').waitFor();
+    await page.getByText('$10.00 are booked for 1 creator').waitFor();
     await dialog(page).waitFor({ state: 'hidden' });
     expect(await payoutsOf(founder)).toHaveLength(1);
     expect(problems(/ERR_CONNECTION_RESET/)).toEqual([]);
@@ -477,7 +477,7 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
       await check('run-approve-dialog');
       await deduct(founder, grace, 100);
       await inDialog(page, 'Pay 2 creators $1,408.56').click();
-      await page.getByText('are marked as paid to 1 creator').waitFor();
+      await page.getByText('are booked for 1 creator').waitFor();
       await region(page, 'Not paid').waitFor();
       await region(page, 'Creators').getByText('A refund, a deduction').waitFor();
       await check('run-settled');

@@ -58,7 +58,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
       button(page, 'Pay $12.35').click(),
     ]);
     expect(answer.request().postDataJSON()).toEqual({ expectedTotalCents: 1235 });
-    await page.getByText('$12.35 are marked as paid to Ada').waitFor();
+    await page.getByText('$12.35 are booked for Ada').waitFor();
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByText('Download the CSV').click(),
@@ -108,7 +108,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
       element.click();
       element.click();
     });
-    await page.getByText('are marked as paid to Ada').waitFor();
+    await page.getByText('are booked for Ada').waitFor();
     expect(sent).toBe(1);
     expect(await payoutsOf(founder)).toHaveLength(1);
     expect(problems()).toEqual([]);
@@ -133,7 +133,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await page.waitForFunction(() => document.querySelectorAll('[data-loading]').length === 0);
     await page.getByText('It is not known yet whether this was paid').waitFor();
     await button(page, 'Send it again').click();
-    await page.getByText('are marked as paid to Ada').waitFor();
+    await page.getByText('are booked for Ada').waitFor();
     const paid = await payoutsOf(founder);
     expect(paid).toHaveLength(1);
     expect(await page.getByRole('link', { name: 'Open the payout' }).getAttribute('href')).toContain(
@@ -172,7 +172,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
       .waitFor();
     await button(page, 'Finish the payment to Ada').click();
     await button(page, 'Send it again').click();
-    await page.getByText('are marked as paid to Ada').waitFor();
+    await page.getByText('are booked for Ada').waitFor();
     expect(await payoutsOf(founder)).toHaveLength(1);
     expect(await remembered(page)).toBe(0);
     expect(problems()).toEqual([]);
@@ -189,14 +189,14 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await confirm(second, founder, 'Ada');
     await Promise.all([button(page, 'Pay $10.00').click(), button(second, 'Pay $10.00').click()]);
     const known = (tab: Page) =>
-      tab.getByText('are marked as paid to Ada').or(tab.getByText('Nothing was paid')).first();
+      tab.getByText('are booked for Ada').or(tab.getByText('Nothing was paid')).first();
     await Promise.all([known(page).waitFor(), known(second).waitFor()]);
     expect(await payoutsOf(founder)).toHaveLength(1);
     await Promise.all([page.reload(), second.reload()]);
     await confirm(page, founder, 'Grace');
     await confirm(second, founder, 'Grace');
     await button(page, 'Pay $7.00').click();
-    await page.getByText('are marked as paid to Grace').waitFor();
+    await page.getByText('are booked for Grace').waitFor();
     await button(second, 'Pay $7.00').click();
     await second.getByText('The net is now 0 cents. Nothing was paid.').waitFor();
     expect(await payoutsOf(founder)).toHaveLength(2);
@@ -224,11 +224,11 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await page.reload();
     await button(page, 'Pay Ada $20.00').click();
     await button(page, 'Send it again').click();
-    await page.getByText('$50.00 are marked as paid to Ada').waitFor();
+    await page.getByText('$50.00 are booked for Ada').waitFor();
     await button(page, 'Done').click();
     await button(page, 'Pay Ada $20.00').click();
     await button(page, /^Pay \$20\.00$/).click();
-    await page.getByText('$20.00 are marked as paid to Ada').waitFor();
+    await page.getByText('$20.00 are booked for Ada').waitFor();
     expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([5000, 2000]);
     expect(problems(/ERR_CONNECTION_RESET/)).toEqual([]);
   });
@@ -262,7 +262,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     expect(sent).toBe(0);
     expect(await dialog(page).locator('dl').innerText()).toContain('$50.00');
     await button(page, 'Send it again').click();
-    await page.getByText('$50.00 are marked as paid to Ada').waitFor();
+    await page.getByText('$50.00 are booked for Ada').waitFor();
     expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([5000]);
     expect(await remembered(page)).toBe(0);
     expect(problems()).toEqual([]);
@@ -283,7 +283,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await button(page, 'Close').click();
     await confirm(page, founder, 'Ada');
     await button(page, 'Pay $6.00').click();
-    await page.getByText('$6.00 are marked as paid to Ada').waitFor();
+    await page.getByText('$6.00 are booked for Ada').waitFor();
     expect(problems(/status of 409/)).toEqual([]);
   });
 
@@ -304,7 +304,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await page.getByLabel('Key that may pay').fill(founder.key);
     await button(page, 'Continue').click();
     await button(page, 'Pay $10.00').click();
-    await page.getByText('are marked as paid to Ada').waitFor();
+    await page.getByText('are booked for Ada').waitFor();
     expect(await payoutsOf(founder)).toHaveLength(1);
     expect(problems(/status of 403/)).toEqual([]);
   });
@@ -330,7 +330,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
       await route.fulfill({ response: answer, headers: { ...answer.headers(), ...part } });
     });
     await button(page, 'Pay $10.00').click();
-    await page.getByText('$4.00, a first part, are marked as paid to Ada').waitFor();
+    await page.getByText('$4.00, a first part, are booked for Ada').waitFor();
     await page.getByText('pay again until nothing remains').waitFor();
     expect(problems()).toEqual([]);
   });
@@ -360,7 +360,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
       await dialog(page).getByText('Not now.').waitFor();
       expect([sent, await remembered(page)]).toEqual([1, 0]);
       await button(page, 'Pay $10.00').click();
-      await page.getByText('are marked as paid to Ada').waitFor();
+      await page.getByText('are booked for Ada').waitFor();
       expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([1000]);
       expect(problems(new RegExp(`${status}`))).toEqual([]);
     },
@@ -446,7 +446,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await page.keyboard.press('Tab');
     expect(await button(page, 'Pay $10.00').evaluate((it) => it === document.activeElement)).toBe(true);
     await page.keyboard.press('Enter');
-    await page.getByText('are marked as paid to Ada').waitFor();
+    await page.getByText('are booked for Ada').waitFor();
     await page.locator('[role=status]:focus').waitFor();
     await page.keyboard.press('Escape');
     await dialog(page).waitFor({ state: 'hidden' });
@@ -469,7 +469,7 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
       await confirm(page, founder, 'Ada');
       await check('payouts-confirm');
       await button(page, 'Pay $1,333.56').click();
-      await page.getByText('are marked as paid to Ada').waitFor();
+      await page.getByText('are booked for Ada').waitFor();
       await check('payouts-paid');
       await button(page, 'Done').click();
       await page.getByRole('row', { name: /Ann/ }).waitFor();

@@ -53,7 +53,7 @@ describeInBrowser('what policies show on other pages, in a browser', ({ service,
       .getByRole('link')
       .first()
       .click();
-    await title(page, 'Event');
+    await title(page, /^Purchase of \$/);
     await page.getByText('$4.25: 50 % of $8.49 proceeds (estimated), due').waitFor();
     await page.getByText('rule 1 of Test policy, version 1').waitFor();
     await page.getByText('$1.50, estimated by the provider').first().waitFor();

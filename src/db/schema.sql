@@ -233,6 +233,7 @@ create table apps (
   notification_emails text[],
   weekly_report boolean,
   notifications_since timestamp with time zone,
+  self_test_passed_at timestamp with time zone,
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),

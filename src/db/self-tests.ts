@@ -146,6 +146,11 @@ export async function findRealDeliveries(sql: Sql, appId: AppId, provider: strin
          order by refused_hour desc limit 1) r on true`;
 }
 
+/** Keeps the result of an app's latest self-test: when it passed, or null if it found something to fix. */
+export async function keepSelfTestResult(sql: Sql, appId: AppId, passedAt: number | null): Promise<void> {
+  await sql`update apps set self_test_passed_at = ${passedAt === null ? null : instant(passedAt)} where id = ${appId}`;
+}
+
 /** Recent activity of an app. */
 export interface AppActivity {
   readonly hasActiveLink: boolean;

@@ -170,6 +170,8 @@ export interface WebhookState {
   readonly receivedAt: number | null;
   readonly signatureValid: boolean | null;
   readonly processingStatus: ProcessingStatus | null;
+  /** When the latest webhook arrived that was not refused, epoch ms. */
+  readonly acceptedAt: number | null;
 }
 
 /** Returns the state of each of `providers` for an app, in the same order. Deliveries of self-tests do not count. */
@@ -180,15 +182,17 @@ export async function listWebhookStates(
 ): Promise<WebhookState[]> {
   return await sql<WebhookState>`
     select p.name as provider, s.environment, s.signed, d.received_at, d.signature_valid,
-           d.processing_status
+           d.processing_status, a.received_at as accepted_at
       from unnest(${providers}::text[]) with ordinality p (name, position)
       left join webhook_secrets s on s.app_id = ${appId} and s.provider = p.name and s.expires_at is null
       left join lateral (
+        select received_at, signature_valid, processing_status from deliveries
+         where app_id = ${appId} and provider = p.name and signature_valid and not is_self_test
+           and proof->>'kind' is distinct from 'reconciliation'
+         order by received_at desc nulls last limit 1) a on true
+      left join lateral (
         select received_at, signature_valid, processing_status
-          from ((select received_at, signature_valid, processing_status from deliveries
-                  where app_id = ${appId} and provider = p.name and signature_valid and not is_self_test
-                    and proof->>'kind' is distinct from 'reconciliation'
-                  order by received_at desc nulls last limit 1)
+          from (select a.received_at, a.signature_valid, a.processing_status where a.received_at is not null
                 union all
                 (select received_at, signature_valid, processing_status from deliveries
                   where app_id = ${appId} and provider = p.name and refused_hour is not null

@@ -1,4 +1,5 @@
 import { listCodesInUse } from '../db/code-arrivals.ts';
+import { keepSelfTestResult } from '../db/self-tests.ts';
 import type { AppId } from '../domain/ids.ts';
 import { PROVIDER_NAMES } from '../providers/index.ts';
 import { checkApp } from './app-checks.ts';
@@ -32,5 +33,7 @@ export async function runSelfTest(deps: SelfTestDeps, appId: AppId): Promise<Sel
   for (const provider of PROVIDER_NAMES) providers.push(await checkProvider(session, provider, codes));
   const connected = providers.filter(({ configured }) => configured).map(({ provider }) => provider);
   const app = await checkApp(session, connected, codes);
-  return { ok: providers.every(({ ok }) => ok) && allPass(app), checkedAt, providers, app };
+  const ok = providers.every((report) => report.ok) && allPass(app);
+  await keepSelfTestResult(deps.sql, appId, ok ? checkedAt : null);
+  return { ok, checkedAt, providers, app };
 }

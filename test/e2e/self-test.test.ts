@@ -161,6 +161,39 @@ describe('a correctly configured app', () => {
     expect(appStep(report, 'clicks')).toMatchObject({ detail: '1 click in the last 30 days.' });
   });
 
+  // @promise setup-is-kept
+  test('the set-up keeps what is done, whatever arrives afterwards, until a self-test finds something to fix', async () => {
+    const { founder, secrets } = await founderOf(['revenuecat']);
+    const setup = async () =>
+      await founder.ok<{ providers: { lastAcceptedAt: number | null; lastDelivery: object | null }[] }>(
+        'GET',
+        `/apps/${founder.app.id}/setup`,
+      );
+    expect(await setup()).toMatchObject({ selfTestPassedAt: null, hasUser: false });
+    const { checkedAt } = await selfTest(founder);
+    expect(await setup()).toMatchObject({ selfTestPassedAt: checkedAt, hasUser: false });
+    const userId = await founder.customer(founder.slug, Date.now() - DAY_MS);
+    const sale = bodyOf(saleOf('revenuecat', userId, Date.now()));
+    await founder.webhook('revenuecat', sale, { authorization: secrets.get('revenuecat') ?? '' });
+    // Anybody can send this.
+    await fetch(`${service.ownUrl ?? ''}/webhooks/revenuecat/${founder.app.id}`, {
+      method: 'POST',
+      body: '{}',
+    });
+    const state = await setup();
+    expect(state).toMatchObject({ selfTestPassedAt: checkedAt, hasUser: true });
+    expect(state.providers.filter(({ lastDelivery }) => lastDelivery !== null)).toEqual([
+      expect.objectContaining({
+        provider: 'revenuecat',
+        lastAcceptedAt: expect.any(Number),
+        lastDelivery: expect.objectContaining({ signatureValid: false }),
+      }),
+    ]);
+    await service.sql`update webhook_secrets set expires_at = created_at, live_slot = null where app_id = ${founder.app.id}`;
+    expect(await selfTestOnce(founder)).toMatchObject({ ok: false });
+    expect(await setup()).toMatchObject({ selfTestPassedAt: null, hasUser: true });
+  });
+
   test('the self-test tells whether codes of purchases arrive, and whose they are', async () => {
     const { founder, secrets } = await founderOf(['revenuecat']);
     const codes = async () => appStep(await selfTest(founder), 'purchase_codes');

@@ -611,6 +611,7 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     caller: 'account setup',
     promises: {
       'get-setup': 'returns how far the set-up has come, never a key or a secret',
+      'setup-is-kept': 'keeps what is done, whatever arrives afterwards',
       'get-setup-codes': 'states which codes have come with a purchase, and which of them nobody has',
     },
   },

@@ -7690,6 +7690,8 @@ export interface components {
                      */
                     processingStatus: "received" | "processing" | "processed" | "duplicate" | "ignored" | "failed" | "rejected";
                 } | null;
+                /** @description When the latest webhook arrived that was not refused. Epoch milliseconds. Null if none was accepted. */
+                lastAcceptedAt: number | null;
             }[];
         };
         /** @description The URL and secret of a provider. */
@@ -7769,6 +7771,8 @@ export interface components {
                      */
                     processingStatus: "received" | "processing" | "processed" | "duplicate" | "ignored" | "failed" | "rejected";
                 } | null;
+                /** @description When the latest webhook arrived that was not refused. Epoch milliseconds. Null if none was accepted. */
+                lastAcceptedAt: number | null;
                 /**
                  * @description The name of the provider.
                  * @example RevenueCat
@@ -7798,6 +7802,10 @@ export interface components {
              * @example 42
              */
             identified: number;
+            /** @description Whether a user of the app is known, by its SDK or by a purchase code. */
+            hasUser: boolean;
+            /** @description When the latest self-test passed. Epoch milliseconds. Null if it found something to fix, and before the first one. */
+            selfTestPassedAt: number | null;
             /** @description When the first payment occurred that earned a commission. Epoch milliseconds. Null before it. */
             firstSaleAt: number | null;
             /** @description Whether codes arrive. Absent while `purchaseCodes` of the app is off, and without a code that works. */

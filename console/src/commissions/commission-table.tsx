@@ -9,6 +9,7 @@ import { ENTRY_CATEGORIES, MATCH_METHODS } from '../words.ts';
 import { ListView, useList } from '../parts/list.tsx';
 import type { List } from '../parts/list.tsx';
 import { earnedWords, PolicyOfEarning } from './earned.tsx';
+import { COMMISSION_STATUSES } from '../parts/money-state.tsx';
 
 type Commission = Schemas['Commission'];
 
@@ -18,11 +19,6 @@ export const KINDS: Readonly<Record<Commission['kind'], string>> = {
   correction: 'Correction',
   bonus: 'Bonus',
   deduction: 'Deduction',
-};
-export const STATUSES: Readonly<Record<Commission['status'], string>> = {
-  pending: 'Held',
-  matured: 'Due',
-  paid: 'Paid',
 };
 export const COMMISSION_TONES = { pending: 'wait', matured: 'good', paid: 'plain' } as const;
 
@@ -161,9 +157,9 @@ function Row({
       </td>
       <td>
         {row.payoutId === null ? (
-          <Tag tone={COMMISSION_TONES[shownStatus(row)]}>{STATUSES[shownStatus(row)]}</Tag>
+          <Tag tone={COMMISSION_TONES[shownStatus(row)]}>{COMMISSION_STATUSES[shownStatus(row)]}</Tag>
         ) : (
-          <Link to={`/apps/${appId}/payouts/${row.payoutId}`}>{STATUSES[row.status]}</Link>
+          <Link to={`/apps/${appId}/payouts/${row.payoutId}`}>{COMMISSION_STATUSES[row.status]}</Link>
         )}
         <Text size="xs" className="quiet">
           {statusHint(row)}

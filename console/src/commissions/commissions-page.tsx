@@ -18,8 +18,9 @@ import {
 import { SearchFilter } from '../parts/search-filter.tsx';
 import { usePermission } from '../session.ts';
 import { PROVIDERS } from '../words.ts';
-import { CommissionTable, KINDS, STATUSES, useCommissions } from './commission-table.tsx';
+import { CommissionTable, KINDS, useCommissions } from './commission-table.tsx';
 import type { CommissionQuery } from './commission-table.tsx';
+import { COMMISSION_STATUSES } from '../parts/money-state.tsx';
 
 const keysOf = <K extends string>(texts: Readonly<Record<K, string>>) => Object.keys(texts) as K[];
 
@@ -49,7 +50,7 @@ function Sum({ appId, query }: { readonly appId: string; readonly query: Commiss
 function Commissions({ appId }: { readonly appId: string }) {
   const filters = useFilters('status', 'kind', 'source', 'creator', 'link', 'payout', ...RANGE_FILTERS);
   const range = useRange(filters);
-  const status = oneOf(keysOf(STATUSES), filters.get('status'));
+  const status = oneOf(keysOf(COMMISSION_STATUSES), filters.get('status'));
   const kind = oneOf(keysOf(KINDS), filters.get('kind'));
   const source = oneOf(keysOf(PROVIDERS), filters.get('source'));
   const [affiliateId, linkId, payoutId] = [
@@ -65,7 +66,7 @@ function Commissions({ appId }: { readonly appId: string }) {
   return (
     <>
       <FilterBar filters={filters}>
-        <SelectFilter filters={filters} name="status" label="Status" options={STATUSES} />
+        <SelectFilter filters={filters} name="status" label="Status" options={COMMISSION_STATUSES} />
         <SelectFilter filters={filters} name="kind" label="Kind" options={KINDS} />
         <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
         <SearchFilter appId={appId} filters={filters} kind="creator" />

@@ -2,14 +2,9 @@ import { Badge, Text } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
 import { earnedWords } from '../commissions/earned.tsx';
 import { formatDate, formatMoney } from '../format.ts';
+import { COMMISSION_STATUSES } from '../parts/money-state.tsx';
 
 type Commission = Schemas['CreatorCommission'];
-
-const STATUSES: Readonly<Record<Commission['status'], string>> = {
-  pending: 'Held',
-  matured: 'Due',
-  paid: 'Paid',
-};
 
 /** Returns when the status changes, or changed. */
 function dateOf({ status, dueAt, paidAt }: Commission): string {
@@ -52,7 +47,7 @@ export function CommissionTable({ rows }: { readonly rows: readonly Commission[]
             </td>
             <td>
               <Badge variant="default" size="sm" radius="sm" tt="none" fw={500}>
-                {STATUSES[row.status]}
+                {COMMISSION_STATUSES[row.status]}
               </Badge>{' '}
               <Text component="span" size="sm" className="quiet">
                 {dateOf(row)}

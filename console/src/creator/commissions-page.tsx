@@ -6,13 +6,12 @@ import { PageHead } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { api } from './api.ts';
 import { CommissionTable } from './commission-table.tsx';
-
-const STATUSES = { pending: 'Held', matured: 'Due', paid: 'Paid' } as const;
+import { COMMISSION_STATUSES } from '../parts/money-state.tsx';
 
 export function CommissionsPage() {
   const [search, setSearch] = useSearchParams();
   const asked = search.get('status') ?? '';
-  const status = asked in STATUSES ? (asked as keyof typeof STATUSES) : null;
+  const status = asked in COMMISSION_STATUSES ? (asked as keyof typeof COMMISSION_STATUSES) : null;
   const list = useList(
     ['commissions', status],
     async (cursor) =>
@@ -36,7 +35,7 @@ export function CommissionsPage() {
               onChange={({ currentTarget: { value } }) => setSearch(value === '' ? {} : { status: value })}
             >
               <option value="">All</option>
-              {Object.entries(STATUSES).map(([value, name]) => (
+              {Object.entries(COMMISSION_STATUSES).map(([value, name]) => (
                 <option key={value} value={value}>
                   {name}
                 </option>

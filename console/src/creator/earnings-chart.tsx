@@ -5,7 +5,7 @@ import { useSearchParams } from 'react-router';
 import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { OVERVIEW_MS } from '../api/query-client.ts';
-import { formatCount, formatMoney, timeZone } from '../format.ts';
+import { formatCount, formatCountShort, formatMoney, formatMoneyShort, timeZone } from '../format.ts';
 import { Nothing, Section } from '../lists.tsx';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { chosen, Choice } from '../parts/choice.tsx';
@@ -17,9 +17,24 @@ const Chart = lazy(async () => await import('../chart.tsx'));
 type Point = Schemas['CreatorTimeseries']['points'][number];
 
 const MEASURES = {
-  earned: { name: 'Earned', of: (point: Point) => point.commissionCents, format: formatMoney },
-  clicks: { name: 'Clicks', of: (point: Point) => point.clicks, format: formatCount },
-  installs: { name: 'Installs', of: (point: Point) => point.installs, format: formatCount },
+  earned: {
+    name: 'Earned',
+    of: (point: Point) => point.commissionCents,
+    format: formatMoney,
+    formatAxis: formatMoneyShort,
+  },
+  clicks: {
+    name: 'Clicks',
+    of: (point: Point) => point.clicks,
+    format: formatCount,
+    formatAxis: formatCountShort,
+  },
+  installs: {
+    name: 'Installs',
+    of: (point: Point) => point.installs,
+    format: formatCount,
+    formatAxis: formatCountShort,
+  },
 } as const;
 
 export function EarningsChart() {
@@ -39,10 +54,11 @@ export function EarningsChart() {
     placeholderData: keepPreviousData,
     refetchInterval: OVERVIEW_MS,
   });
-  const { name, of, format } = MEASURES[measure];
-  const points = (series.data?.points ?? []).map((point) => ({
+  const { name, of, format, formatAxis } = MEASURES[measure];
+  const points = (series.data?.points ?? []).map((point, index, all) => ({
     name: nameOfBar(point.at, series.data?.interval ?? interval),
     value: of(point),
+    isRunning: index === all.length - 1,
   }));
   return (
     <Section
@@ -65,7 +81,7 @@ export function EarningsChart() {
             </Nothing>
           ) : (
             <Suspense fallback={<Waiting what="the chart" />}>
-              <Chart points={points} measure={name} format={format} />
+              <Chart points={points} measure={name} format={format} formatAxis={formatAxis} />
             </Suspense>
           ))}
       </div>

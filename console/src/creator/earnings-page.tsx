@@ -1,6 +1,7 @@
 import { Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { Link } from 'react-router';
 import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { OVERVIEW_MS } from '../api/query-client.ts';
@@ -34,7 +35,7 @@ function Tile({
 }
 
 /** The names of the tiles. */
-const SUMS = ['Earned', 'Held', 'Due', 'Paid'] as const;
+const SUMS = ['Earned', 'Held', 'Due', 'Booked'] as const;
 const COUNTS = ['Clicks', 'Installs', 'Buyers'] as const;
 
 function Sums({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
@@ -55,8 +56,8 @@ function Sums({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
               ? `More becomes due on ${formatDate(nextDueAt)}`
               : ''}
         </Tile>
-        <Tile name="Paid" value={formatMoney(earnings.paid)}>
-          In your payouts
+        <Tile name="Booked" value={formatMoney(earnings.paid)}>
+          In <Link to="/payouts">your payouts</Link>, which say what was sent
         </Tile>
       </dl>
       <dl className="tiles tiles-small" aria-label="From click to purchase">

@@ -5,21 +5,21 @@ import type { Schemas } from '../api/client.ts';
 import { formatCount, formatDate, formatMoney } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
-import { Tag } from '../parts/badges.tsx';
+import { MoneyTag } from '../parts/money-state.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { api } from './api.ts';
 import { usePayoutCsv } from './payout-csv.ts';
 import { KEYS } from './queries.ts';
 
-/** Says where the money of a payout is. */
-export function PayoutMoney({ money }: { readonly money: NonNullable<Schemas['CreatorPayout']['money']> }) {
-  return money.state === 'sent' ? (
+/** Says where the money of a payout is, and since when. */
+export function PayoutMoney({
+  payout: { money },
+}: {
+  readonly payout: Pick<Schemas['CreatorPayout'], 'money'>;
+}) {
+  return (
     <>
-      <Tag tone="good">Sent</Tag> {formatDate(money.statedAt)}
-    </>
-  ) : (
-    <>
-      <Tag tone="bad">Came back</Tag> {formatDate(money.statedAt)}
+      <MoneyTag said={money?.state ?? null} /> {money !== undefined && formatDate(money.statedAt)}
     </>
   );
 }
@@ -32,7 +32,9 @@ export function PayoutsPage() {
   const save = usePayoutCsv();
   return (
     <>
-      <PageHead title="Payouts">What was paid to you, with a statement for each payout.</PageHead>
+      <PageHead title="Payouts">
+        What was booked for you, whether it was sent, and a statement for each payout.
+      </PageHead>
       {save.error !== null && <ErrorBox error={save.error} />}
       <ListView
         moreText="Load more"
@@ -67,7 +69,9 @@ export function PayoutsPage() {
                   <td className="number lead" data-name="Amount">
                     {formatMoney(row.totalCents)}
                   </td>
-                  <td>{row.money !== undefined && <PayoutMoney money={row.money} />}</td>
+                  <td>
+                    <PayoutMoney payout={row} />
+                  </td>
                   <td className="files">
                     <Anchor
                       component={Link}

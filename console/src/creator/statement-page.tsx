@@ -40,19 +40,15 @@ function Facts({ statement }: { readonly statement: Schemas['CreatorStatement'] 
             </dd>
           </>
         )}
-        <dt>Paid</dt>
+        <dt>Booked</dt>
         <dd>
           <b>{formatMoney(statement.totalCents)}</b>
         </dd>
-        {statement.money !== undefined && (
-          <>
-            <dt>Money</dt>
-            <dd>
-              <PayoutMoney money={statement.money} />
-              {statement.money.state === 'returned' && ' Check with who pays you where it should go.'}
-            </dd>
-          </>
-        )}
+        <dt>Money</dt>
+        <dd>
+          <PayoutMoney payout={statement} />
+          {statement.money?.state === 'returned' && ' Check with who pays you where it should go.'}
+        </dd>
       </dl>
     </div>
   );

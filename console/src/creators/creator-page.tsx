@@ -16,6 +16,7 @@ import { Tag } from '../parts/badges.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Section } from '../lists.tsx';
 import { PayoutHistory } from '../payouts/payouts-page.tsx';
+import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
 import { CreatorForm } from './creator-form.tsx';
 import { CreatorTerms } from './creator-terms.tsx';
@@ -148,7 +149,7 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
                 ? `${formatMoney(-carriedBalanceCents)} are deducted from the next payout`
                 : undefined,
           },
-          { name: 'Paid', value: formatMoney(earnings.paid) },
+          { name: 'Booked', value: formatMoney(earnings.paid) },
         ]}
       />
       <Text size="sm" className="quiet">
@@ -237,7 +238,13 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
             id="links"
             title="Links"
             aside={
-              <Button variant="default" size="xs" disabled={!canWrite} onClick={() => setOpen('link')}>
+              <Button
+                {...IS_NEW}
+                variant="default"
+                size="xs"
+                disabled={!canWrite}
+                onClick={() => setOpen('link')}
+              >
                 New link
               </Button>
             }

@@ -11,6 +11,7 @@ import { CsvButton } from '../parts/csv-button.tsx';
 import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts/filters.tsx';
 import { ListEnd, ListView, MOST_FOUND, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
+import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { CreatorForm } from './creator-form.tsx';
 
 const PasteDialog = lazy(async () => await import('./paste-dialog.tsx'));
@@ -169,7 +170,7 @@ export default function CreatorsPage() {
             <Button variant="default" disabled={!canWrite} onClick={() => setOpen('paste')}>
               Paste CSV
             </Button>
-            <Button disabled={!canWrite} onClick={() => setOpen('new')}>
+            <Button {...IS_NEW} disabled={!canWrite} onClick={() => setOpen('new')}>
               New creator
             </Button>
           </Group>

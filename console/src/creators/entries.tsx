@@ -1,7 +1,7 @@
 import { Button, Text } from '@mantine/core';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
-import { COMMISSION_TONES, shownStatus, STATUSES } from '../commissions/commission-table.tsx';
+import { COMMISSION_TONES, shownStatus } from '../commissions/commission-table.tsx';
 import { formatAgo, formatInstant, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
 import { Tag } from '../parts/badges.tsx';
@@ -9,6 +9,7 @@ import { ListView, useList } from '../parts/list.tsx';
 import { ENTRY_CATEGORIES } from '../words.ts';
 import { NewEntryDialog, UndoDialog } from './entry-dialogs.tsx';
 import type { Creator, Entry } from './entry-dialogs.tsx';
+import { COMMISSION_STATUSES } from '../parts/money-state.tsx';
 
 function Row({ entry, onUndo }: { readonly entry: Entry; readonly onUndo: () => void }) {
   const status = shownStatus(entry);
@@ -24,7 +25,7 @@ function Row({ entry, onUndo }: { readonly entry: Entry; readonly onUndo: () => 
         </Text>
       </td>
       <td>
-        <Tag tone={COMMISSION_TONES[status]}>{STATUSES[status]}</Tag>
+        <Tag tone={COMMISSION_TONES[status]}>{COMMISSION_STATUSES[status]}</Tag>
         {status === 'pending' && (
           <Text size="xs" className="quiet">
             due {formatAgo(entry.dueAt)}

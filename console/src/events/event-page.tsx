@@ -15,6 +15,7 @@ import { usePermission } from '../session.ts';
 import { CAUSES, EVENT_KINDS, MATCH_METHODS, PROVIDERS } from '../words.ts';
 import { commissionFacts } from './commission-facts.tsx';
 import type { Fact } from './commission-facts.tsx';
+import { reasonOf, titleOf, Verdict } from './verdict.tsx';
 
 type Step = Schemas['Explanation']['steps'][number];
 type User = Schemas['ExplainedUser'];
@@ -237,19 +238,20 @@ function Timeline({ steps, appId }: { readonly steps: readonly Step[]; readonly 
   const keys = new Set(
     users.filter(({ keySource }) => keySource !== undefined).map(({ customerUserId }) => customerUserId),
   );
+  const reason = reasonOf(steps);
   return (
     <ol className="timeline surface">
       {steps.map((step, index) => (
-        <li key={step.step}>
+        <li key={step.step} data-tone={TONES[step.decision] ?? 'plain'}>
           <Group gap="sm">
             <Text fw={600}>{STEPS[step.step]}</Text>
             <Tag tone={TONES[step.decision] ?? 'plain'}>{DECISIONS[step.decision] ?? step.decision}</Tag>
           </Group>
-          <Text size="sm" mt={4} mb="xs">
-            {step.explanation === steps[index - 1]?.explanation
-              ? 'For the same reason as in the step before.'
-              : step.explanation}
-          </Text>
+          {index < steps.length - 1 && (
+            <Text size="sm" mt={4} mb={6}>
+              {step.explanation === reason ? 'For the reason above.' : step.explanation}
+            </Text>
+          )}
           {factsOf(step, appId, keys)}
         </li>
       ))}
@@ -257,17 +259,28 @@ function Timeline({ steps, appId }: { readonly steps: readonly Step[]; readonly 
   );
 }
 
-function Explanation({ appId, eventId }: { readonly appId: string; readonly eventId: string }) {
-  const query = useQuery({
+/** Reads how an event was processed. What waits is asked for again, until it is decided. */
+const useExplanation = (appId: string, eventId: string, enabled: boolean) =>
+  useQuery({
     queryKey: ['explanation', appId, eventId],
     queryFn: async () =>
       await read(
         api.GET('/apps/{appId}/events/{eventId}/explanation', { params: { path: { appId, eventId } } }),
       ),
-    // What waits is asked for again, until it is decided.
+    enabled,
     refetchInterval: ({ state }) =>
       state.data?.steps.some(({ decision }) => decision === 'processing') === true ? LIVE_MS : false,
   });
+
+function Explanation({
+  appId,
+  eventId,
+  query,
+}: {
+  readonly appId: string;
+  readonly eventId: string;
+  readonly query: ReturnType<typeof useExplanation>;
+}) {
   if (query.data === undefined) {
     if (query.error === null) return <Waiting what="the event" />;
     const isUnknown = query.error instanceof Problem && query.error.status === 404;
@@ -280,13 +293,14 @@ function Explanation({ appId, eventId }: { readonly appId: string; readonly even
   const { source, steps } = query.data;
   return (
     <Stack gap="md">
+      <Verdict appId={appId} eventId={eventId} steps={steps} />
+      <AttributeEvent appId={appId} steps={steps} />
       <Group gap="sm">
         <Text size="sm" className="quiet">
           {PROVIDERS[source]} · <span className="code-text">{eventId}</span>
         </Text>
         <CopyButton text={eventId} what="the id of the event" />
       </Group>
-      <AttributeEvent appId={appId} steps={steps} />
       <Timeline steps={steps} appId={appId} />
     </Stack>
   );
@@ -295,20 +309,21 @@ function Explanation({ appId, eventId }: { readonly appId: string; readonly even
 export default function EventPage() {
   const { appId = '', eventId = '' } = useParams();
   const canRead = usePermission('read');
+  const query = useExplanation(appId, eventId, canRead);
   return (
     <>
       <PageHead
-        title="Event"
+        title={query.data === undefined ? 'Event' : titleOf(query.data.steps)}
         aside={
           <Button component={Link} to={`/apps/${appId}/events`} variant="default" size="compact-sm">
             All events
           </Button>
         }
       >
-        How the event was processed, step by step.
+        What it brought about, and how, step by step.
       </PageHead>
       {canRead ? (
-        <Explanation key={eventId} appId={appId} eventId={eventId} />
+        <Explanation key={eventId} appId={appId} eventId={eventId} query={query} />
       ) : (
         <NoPermission permission="read" what="the event" />
       )}

@@ -6,6 +6,7 @@ import { NoPermission, PageHead } from '../parts.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts/filters.tsx';
 import { SearchFilter } from '../parts/search-filter.tsx';
+import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
 import { LinkTable } from './link-table.tsx';
 import { NewLinkDialog } from './new-link.tsx';
@@ -63,7 +64,7 @@ export default function LinksPage() {
       <PageHead
         title="Links"
         aside={
-          <Button disabled={!canWrite} onClick={() => setIsOpen(true)}>
+          <Button {...IS_NEW} disabled={!canWrite} onClick={() => setIsOpen(true)}>
             New link
           </Button>
         }

@@ -1,20 +1,12 @@
 import { lazy, Suspense } from 'react';
-import { formatRate } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { Waiting } from '../parts.tsx';
+import { changeOf } from '../parts/change.ts';
 import { nameOfBar } from '../ranges.ts';
 import { MEASURES, sumOf } from './measures.ts';
 import type { Measure, Point } from './measures.ts';
 
 const Chart = lazy(async () => await import('../chart.tsx'));
-
-/** How much more or less a value is than the one before it, in words and in short. Null without a value before. */
-function changeOf(now: number, before: number): { readonly short: string; readonly words: string } | null {
-  if (before <= 0) return null;
-  const bps = Math.round((Math.abs(now - before) / before) * 1_000) * 10;
-  if (bps === 0) return { short: '0 %', words: 'the same' };
-  return { short: `${now > before ? '▲' : '▼'} ${formatRate(bps)}`, words: now > before ? 'up' : 'down' };
-}
 
 /** The course of a measure, without numbers. */
 function Sparkline({ values }: { readonly values: readonly number[] }) {
@@ -36,7 +28,8 @@ function chartPoints(now: readonly Point[], before: readonly Point[], interval: 
     return {
       name: nameOfBar(point.at, interval),
       value: of(point),
-      ...(earlier === undefined ? {} : { before: of(earlier) }),
+      isRunning: index === now.length - 1,
+      ...(earlier === undefined ? {} : { before: of(earlier), beforeName: nameOfBar(earlier.at, interval) }),
     };
   });
 }
@@ -106,6 +99,7 @@ export function MeasureCard({
               measure={MEASURES[measure].name}
               before={before}
               format={MEASURES[measure].format}
+              formatAxis={MEASURES[measure].formatAxis}
             />
           </Suspense>
         )}

@@ -1,15 +1,40 @@
 import type { Schemas } from '../api/client.ts';
-import { formatCount, formatMoney } from '../format.ts';
+import { formatCount, formatCountShort, formatMoney, formatMoneyShort } from '../format.ts';
 
 export type Point = Schemas['Timeseries']['points'][number];
 
 /** What the chart and the leaders of the overview can show. The names are those of `measure` in the API. */
 export const MEASURES = {
-  revenue: { name: 'Revenue', of: ({ revenueCents }: Sums) => revenueCents, format: formatMoney },
-  commissions: { name: 'Earned', of: ({ commissionCents }: Sums) => commissionCents, format: formatMoney },
-  clicks: { name: 'Clicks', of: ({ clicks }: Sums) => clicks, format: formatCount },
-  installs: { name: 'Installs', of: ({ installs }: Sums) => installs, format: formatCount },
-  paid: { name: 'Paying users', of: ({ paid }: Sums) => paid, format: formatCount },
+  revenue: {
+    name: 'Revenue',
+    of: ({ revenueCents }: Sums) => revenueCents,
+    format: formatMoney,
+    formatAxis: formatMoneyShort,
+  },
+  commissions: {
+    name: 'Earned',
+    of: ({ commissionCents }: Sums) => commissionCents,
+    format: formatMoney,
+    formatAxis: formatMoneyShort,
+  },
+  clicks: {
+    name: 'Clicks',
+    of: ({ clicks }: Sums) => clicks,
+    format: formatCount,
+    formatAxis: formatCountShort,
+  },
+  installs: {
+    name: 'Installs',
+    of: ({ installs }: Sums) => installs,
+    format: formatCount,
+    formatAxis: formatCountShort,
+  },
+  paid: {
+    name: 'Paying users',
+    of: ({ paid }: Sums) => paid,
+    format: formatCount,
+    formatAxis: formatCountShort,
+  },
 } as const;
 export type Measure = keyof typeof MEASURES;
 

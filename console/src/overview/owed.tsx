@@ -37,7 +37,7 @@ export function Owed({
           },
         ]
       : []),
-    { name: 'Paid', cents: commissions.paid, hint: 'in payouts, since the beginning', tone: 'paid' },
+    { name: 'Booked', cents: commissions.paid, hint: 'in payouts, since the beginning', tone: 'paid' },
   ];
   const whole = parts.reduce((sum, { tone, cents }) => sum + (tone === null ? 0 : Math.max(0, cents)), 0);
   return (

@@ -59,8 +59,8 @@ function Paid({
         variant="light"
         title={
           payout.moreDue
-            ? `${formatMoney(payout.totalCents)}, a first part, are marked as paid to ${payment.affiliateName}`
-            : `${formatMoney(payout.totalCents)} are marked as paid to ${payment.affiliateName}`
+            ? `${formatMoney(payout.totalCents)}, a first part, are booked for ${payment.affiliateName}`
+            : `${formatMoney(payout.totalCents)} are booked for ${payment.affiliateName}`
         }
       >
         <Stack gap={6}>
@@ -117,7 +117,7 @@ function Confirm({
         </dd>
       </dl>
       <Text size="sm">
-        The commissions are marked as paid. <b>This cannot be undone.</b> The service moves no money: you
+        The commissions are booked in a payout. <b>This cannot be undone.</b> The service moves no money: you
         transfer it.
       </Text>
       {isWaiting && outcome === null && !isPending && (

@@ -13,7 +13,7 @@ import { CsvDownload } from './csv-download.tsx';
 import { sha256Of } from './csv-file.ts';
 import { PAYOUT_KEYS } from './keys.ts';
 import { payerOf } from './payouts-page.tsx';
-import { MoneyTag, Transfers } from './transfers.tsx';
+import { MoneyOfPayout, Transfers } from './transfers.tsx';
 
 /** Compares a chosen file with the hash of the payout. The file stays in the browser. */
 function FileCheck({ expected }: { readonly expected: string }) {
@@ -77,13 +77,13 @@ function Facts({
         <dd>
           <b>{formatMoney(payout.totalCents)}</b> in {formatCountOf(payout.itemCount, 'row')}
         </dd>
-        <dt>Paid</dt>
+        <dt>Booked</dt>
         <dd>
           {formatInstant(payout.createdAt)} by {payerOf(payout)}
         </dd>
         <dt>Money</dt>
         <dd>
-          <MoneyTag transfers={payout.transfers} />
+          <MoneyOfPayout transfers={payout.transfers} />
         </dd>
         <dt>Number</dt>
         <dd className="code-text">{payout.id}</dd>

@@ -191,8 +191,8 @@ function ApproveSteps(props: StepProps) {
       ) : (
         <>
           <Text size="sm">
-            Each creator gets a payout, and the commissions are marked as paid. <b>This cannot be undone.</b>{' '}
-            The service moves no money: you transfer it.
+            Each creator gets a payout, in which the commissions are booked. <b>This cannot be undone.</b> The
+            service moves no money: you transfer it.
           </Text>
           <Text size="sm">
             Nobody is paid another amount. Creators who had a refund, a deduction or a payout after the draft

@@ -12,7 +12,7 @@ import { ListEnd, ListView, useList } from '../parts/list.tsx';
 import { CsvDownload } from './csv-download.tsx';
 import { PAYOUT_KEYS } from './keys.ts';
 import { useUnpaid } from './runs.ts';
-import { MoneyState } from './transfers.tsx';
+import { MoneyTag } from '../parts/money-state.tsx';
 import { UNPAID, whyNotPaid } from './words.ts';
 import type { Run, RunItem } from './words.ts';
 
@@ -88,9 +88,9 @@ function Outcome({ outcome }: Pick<RunItem, 'outcome'>) {
     case 'waiting':
       return <Tag tone="wait">Waiting</Tag>;
     case 'paid':
-      return <Tag tone="good">Paid</Tag>;
+      return <Tag tone="good">Booked</Tag>;
     case 'resent':
-      return <Tag tone="good">Sent again</Tag>;
+      return <Tag tone="good">Booked again</Tag>;
     default:
       return (
         <>
@@ -218,12 +218,7 @@ export function RunItems({ appId, run }: ListProps) {
                       <td>
                         <Outcome outcome={item.outcome} />
                       </td>
-                      <td>
-                        <MoneyState
-                          state={item.transferState}
-                          isAwaited={item.outcome === 'paid' || item.outcome === 'resent'}
-                        />
-                      </td>
+                      <td>{item.transferState !== null && <MoneyTag said={item.transferState} />}</td>
                       <td style={{ whiteSpace: 'nowrap' }}>
                         <PayoutOf appId={appId} item={item} />
                       </td>

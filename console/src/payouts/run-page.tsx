@@ -44,7 +44,7 @@ function Result({ run }: { readonly run: Run }) {
             paidCount === 0
               ? 'Nobody was paid'
               : kind === 'pay'
-                ? `${formatMoney(paidCents)} are marked as paid to ${formatCountOf(paidCount, 'creator')}`
+                ? `${formatMoney(paidCents)} are booked for ${formatCountOf(paidCount, 'creator')}`
                 : `${formatMoney(paidCents)} are in new files, for ${formatCountOf(paidCount, 'payout')}`
           }
         >

@@ -9,6 +9,7 @@ import { formatInstant, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { Tag } from '../parts/badges.tsx';
+import { MoneyTag } from '../parts/money-state.tsx';
 import { AskToPay, watchRaise } from './raise-form.tsx';
 import { sayDone } from '../parts/toast.tsx';
 
@@ -59,31 +60,15 @@ const NEXT: Readonly<Record<State, readonly State[]>> = {
 };
 const nextMarks = (latest: Transfer | undefined) => NEXT[latest?.state ?? 'withdrawn'];
 
-/** Says what became of the money of a payout. */
-export function MoneyTag({ transfers: [latest] }: { readonly transfers: readonly Transfer[] }) {
-  if (latest === undefined || latest.state === 'withdrawn') return <Tag tone="wait">Not marked as sent</Tag>;
+/** Says where the money of a payout is, and since when. */
+export function MoneyOfPayout({ transfers: [latest] }: { readonly transfers: readonly Transfer[] }) {
+  const said = latest?.state ?? null;
   return (
     <>
-      <Tag tone={TONES[latest.state]}>
-        {STATES[latest.state === 'return_withdrawn' ? 'sent' : latest.state]}
-      </Tag>{' '}
-      {formatInstant(latest.createdAt)}
+      <MoneyTag said={said} />{' '}
+      {latest !== undefined && said !== 'withdrawn' && formatInstant(latest.createdAt)}
     </>
   );
-}
-
-/** Says in a row what became of the money of a payout. */
-export function MoneyState({
-  state,
-  isAwaited,
-}: {
-  readonly state: State | null;
-  /** Whether it is to be sent. */
-  readonly isAwaited: boolean;
-}) {
-  if (state === null || state === 'withdrawn')
-    return isAwaited ? <Tag tone="wait">Not marked as sent</Tag> : null;
-  return <Tag tone={TONES[state]}>{STATES[state === 'return_withdrawn' ? 'sent' : state]}</Tag>;
 }
 
 const filled = (text: string) => (text.trim() === '' ? undefined : text.trim());

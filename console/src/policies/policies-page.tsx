@@ -6,6 +6,7 @@ import { Section } from '../lists.tsx';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { ListView } from '../parts/list.tsx';
+import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
 import { AssignDialog } from './assign-dialog.tsx';
 import { AssignedTo } from './assigned-to.tsx';
@@ -161,7 +162,7 @@ export default function PoliciesPage() {
         aside={
           canWrite &&
           canRead && (
-            <Button component={Link} to={`/apps/${appId}/policies/new`}>
+            <Button {...IS_NEW} component={Link} to={`/apps/${appId}/policies/new`}>
               New policy
             </Button>
           )

@@ -29,8 +29,8 @@ interface StepSpec {
 
 /** The latest webhook that a provider itself sent and that was accepted. */
 function lastAccepted({ providers }: Setup): { readonly title: string; readonly receivedAt: number } | null {
-  const accepted = providers.flatMap(({ title, lastDelivery }) =>
-    lastDelivery?.signatureValid === true ? [{ title, receivedAt: lastDelivery.receivedAt }] : [],
+  const accepted = providers.flatMap(({ title, lastAcceptedAt }) =>
+    lastAcceptedAt === null ? [] : [{ title, receivedAt: lastAcceptedAt }],
   );
   return accepted.toSorted((a, b) => b.receivedAt - a.receivedAt)[0] ?? null;
 }
@@ -116,6 +116,7 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
   const test = useSelfTest(appId);
   const connected = setup.providers.filter(({ configured }) => configured);
   const accepted = lastAccepted(setup);
+  const hasPassed = test.report?.ok ?? setup.selfTestPassedAt !== null;
   const isMatching = identity.data?.verdict === 'ok';
   const codes = setup.purchaseCodes;
   const steps: readonly StepSpec[] = [
@@ -129,8 +130,8 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
     {
       id: 'self-test',
       title: 'Test the connection',
-      summary: test.report === null ? '' : test.report.ok ? 'Passed' : 'Something to fix',
-      isDone: test.report?.ok === true || accepted !== null,
+      summary: hasPassed ? 'Passed' : test.report === null ? '' : 'Something to fix',
+      isDone: hasPassed || accepted !== null,
       body: <SelfTestStep setup={setup} test={test} />,
     },
     {
@@ -148,7 +149,7 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
       id: 'sdk',
       title: 'Put the SDK into your app',
       summary: setup.installs > 0 ? `${formatCountOf(setup.installs, 'install')} in 30 days` : '',
-      isDone: setup.identified > 0,
+      isDone: setup.hasUser,
       body: <SdkStep appId={appId} setup={setup} />,
     },
     {

@@ -100,6 +100,11 @@ const setup = z
     clicks: count(`Clicks of the last ${RECENT_DAYS} days.`),
     installs: count(`Attributed installs of the last ${RECENT_DAYS} days.`),
     identified: count(`Attributed users of the last ${RECENT_DAYS} days.`),
+    hasUser: z.boolean().describe('Whether a user of the app is known, by its SDK or by a purchase code.'),
+    selfTestPassedAt: orNull(
+      epochMs('When the latest self-test passed.'),
+      'Null if it found something to fix, and before the first one.',
+    ),
     firstSaleAt: orNull(
       epochMs('When the first payment occurred that earned a commission.'),
       'Null before it.',
@@ -170,6 +175,8 @@ export const setupRoutes = [
         clicks: activity.clicks,
         installs: activity.installs,
         identified: activity.identified,
+        hasUser: state.hasUser,
+        selfTestPassedAt: state.selfTestPassedAt,
         firstSaleAt: state.firstSaleAt,
         ...(codes.namespaces.length > 0 && { purchaseCodes: codes }),
       };

@@ -97,6 +97,10 @@ export const webhookState = z.object({
       .describe('The latest webhook, also a refused one.'),
     'Null if none has arrived.',
   ),
+  lastAcceptedAt: orNull(
+    epochMs('When the latest webhook arrived that was not refused.'),
+    'Null if none was accepted.',
+  ),
 });
 
 const webhookSettings = z
@@ -122,6 +126,7 @@ export function presentState(
       receivedAt === null || signatureValid === null || processingStatus === null
         ? null
         : { receivedAt, signatureValid, processingStatus },
+    lastAcceptedAt: state?.acceptedAt ?? null,
   };
 }
 

@@ -1,0 +1,78 @@
+import { Anchor, Group, Text } from '@mantine/core';
+import { Link } from 'react-router';
+import type { Schemas } from '../api/client.ts';
+import { formatMoney } from '../format.ts';
+import { EVENT_KINDS } from '../words.ts';
+
+type Step = Schemas['Explanation']['steps'][number];
+
+function find<N extends Step['step']>(steps: readonly Step[], name: N) {
+  return steps.find((step): step is Extract<Step, { readonly step: N }> => step.step === name);
+}
+
+/** Names an event by what it says: "Refund of $59.99". */
+export function titleOf(steps: readonly Step[]): string {
+  const read = find(steps, 'normalize');
+  const kind = Object.entries(EVENT_KINDS).find(([name]) => name === read?.decision)?.[1];
+  if (read === undefined || kind === undefined) return 'Event';
+  const { amountMinor, currency } = read.facts;
+  return amountMinor == null || currency == null ? kind : `${kind} of ${formatMoney(amountMinor, currency)}`;
+}
+
+/** Returns the reason of how an event ended: that of its last step. */
+export const reasonOf = (steps: readonly Step[]): string | undefined => steps.at(-1)?.explanation;
+
+/** What an event brought about, with its reason, before the steps that led to it. */
+export function Verdict({
+  appId,
+  eventId,
+  steps,
+}: {
+  readonly appId: string;
+  readonly eventId: string;
+  readonly steps: readonly Step[];
+}) {
+  // A payment also has the rows of its refunds, which are other events.
+  const rows = find(steps, 'write_commission')?.facts.commissions ?? [];
+  const own = rows.filter((row) => row.eventId === eventId);
+  const sumOf = (some: typeof rows) => some.reduce((sum, row) => sum + row.amountCents, 0);
+  const [cents, rest] = [sumOf(own), sumOf(rows)];
+  const users = find(steps, 'attribute')?.facts.users ?? [];
+  const creators = new Map(
+    users.flatMap(({ attribution }) =>
+      attribution?.decided === true ? [[attribution.affiliateId, attribution.affiliateName]] : [],
+    ),
+  );
+  const userId = find(steps, 'normalize')?.facts.customerUserId;
+  return (
+    <section className="surface verdict" aria-label="What it brought about">
+      <Text fw={600} fz={20}>
+        {own.length === 0 ? 'No commission' : formatMoney(cents)}
+        {own.length > 0 && creators.size > 0 && (
+          <>
+            {cents < 0 ? ' from ' : ' for '}
+            {[...creators].map(([id, name], index) => (
+              <span key={id}>
+                {index > 0 && ', '}
+                <Anchor component={Link} to={`/apps/${appId}/creators/${id}`} inherit>
+                  <bdi>{name}</bdi>
+                </Anchor>
+              </span>
+            ))}
+          </>
+        )}
+      </Text>
+      <Text size="sm" mt={4}>
+        {reasonOf(steps)}
+        {own.length > 0 && rest !== cents && ` ${formatMoney(rest)} remain of the payment.`}
+      </Text>
+      {userId != null && (
+        <Group gap="md" mt="sm">
+          <Anchor component={Link} to={`/apps/${appId}/events?user=${encodeURIComponent(userId)}`} size="sm">
+            All events of the user
+          </Anchor>
+        </Group>
+      )}
+    </section>
+  );
+}
