@@ -1,6 +1,6 @@
 import { Alert, Badge, Button, Code, Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Component, useEffect, useRef, useState } from 'react';
+import { Component, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { useNavigationType } from 'react-router';
 import { Problem } from './api/client.ts';
 import type { Permission } from './api/client.ts';
@@ -191,15 +191,30 @@ export class PageBoundary extends Component<
   }
 }
 
-/** What a query shows before it has an answer: the places of rows, and for screen readers what is awaited. */
+function watchConnection(onChange: () => void): () => void {
+  for (const type of ['online', 'offline']) addEventListener(type, onChange);
+  return () => {
+    for (const type of ['online', 'offline']) removeEventListener(type, onChange);
+  };
+}
+
+/**
+ * What a query shows before it has an answer: the places of rows, and for screen readers what is awaited. Offline it says that it waits
+ * for the connection.
+ */
 export function Waiting({ what, isPage = false }: { readonly what: string; readonly isPage?: boolean }) {
-  return (
+  const isOnline = useSyncExternalStore(watchConnection, () => navigator.onLine);
+  return isOnline ? (
     <div className={isPage ? 'waiting waiting-page' : 'waiting'} role="status">
       <span className="spoken">Loading {what} …</span>
       <i />
       <i />
       <i />
     </div>
+  ) : (
+    <Text size="sm" className="quiet" p="xl" role="status">
+      You are offline. The page goes on when the connection is back.
+    </Text>
   );
 }
 

@@ -1,19 +1,8 @@
 import { Button, Stack, Text } from '@mantine/core';
-import { useEffect } from 'react';
 import type { Session } from './api/client.ts';
-import { KEYS, LIVE_MS, queryClient } from './api/queries.ts';
 import { Dialog } from './dialog.tsx';
 import { startAnew } from './leave/start-anew.ts';
 import { SignInForms } from './sign-in.tsx';
-
-/** Looks whether another tab has signed in. */
-function Watch() {
-  useEffect(() => {
-    const timer = setInterval(() => void queryClient.invalidateQueries({ queryKey: KEYS.session }), LIVE_MS);
-    return () => clearInterval(timer);
-  }, []);
-  return null;
-}
 
 /**
  * Asks to sign in over the page whose session has ended. The page keeps what was entered, and its calls go on once the same person is
@@ -31,7 +20,6 @@ export default function SignInAgain({
 }) {
   return (
     <Dialog isOpen={isOpen} isHeld isPageHidden onClose={startAnew} title="Sign in again">
-      {isOpen && <Watch />}
       <Stack>
         <Text size="sm">
           Your session has ended. Sign in to {account.name}

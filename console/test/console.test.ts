@@ -338,7 +338,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await page.getByLabel('Where the link leads').fill('https://example.com/get');
     await page.getByLabel('Link code', { exact: true }).fill('not a code');
     await button(page, 'Create the creator and the link').click();
-    await page.getByRole('alert').waitFor();
+    await page.getByText('Must be 2 to 64 characters').waitFor();
     await page.getByLabel('Name of the creator').fill('Ada');
     await page.getByLabel('Link code', { exact: true }).fill('ada-lovelace');
     await button(page, 'Create the creator and the link').click();

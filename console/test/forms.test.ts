@@ -140,6 +140,23 @@ describeInBrowser('the forms of the console in a browser', ({ service, signedIn,
     expect(problems(/status of 401/)).toEqual([]);
   });
 
+  test('a form sends nothing once another tab has signed in to another account', async () => {
+    const second = await newFounder();
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(`${service.url}/console/apps/new`);
+    await page.getByLabel('Name', { exact: true }).fill('Secret of the first');
+    const other = await page.context().newPage();
+    const token = await createSignInLink(service.sql, second.accountId, {
+      now: Date.now(),
+      validMs: 60_000,
+    });
+    await other.goto(`${service.url}/console/#token=${token}`);
+    await button(other, 'Sign in').click();
+    await page.waitForURL((url) => url.pathname.includes(second.appId));
+    expect(await service.sql`select 1 from apps where name = 'Secret of the first'`).toEqual([]);
+    expect(problems()).toEqual([]);
+  });
+
   test('settings that were edited ask before a link, the back button, the search and the tab lose them', async () => {
     const { page, problems } = await open('creators');
     await page.getByRole('link', { name: 'Settings' }).click();

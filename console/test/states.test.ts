@@ -9,7 +9,7 @@ import { resumePayouts, stopPayouts } from '../../src/db/payout-stops.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
-import { misfitsOf, overflowOf, shoot, violationsOf, WINDOWS } from './browser.ts';
+import { misfitsOf, overflowOf, shoot, title, violationsOf, WINDOWS } from './browser.ts';
 import { describeInBrowser, describeInBrowserWith } from './suite.ts';
 
 /** What the design asks for. */
@@ -98,6 +98,31 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
       expect(faults).toEqual({});
       expect(problems(/status of 403/)).toEqual([]);
     });
+  });
+
+  test('a page that is opened offline says so, whether or not its program was loaded, and is shown once the connection is back', async () => {
+    const { page, problems } = await signedIn(founder.key);
+    const pages = page.getByRole('navigation', { name: 'Pages' });
+    const isOffline = page.getByText('You are offline.');
+    await pages.getByRole('link', { name: 'Links' }).click();
+    await title(page, 'Links');
+    await pages.getByRole('link', { name: 'Overview' }).click();
+    await title(page, 'Overview');
+    await page.context().setOffline(true);
+    await pages.getByRole('link', { name: 'Policies' }).click();
+    await isOffline.waitFor();
+    expect(await page.getByText('may have been upgraded').count()).toBe(0);
+    await page.context().setOffline(false);
+    await title(page, 'Policies');
+    await isOffline.waitFor({ state: 'hidden' });
+    // The program of the page is there, and the list was never read since.
+    await page.context().setOffline(true);
+    await pages.getByRole('link', { name: 'Overview' }).click();
+    await isOffline.first().waitFor();
+    await page.context().setOffline(false);
+    await page.getByText('Revenue').first().waitFor();
+    await isOffline.first().waitFor({ state: 'hidden' });
+    expect(problems(/ERR_INTERNET_DISCONNECTED|dynamically imported/)).toEqual([]);
   });
 
   test('pages do not move while they load on a slow network and machine', async () => {

@@ -30,6 +30,9 @@ export function onSessionEnded(renewal: Renewal): void {
   renewSession = renewal;
 }
 
+/** The other tabs of the console, which have the same session. Each tab says when it has begun one or ended it. */
+export const otherTabs = new BroadcastChannel('tributary-session');
+
 /** The calls that need no session: those that begin and end one. */
 const WITHOUT_SESSION: readonly string[] = ['session', 'session/end'].map(
   (path) => new URL(path, serviceUrl).href,
@@ -40,7 +43,13 @@ const WITHOUT_SESSION: readonly string[] = ['session', 'session/end'].map(
  * in again.
  */
 async function send(request: Request): Promise<Response> {
-  if (renewSession === null || WITHOUT_SESSION.includes(request.url)) return await sendOnce(request);
+  if (WITHOUT_SESSION.includes(request.url)) {
+    const response = await sendOnce(request);
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has only tabs of this origin
+    if (response.ok && request.method === 'POST') otherTabs.postMessage('changed');
+    return response;
+  }
+  if (renewSession === null) return await sendOnce(request);
   const second = request.clone();
   const response = await sendOnce(request);
   if (response.status !== 401) return response;

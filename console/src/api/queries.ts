@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { QueryClient } from '@tanstack/react-query';
 import { startAnew } from '../leave/start-anew.ts';
 import { forgetSdkKeys } from '../setup/sdk-key.ts';
-import { api, onSessionEnded, read } from './client.ts';
+import { api, onSessionEnded, otherTabs, read } from './client.ts';
 import type { Session } from './client.ts';
 import { createQueryClient, OVERVIEW_MS, SESSION_KEY } from './query-client.ts';
 
@@ -58,6 +58,9 @@ onSessionEnded(
       void checkSession();
     }),
 );
+
+// Nothing that is entered here may be sent in the session of somebody who has signed in there.
+otherTabs.addEventListener('message', () => void checkSession());
 
 /** Lets the calls of before go on in a session of the same person. Nothing that was entered is sent in that of another one. */
 async function takeSession(session: Session | null): Promise<void> {

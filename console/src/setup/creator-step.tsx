@@ -6,6 +6,7 @@ import { api, read } from '../api/client.ts';
 import { KEYS } from '../api/queries.ts';
 import { useNewCreator } from '../creators/new-creator.ts';
 import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
+import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { CopyLine, ErrorBox, Waiting } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { usePermission } from '../session.ts';
@@ -23,6 +24,9 @@ function NewCreator({ appId }: { readonly appId: string }) {
   const [destinationUrl, setDestinationUrl] = useState('');
   const create = useNewCreator(appId);
   const errors = useFieldErrors(create.error, { name: 'Name of the creator', ...LINK_LABELS }, SLUG_TAKEN);
+  const [question] = useLeaveGuard(
+    !create.isSuccess && [name, destinationUrl, slug].some((text) => text !== ''),
+  );
   return (
     <form
       {...errors.root}
@@ -31,6 +35,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
         create.mutate({ name, destinationUrl, slug });
       }}
     >
+      {question}
       <Stack gap="sm" maw={460}>
         <TextInput
           label="Name of the creator"
