@@ -264,36 +264,6 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect([...first.problems(), ...second.problems()]).toEqual([]);
   });
 
-  test('a search and the creators who earned most say where the list ends', async () => {
-    const founder = await newFounder();
-    const ids: string[] = [];
-    for (let nth = 1; nth <= 51; nth += 1) {
-      const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
-        name: `Maker ${nth}`,
-      });
-      ids.push(id);
-    }
-    for (let nth = 1; nth <= 21; nth += 1)
-      await post(`/apps/${founder.appId}/links`, founder.key, {
-        affiliateId: ids[nth],
-        destinationUrl: 'https://example.com/get',
-        slug: `maker-${nth}`,
-      });
-    const { page, problems } = await openApp(founder, 'creators?q=Maker');
-    const go = async (path: string) =>
-      await page.goto(`${service.url}/console/apps/${founder.appId}/${path}`);
-    await page.getByText('The first 20: enter more of the name').waitFor();
-    expect(await page.locator('tbody tr').count()).toBe(20);
-    await go('creators?sort=earnings');
-    await page.getByText('The 50 who earned most').waitFor();
-    await go('links?q=maker');
-    await page.getByText('The first 20: enter more of the link code').waitFor();
-    await go('links?q=maker-20');
-    await page.getByRole('row', { name: /maker-20/ }).waitFor();
-    expect(await page.getByText('The first 20').count()).toBe(0);
-    expect(problems()).toEqual([]);
-  });
-
   test('a negative balance is stated as the amount that the next payout deducts', async () => {
     const founder = await newFounder();
     const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
@@ -424,7 +394,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     const csv = (await readFile(await download.path())).toString();
     expect(csv.trim().split('\r\n')).toHaveLength(5);
     await page.getByLabel('Kind').selectOption('reversal');
-    await page.getByRole('row', { name: /Reversal of an earning that is not in this list/ }).waitFor();
+    await page.getByRole('row', { name: /Reversal 20 % of -\$12\.50/ }).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
     expect(new URL(page.url()).searchParams.get('kind')).toBe('reversal');
     await page.getByLabel('Kind').selectOption('correction');
@@ -922,7 +892,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       await page.getByText('1 of 2 added').waitFor();
       await check('creators-pasted');
       await go(`creators/${ada}`);
-      await page.getByText('by reversals').waitFor();
+      await page.getByText('by reversals').waitFor({ state: 'attached' });
       await check('creator');
       await button(page, 'Add or deduct').click();
       await page.getByLabel('Key that may pay').fill(founder.key);
@@ -952,7 +922,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       await page.getByText('Texts to post').waitFor();
       await check('link');
       await go('commissions');
-      await page.getByText('by reversals').waitFor();
+      await page.getByText('by reversals').waitFor({ state: 'attached' });
       await check('commissions');
       await go('overview?range=12m&measure=commissions');
       await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });

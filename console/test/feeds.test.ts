@@ -62,10 +62,7 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await page.goBack();
     await row(page, /a stranger/).waitFor();
     await page.getByLabel('User id').fill('nobody');
-    await page.getByText('Enter ↵').waitFor();
-    await page.keyboard.press('Enter');
     await page.getByText('No events match these filters').waitFor();
-    expect(await page.getByText('Enter ↵').count()).toBe(0);
     await button(page, 'Clear the filters').first().click();
     await row(page, /\$30\.00.*Earned/).waitFor();
     expect(new URL(page.url()).search).toBe('');

@@ -1,6 +1,9 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { projectRoot } from '../../src/config/project-root.ts';
 import * as ofService from '../../src/domain/money.ts';
-import { currencyDecimals, formatMoney, formatShare } from '../src/format.ts';
+import { currencyDecimals, formatMoney, formatRate, formatShare } from '../src/format.ts';
 
 describe('amounts of money on the pages', () => {
   test.each([
@@ -47,4 +50,13 @@ test.each([
   [0.0004, '0 %'],
 ])('the part %d of 1 is written as rates are, with one decimal at most', (part, text) => {
   expect(formatShare(part)).toBe(text);
+});
+
+test('every page writes percentages by the same two functions, with a space before the sign', () => {
+  expect([formatRate(1_250), formatRate(500), formatShare(0.125)]).toEqual(['12.5 %', '5 %', '12.5 %']);
+  const folder = path.join(projectRoot, 'console/src');
+  const others = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.tsx?$/.test(name) && name !== 'format.ts')
+    .filter((name) => /\} %/.test(readFileSync(path.join(folder, name), 'utf8')));
+  expect(others).toEqual([]);
 });

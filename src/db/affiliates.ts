@@ -163,6 +163,11 @@ const withStatus = (sql: Sql, status: AffiliateStatus | null) =>
 const withExternalId = (sql: Sql, externalId: string | null) =>
   externalId === null ? sql.fragment`` : sql.fragment`and a.external_id = ${externalId}`;
 
+/** Whether an affiliate `a` has a text in its name, e-mail address or external id, ignoring case, or has it as its id. */
+const hasText = (sql: Sql, text: string) => sql.fragment`
+  coalesce(strpos(lower(a.name), lower(${text}::text)) > 0 or strpos(lower(a.email), lower(${text}::text)) > 0
+           or strpos(lower(a.external_id), lower(${text}::text)) > 0 or a.id = ${text}, false)`;
+
 /** Returns an affiliate with its totals. Undefined for an unknown one and for one of another app. */
 export async function findListedAffiliate(
   sql: Sql,
@@ -218,27 +223,41 @@ export async function searchAffiliates(
     select ${listColumns(sql)} from p ${totals(sql, appId)} order by lower(p.name) collate "C", p.id`;
 }
 
-/** Returns a page of an app's affiliates, oldest first. */
+/**
+ * Returns a page of an app's affiliates, oldest first. No index has all parts of a text, so a page with one examines at most
+ * `examines` affiliates and may have fewer than `limit`.
+ */
 export async function listAffiliatesByCreated(
   sql: Sql,
   appId: AppId,
-  filter: { readonly status: AffiliateStatus | null; readonly externalId: string | null },
+  filter: {
+    readonly status: AffiliateStatus | null;
+    readonly externalId: string | null;
+    readonly text: string | null;
+  },
   after: Position<number> | null,
   limit: number,
+  examines = PAGE_EXAMINES,
 ): Promise<Page<AffiliateListRow, number>> {
+  const { status, externalId, text } = filter;
   const from =
     after === null
       ? sql.fragment``
       : sql.fragment`and (a.created_at, a.id) > (${positionInstant(sql, after.sortKey)}, ${after.id})`;
-  const rows = await sql<AffiliateListRow & Position<number>>`
-    with p as (
-      select * from affiliates a where a.app_id = ${appId} ${withStatus(sql, filter.status)} ${withExternalId(sql, filter.externalId)} ${from}
-       order by a.created_at, a.id limit ${limit + 1}
+  const rows = await sql<AffiliateListRow & Position<number> & Examined>`
+    with walked as (
+      select a.*, row_number() over (order by a.created_at, a.id) as examined
+        from affiliates a where a.app_id = ${appId} ${withStatus(sql, status)} ${withExternalId(sql, externalId)} ${from}
+       order by a.created_at, a.id limit ${text === null ? limit + 1 : examines}
+    ), p as (
+      select * from (select a.*, ${text === null ? sql.fragment`true` : hasText(sql, text)} as is_match from walked a) m
+       where m.is_match or m.examined = ${examines}
+       order by m.created_at, m.id limit ${limit + 1}
     )
-    select ${listColumns(sql)}, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key
+    select ${listColumns(sql)}, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
      order by p.created_at, p.id`;
-  return pageOf(rows, limit);
+  return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
 /**
@@ -278,73 +297,116 @@ export async function listAffiliatesByEmail(
   return filter.status === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
-/** Returns a page of an app's affiliates by name, ignoring case. */
+/** Returns how many affiliates an app has, or how many with a status. */
+export async function countAffiliates(
+  sql: Sql,
+  appId: AppId,
+  status: AffiliateStatus | null,
+): Promise<number> {
+  const { count } = await sql.one<{ count: number }>`
+    select coalesce(sum(affiliates), 0)::bigint as count from affiliate_counts
+     where app_id = ${appId} ${status === null ? sql.fragment`` : sql.fragment`and status = ${status}`}`;
+  return count;
+}
+
+/** Returns a page of an app's affiliates by name, ignoring case. A text limits it as it does `listAffiliatesByCreated`. */
 export async function listAffiliatesByName(
   sql: Sql,
   appId: AppId,
-  filter: { readonly status: AffiliateStatus | null },
+  filter: { readonly status: AffiliateStatus | null; readonly text: string | null },
   after: Position<string> | null,
   limit: number,
+  examines = PAGE_EXAMINES,
 ): Promise<Page<AffiliateListRow, string>> {
+  const { status, text } = filter;
   const from =
     after === null
       ? sql.fragment``
       : sql.fragment`and (lower(a.name) collate "C", a.id) > (${after.sortKey}, ${after.id})`;
-  const rows = await sql<AffiliateListRow & Position<string>>`
-    with p as (
-      select * from affiliates a where a.app_id = ${appId} ${withStatus(sql, filter.status)} ${from}
-       order by lower(a.name) collate "C", a.id limit ${limit + 1}
+  const rows = await sql<AffiliateListRow & Position<string> & Examined>`
+    with walked as (
+      select a.*, row_number() over (order by lower(a.name) collate "C", a.id) as examined
+        from affiliates a where a.app_id = ${appId} ${withStatus(sql, status)} ${from}
+       order by lower(a.name) collate "C", a.id limit ${text === null ? limit + 1 : examines}
+    ), p as (
+      select * from (select a.*, ${text === null ? sql.fragment`true` : hasText(sql, text)} as is_match from walked a) m
+       where m.is_match or m.examined = ${examines}
+       order by lower(m.name) collate "C", m.id limit ${limit + 1}
     )
-    select ${listColumns(sql)}, lower(p.name) as sort_key
+    select ${listColumns(sql)}, lower(p.name) as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
      order by lower(p.name) collate "C", p.id`;
-  return pageOf(rows, limit);
+  return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
+/** Number of affiliates that a page by earnings examines at most. It reads some more, whose earnings the tail changes. */
+const EXAMINED_EARNERS = PAGE_EXAMINES / 2;
+
 /**
- * Returns the affiliates with the highest earnings of all time; of equal ones the oldest first. Every affiliate has its
- * row in `rollups` from its creation, ordered by an index, so this reads no more rows than it returns, and those of the
- * affiliates with earnings in the tail.
+ * Returns a page of an app's affiliates by their earnings of all time, the highest first; of equal ones the oldest first. Every
+ * affiliate has its row in `rollups` from its creation, ordered by an index, so this reads no more rows than it returns, and
+ * those of the affiliates with earnings in the tail. An affiliate whose earnings change between two pages may be on both or
+ * on none of them. A text limits a page as it does in `listAffiliatesByCreated`.
  *
- * The parts of the statement: `tail` is what the tail adds, `leaders` the first rows of the index, as many more as the tail
- * has affiliates, because it may lower their earnings: any other affiliate is behind `limit` leaders that the tail does not
- * change. `parts` are the stored earnings of both and the tail; grouping needs no join that a plan could get wrong.
+ * The parts of the statement: `tail` is what the tail adds, `equal` and `lower` the next rows of the index, as many more as
+ * the tail has affiliates, because those are taken out of them. `earned` are the rows that the tail does not change, and
+ * the affiliates of the tail with what they have earned now.
  */
-export async function listTopEarners(
+export async function listAffiliatesByEarnings(
   sql: Sql,
   appId: AppId,
-  filter: { readonly status: AffiliateStatus | null },
+  filter: { readonly status: AffiliateStatus | null; readonly text: string | null },
+  after: Position<number> | null,
   limit: number,
-): Promise<AffiliateListRow[]> {
-  const ofStatus =
-    filter.status === null ? sql.fragment`` : sql.fragment`and r.affiliate_status = ${filter.status}`;
-  return await sql<AffiliateListRow>`
+  examines = EXAMINED_EARNERS,
+): Promise<Page<AffiliateListRow, number>> {
+  const { status, text } = filter;
+  const ranked = sql.fragment`
+    r.app_id = ${appId} and r.scope = 'affiliate' and r.bucket_at = '-infinity'
+    ${status === null ? sql.fragment`` : sql.fragment`and r.affiliate_status = ${status}`}`;
+  const examined = text === null ? limit + 1 : examines;
+  // Two ranges of the index: most affiliates of a large app may have earned the same, nothing.
+  const equal =
+    after === null
+      ? sql.fragment`select null as id, 0::bigint as cents where false`
+      : sql.fragment`
+      select r.scope_id as id, r.rank_value as cents from rollups r
+       where ${ranked} and r.rank_value = ${after.sortKey}::bigint and r.scope_id > ${after.id}
+       order by r.scope_id limit ${examined} + (select count(*) from tail)`;
+  const isLower = after === null ? sql.fragment`` : sql.fragment`and r.rank_value < ${after.sortKey}::bigint`;
+  const isNext =
+    after === null
+      ? sql.fragment`true`
+      : sql.fragment`(cents < ${after.sortKey}::bigint or (cents = ${after.sortKey}::bigint and id > ${after.id}))`;
+  const rows = await sql<AffiliateListRow & Position<number> & Examined>`
     with tail as materialized (
       select scope_id as id, sum(commission_cents)::bigint as cents
-        from rollup_tail where app_id = ${appId} and scope = 'affiliate' and commission_cents <> 0 group by 1
-    ), leaders as materialized (
-      select r.scope_id as id
-        from rollups r
-       where r.app_id = ${appId} and r.scope = 'affiliate' and r.bucket_at = '-infinity' ${ofStatus}
-       order by r.rank_value desc, r.scope_id limit ${limit} + (select count(*) from tail)
-    ), parts as (
-      select r.scope_id as id, r.rank_value as cents, true as is_stored
-        from (select id from leaders union select id from tail) c
-       cross join lateral (select * from rollups r
-                            where r.app_id = ${appId} and r.scope = 'affiliate' and r.scope_id = c.id
-                              and r.bucket_at = '-infinity' offset 0) r
-       where true ${ofStatus}
+        from rollup_tail
+       where app_id = ${appId} and scope = 'affiliate' and scope_id is not null and commission_cents <> 0 group by 1
+    ), equal as materialized (${equal}
+    ), lower as materialized (
+      select r.scope_id as id, r.rank_value as cents from rollups r where ${ranked} ${isLower}
+       order by r.rank_value desc, r.scope_id
+       limit ${examined} + (select count(*) from tail) - (select count(*) from equal)
+    ), earned as (
+      select id, cents from (select * from equal union all select * from lower) leaders where id not in (select id from tail)
       union all
-      select id, cents, false from tail
+      select t.id, r.rank_value + t.cents
+        from tail t
+       cross join lateral (select * from rollups r where ${ranked} and r.scope_id = t.id offset 0) r
     ), top as (
-      select id as scope_id, sum(cents) as earned
-        from parts group by id having bool_or(is_stored)
-       order by earned desc, id limit ${limit}
-    ), p as (
+      select id as scope_id, cents as earned from earned where ${isNext} order by earned desc, id limit ${examined}
+    ), walked as (
       -- One index lookup per row: with a generic plan, a join would read all affiliates.
-      select a.*, top.earned from top cross join lateral (select * from affiliates a where a.id = top.scope_id offset 0) a
+      select a.*, top.earned, row_number() over (order by top.earned desc, top.scope_id) as examined
+        from top cross join lateral (select * from affiliates a where a.id = top.scope_id offset 0) a
+    ), p as (
+      select * from (select a.*, ${text === null ? sql.fragment`true` : hasText(sql, text)} as is_match from walked a) m
+       where m.is_match or m.examined = ${examined}
+       order by m.examined limit ${limit + 1}
     )
-    select ${listColumns(sql)}
+    select ${listColumns(sql)}, p.earned::bigint as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
      order by p.earned desc, p.id`;
+  return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }

@@ -1,8 +1,9 @@
+import type { AffiliateStatus } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, LinkId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import type { Existing } from './existing.ts';
-import { pageOf, positionInstant } from './page.ts';
-import type { Page, Position } from './page.ts';
+import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
+import type { Examined, Page, Position } from './page.ts';
 import { shareStatements } from './shared-statements.ts';
 import type { Sql } from './sql.ts';
 
@@ -23,6 +24,7 @@ export interface Link {
 
 export interface LinkListRow extends Link {
   readonly affiliateName: string;
+  readonly affiliateStatus: AffiliateStatus;
   readonly clicks: number;
   readonly installs: number;
   /** Attributed production revenue net of refunds. */
@@ -198,7 +200,8 @@ export async function findRedirectTarget(
 
 const listColumns = (sql: Sql) => sql.fragment`
   p.id, p.slug, p.destination_url, p.ios_destination_url, p.android_destination_url, p.campaign, p.active, p.affiliate_id, p.external_id,
-  p.created_at, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name`;
+  p.created_at, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name,
+  (select a.status from affiliates a where a.id = p.affiliate_id) as affiliate_status`;
 
 /** Joins a link's clicks, installs and revenue of all time. */
 const totals = (sql: Sql, appId: AppId) => sql.fragment`
@@ -211,32 +214,51 @@ const totalColumns = (sql: Sql) => sql.fragment`
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
   coalesce(t.revenue_cents, 0)::float8 as revenue_cents`;
 
-/** Returns a page of an app's links, oldest first. */
+/** Whether a link `l` has a text in its slug, campaign or external id, ignoring case, or has it as its id. */
+const hasText = (sql: Sql, text: string) => sql.fragment`
+  coalesce(strpos(lower(l.slug), lower(${text}::text)) > 0 or strpos(lower(l.campaign), lower(${text}::text)) > 0
+           or strpos(lower(l.external_id), lower(${text}::text)) > 0 or l.id = ${text}, false)`;
+
+/**
+ * Returns a page of an app's links, oldest first. No index has all parts of a text, so a page with one examines at most
+ * `examines` links and may have fewer than `limit`.
+ */
 export async function listLinks(
   sql: Sql,
   appId: AppId,
-  filter: { readonly affiliateId: AffiliateId | null; readonly active: boolean | null },
+  filter: {
+    readonly affiliateId: AffiliateId | null;
+    readonly active: boolean | null;
+    readonly text: string | null;
+  },
   after: Position<number> | null,
   limit: number,
+  examines = PAGE_EXAMINES,
 ): Promise<Page<LinkListRow, number>> {
+  const { affiliateId, active, text } = filter;
   const ofAffiliate =
-    filter.affiliateId === null ? sql.fragment`` : sql.fragment`and l.affiliate_id = ${filter.affiliateId}`;
-  const ifActive = filter.active === null ? sql.fragment`` : sql.fragment`and l.active = ${filter.active}`;
+    affiliateId === null ? sql.fragment`` : sql.fragment`and l.affiliate_id = ${affiliateId}`;
+  const ifActive = active === null ? sql.fragment`` : sql.fragment`and l.active = ${active}`;
   const from =
     after === null
       ? sql.fragment``
       : sql.fragment`and (l.created_at, l.id) > (${positionInstant(sql, after.sortKey)}, ${after.id})`;
-  const rows = await sql<LinkListRow & Position<number>>`
-    with p as (
-      select * from links l where l.app_id = ${appId} ${ofAffiliate} ${ifActive} ${from}
-       order by l.created_at, l.id limit ${limit + 1}
+  const rows = await sql<LinkListRow & Position<number> & Examined>`
+    with walked as (
+      select l.*, row_number() over (order by l.created_at, l.id) as examined
+        from links l where l.app_id = ${appId} ${ofAffiliate} ${ifActive} ${from}
+       order by l.created_at, l.id limit ${text === null ? limit + 1 : examines}
+    ), p as (
+      select * from (select l.*, ${text === null ? sql.fragment`true` : hasText(sql, text)} as is_match from walked l) m
+       where m.is_match or m.examined = ${examines}
+       order by m.created_at, m.id limit ${limit + 1}
     )
     select ${listColumns(sql)}, ${totalColumns(sql)},
-           (extract(epoch from p.created_at) * 1000000)::bigint as sort_key
+           (extract(epoch from p.created_at) * 1000000)::bigint as sort_key, p.is_match, p.examined
       from p
       ${totals(sql, appId)}
      order by p.created_at, p.id`;
-  return pageOf(rows, limit);
+  return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
 /**

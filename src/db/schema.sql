@@ -135,6 +135,14 @@ create table adjustments (
 );
 CREATE INDEX adjustments_by_payment ON adjustments USING btree (app_id, environment, store, payment_ref);
 
+create table affiliate_counts (
+  app_id app_id not null,
+  status text collate "C" not null,
+  affiliates bigint not null,
+  constraint affiliate_counts_pkey PRIMARY KEY (app_id, status),
+  constraint affiliate_counts_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id)
+);
+
 create table affiliate_groups (
   id group_id not null,
   app_id app_id not null,
@@ -174,6 +182,8 @@ CREATE INDEX affiliates_by_status_created ON affiliates USING btree (app_id, sta
 CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status, lower(name) COLLATE "C", id);
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
 CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed');
+CREATE TRIGGER affiliates_count_changed AFTER UPDATE ON affiliates REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION count_changed_affiliates();
+CREATE TRIGGER affiliates_count_new AFTER INSERT ON affiliates REFERENCING NEW TABLE AS created FOR EACH STATEMENT EXECUTE FUNCTION count_new_affiliates();
 CREATE TRIGGER affiliates_email BEFORE INSERT OR UPDATE OF email ON affiliates FOR EACH ROW EXECUTE FUNCTION note_email_change();
 CREATE TRIGGER affiliates_keep_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((old.email IS NOT NULL) AND (old.email IS DISTINCT FROM new.email))) EXECUTE FUNCTION keep_former_address();
 CREATE TRIGGER affiliates_mail_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((old.email IS NOT NULL) AND (new.email IS NOT NULL) AND (lower(old.email) <> lower(new.email)))) EXECUTE FUNCTION mail_former_address();
@@ -2943,6 +2953,30 @@ CREATE OR REPLACE FUNCTION confirms_email(may_pay boolean)
 AS $function$
   select set_config('tributary.confirms_email', case when may_pay then 'on' else '' end, true) is not null
 $function$;
+
+CREATE OR REPLACE FUNCTION count_changed_affiliates()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into affiliate_counts as c (app_id, status, affiliates)
+  select app_id, status, sum(change)
+    from (select app_id, status, 1 as change from after union all select app_id, status, -1 from before) x
+   group by 1, 2 having sum(change) <> 0 order by 1, 2
+  on conflict (app_id, status) do update set affiliates = c.affiliates + excluded.affiliates;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION count_new_affiliates()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into affiliate_counts as c (app_id, status, affiliates)
+  select app_id, status, count(*) from created group by 1, 2 order by 1, 2
+  on conflict (app_id, status) do update set affiliates = c.affiliates + excluded.affiliates;
+  return null;
+end $function$;
 
 CREATE OR REPLACE FUNCTION count_with_giver()
  RETURNS trigger

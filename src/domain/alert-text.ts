@@ -32,7 +32,7 @@ function span(ms: number): string {
   return `${whole} ${unit}${whole === 1 ? '' : 's'}`;
 }
 
-const percent = (bps: number) => `${(bps / 100).toFixed(1)} %`;
+const percent = (bps: number) => `${Math.round(bps / 10) / 10} %`;
 const dollars = (cents: number) => `$${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, '0')}`;
 
 type Sentence = (

@@ -80,6 +80,9 @@ export const timeKey = z.int().min(0);
 /** The sort key of a list by time, in epoch milliseconds. */
 export const millisKey = z.int().min(0).max(LAST_INSTANT);
 
+/** The sort key of a list by an amount, cents. It may be negative. */
+export const centsKey = z.int();
+
 /** The sort key of a list by name. */
 export const nameKey = z.string().regex(/^[^\0]{0,1000}$/);
 

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createAccountKey } from '../../src/db/account-keys.ts';
-import { listAffiliatesByCreated, listTopEarners, updateAffiliate } from '../../src/db/affiliates.ts';
+import {
+  listAffiliatesByCreated,
+  listAffiliatesByEarnings,
+  updateAffiliate,
+} from '../../src/db/affiliates.ts';
 import { readCommissionTotal } from '../../src/db/commission-totals.ts';
 import { listLinks, listTopLinks } from '../../src/db/links.ts';
 import { readAffiliateTotals, readAppTotals } from '../../src/db/overviews.ts';
@@ -122,12 +126,19 @@ async function read(sql: Sql, { appId, affiliates, links }: Tenant, first = 0): 
     lastAffiliate: async () => await ofAffiliate(affiliates.at(-1) as AffiliateId),
     affiliates: async () =>
       affiliateRows(
-        (await listAffiliatesByCreated(sql, appId, { status: null, externalId: null }, null, 100)).rows,
+        (await listAffiliatesByCreated(sql, appId, { status: null, externalId: null, text: null }, null, 100))
+          .rows,
       ),
-    topEarners: async () => affiliateRows(await listTopEarners(sql, appId, { status: null }, 2)),
-    activeEarners: async () => affiliateRows(await listTopEarners(sql, appId, { status: 'active' }, 100)),
+    topEarners: async () =>
+      affiliateRows((await listAffiliatesByEarnings(sql, appId, { status: null, text: null }, null, 2)).rows),
+    activeEarners: async () =>
+      affiliateRows(
+        (await listAffiliatesByEarnings(sql, appId, { status: 'active', text: null }, null, 100)).rows,
+      ),
     links: async () =>
-      clicksOf((await listLinks(sql, appId, { affiliateId: null, active: null }, null, 100)).rows),
+      clicksOf(
+        (await listLinks(sql, appId, { affiliateId: null, active: null, text: null }, null, 100)).rows,
+      ),
     topLinks: async () => clicksOf(await listTopLinks(sql, appId, null, 3)),
     topLinksOfAffiliate: async () => clicksOf(await listTopLinks(sql, appId, affiliateId, 100)),
     points: async () => await pointsOf({ affiliateId: null, linkId: null }),

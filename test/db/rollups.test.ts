@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createAccountKey } from '../../src/db/account-keys.ts';
-import { listTopEarners } from '../../src/db/affiliates.ts';
+import { listAffiliatesByEarnings } from '../../src/db/affiliates.ts';
 import { listTopLinks } from '../../src/db/links.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { readAppTotals } from '../../src/db/overviews.ts';
@@ -273,7 +273,7 @@ describe('the order of earners', () => {
     const { sql } = database;
     const { appId, affiliates } = await newTenant(sql, 3, 0);
     const idsWith = async (status: 'active' | 'paused' | null) =>
-      (await listTopEarners(sql, appId, { status }, 10)).map(({ id }) => id);
+      (await listAffiliatesByEarnings(sql, appId, { status, text: null }, null, 10)).rows.map(({ id }) => id);
     expect(await idsWith(null)).toEqual(affiliates);
     await sql`update affiliates set status = 'paused' where id = ${affiliates[1] ?? ''}`;
     expect(await idsWith('paused')).toEqual([affiliates[1]]);
@@ -348,9 +348,11 @@ test('repair rebuilds all sums, the six-hour blocks and both orders from the fac
       links[1],
       links[0],
     ]);
-    expect((await listTopEarners(sql, appId, { status: 'removed' }, 10)).map(({ id }) => id)).toEqual([
-      affiliates[0],
-    ]);
+    expect(
+      (await listAffiliatesByEarnings(sql, appId, { status: 'removed', text: null }, null, 10)).rows.map(
+        ({ id }) => id,
+      ),
+    ).toEqual([affiliates[0]]);
     await click(sql, links[0] as LinkId, 100);
     expect((await listTopLinks(sql, appId, null, 1)).map(({ id }) => id)).toEqual([links[0]]);
     expect(await findRollupDifferences(sql)).toEqual([]);

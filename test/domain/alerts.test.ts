@@ -281,7 +281,15 @@ describe('other rules', () => {
 
 describe('the text of an alert', () => {
   const context = { appName: 'Chess <!channel> & more', pageUrl: null, titleOf: () => 'Stripe' };
-  const facts = { lastAcceptedAt: START, allowedMs: 1, failing: 5, refused: 3, totalCents: 41_205 };
+  const facts = {
+    lastAcceptedAt: START,
+    allowedMs: 1,
+    failing: 5,
+    refused: 3,
+    totalCents: 41_205,
+    refundBps: 1_250,
+    usualBps: 500,
+  };
 
   // @promise alert-slack
   test.each(
@@ -296,6 +304,7 @@ describe('the text of an alert', () => {
   test.each([
     ['provider_silent', 'No webhook of Stripe was accepted for 7 hours.'],
     ['draft_waiting', 'A payout run of $412.05 waits for your approval.'],
+    ['many_refunds', '12.5 % of the revenue of the last 7 days was refunded, and 5 % of that of 28 days.'],
   ])('the text of %s says what was found', (rule, sentence) => {
     const data = { rule, subject: 'stripe', facts, openedAt: START + 7 * HOUR_MS };
     expect(alertText({ type: 'alert.opened', data }, context)).toContain(sentence);

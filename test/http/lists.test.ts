@@ -1,9 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { listAffiliatesByEmail } from '../../src/db/affiliates.ts';
+import {
+  listAffiliatesByCreated,
+  listAffiliatesByEarnings,
+  listAffiliatesByEmail,
+  listAffiliatesByName,
+} from '../../src/db/affiliates.ts';
 import { readCommissionTotal } from '../../src/db/commission-totals.ts';
 import type { TotalsFilter } from '../../src/db/commission-totals.ts';
+import { listLinks } from '../../src/db/links.ts';
 import { matureOverdue } from '../../src/db/maturing.ts';
 import { listNotPayable, previewEarlierPayouts, previewPayouts } from '../../src/db/payout-lists.ts';
 import type { PreviewRow } from '../../src/db/payout-lists.ts';
@@ -135,11 +141,15 @@ describe('affiliates', () => {
       { id: paused, clicks: 0, installs: 0, commissionCents: 0 },
     ]);
     expect((await list('/affiliates?status=paused', own)).body.items.map((row) => row.id)).toEqual([paused]);
-    expect((await list('/affiliates?status=removed', own)).body).toEqual({ items: [], nextCursor: null });
+    expect((await list('/affiliates?status=removed', own)).body).toEqual({
+      items: [],
+      nextCursor: null,
+      total: 0,
+    });
   });
 
   // @promise sort-by-earnings
-  test('affiliates by earnings are one page: the top ones, then the oldest without earnings', async () => {
+  test('affiliates by earnings are the top ones, then the oldest without earnings, page by page', async () => {
     const own = await newApp(api);
     const ids: string[] = [];
     for (let index = 0; index < 5; index += 1) {
@@ -147,17 +157,154 @@ describe('affiliates', () => {
       api.clock.now += 1;
       ids.push(await newAffiliate(api, own));
     }
-    const [first = '', second = '', third = '', fourth = ''] = ids;
+    const [first = '', second = '', third = '', fourth = '', fifth = ''] = ids;
     const occurredAt = Date.UTC(2026, 0, 1);
     await insertEarning(api, own, { affiliateId: third, amountCents: 300, occurredAt, dueAt: occurredAt });
     await insertEarning(api, own, { affiliateId: fourth, amountCents: 900, occurredAt, dueAt: occurredAt });
-    const { body } = await list('/affiliates?sort=earnings&limit=4', own);
-    expect(body.items.map((row) => row.id)).toEqual([fourth, third, first, second]);
-    expect(body.nextCursor).toBeNull();
-    expect((await list('/affiliates?sort=earnings&limit=1', own)).body.items.map((row) => row.id)).toEqual([
-      fourth,
-    ]);
+    const pages = await readPages('/affiliates?sort=earnings&limit=2', own);
+    expect(pages.map((row) => row.id)).toEqual([fourth, third, first, second, fifth]);
     expect((await list('/affiliates?sort=earnings&cursor=x', own)).status).toBe(400);
+  });
+
+  test('the order by earnings goes on through equal amounts, negative ones and what is not folded yet', async () => {
+    const own = await newApp(api);
+    const ids: string[] = [];
+    for (let index = 0; index < 9; index += 1) {
+      api.clock.now += 1;
+      ids.push(await newAffiliate(api, own));
+    }
+    const occurredAt = Date.UTC(2026, 0, 1);
+    const earn = async (index: number, amountCents: number) =>
+      await insertEarning(api, own, {
+        affiliateId: ids[index] ?? '',
+        amountCents,
+        occurredAt,
+        dueAt: occurredAt,
+      });
+    await earn(2, 300);
+    await earn(7, 300);
+    const debt = await earn(4, 500);
+    await foldRollups(api.sql, 100_000);
+    // In the tail: one rises, one falls from the top to the end, one gets its first earning.
+    await earn(7, 50);
+    await insertReversal(api, debt, { amountCents: 500, occurredAt });
+    const deduction = { category: 'other', amountCents: -600, reason: 'Paid twice', externalId: 'fee-1' };
+    const { status } = await api.call('POST', `/apps/${own.appId}/affiliates/${ids[4] ?? ''}/entries`, {
+      key: own.key,
+      body: deduction,
+    });
+    expect(status).toBe(201);
+    await earn(8, 20);
+    for (const limit of [1, 2, 3, 100]) {
+      const rows = await readPages(`/affiliates?sort=earnings&limit=${limit}`, own);
+      expect(rows.map((row) => ids.indexOf(row.id))).toEqual([7, 2, 8, 0, 1, 3, 5, 6, 4]);
+    }
+  });
+
+  test('`q` selects affiliates by a part of the name, address or `externalId` or by the id, with each status, order and page', async () => {
+    const own = await newApp(api);
+    const [ada = '', bert = '', cato = '', dora = ''] = await Promise.all(
+      [
+        { name: 'Zoë Lovelace', email: 'zoe@example.com' },
+        { name: 'Bert', email: 'love@example.com' },
+        { name: '100% Glove', externalId: 'crm-1' },
+        { name: 'Dora', externalId: 'crm-2_LOVE' },
+      ].map(async (fields) => await newAffiliate(api, own, fields)),
+    );
+    await newAffiliate(api, own, { name: 'Nobody' });
+    await api.sql`update affiliates set status = 'paused' where id in (${bert}, ${dora})`;
+    const occurredAt = Date.UTC(2026, 0, 1);
+    await insertEarning(api, own, { affiliateId: dora, amountCents: 250, occurredAt, dueAt: occurredAt });
+    const named = new Map([
+      [ada, 'ada'],
+      [bert, 'bert'],
+      [cato, 'cato'],
+      [dora, 'dora'],
+    ]);
+    const found = async (query: string) =>
+      (await readPages(`/affiliates?limit=1&${query}`, own)).map(({ id }) => named.get(id) ?? 'other');
+    expect((await found('q=LOVE')).toSorted()).toEqual(['ada', 'bert', 'cato', 'dora']);
+    expect(await found('q=love&sort=name')).toEqual(['cato', 'bert', 'dora', 'ada']);
+    expect(await found('q=love&sort=name&status=paused')).toEqual(['bert', 'dora']);
+    expect((await found('q=love&sort=earnings'))[0]).toBe('dora');
+    expect(await found('q=love&sort=earnings&status=paused')).toEqual(['dora', 'bert']);
+    expect(await found('q=crm-1')).toEqual(['cato']);
+    expect(await found('q=ZO%C3%8B')).toEqual(['ada']);
+    // Not a pattern.
+    expect(await found('q=%25')).toEqual(['cato']);
+    expect(await found(`q=${dora}`)).toEqual(['dora']);
+    expect(await found('q=nobody-has-this')).toEqual([]);
+    const first = await list('/affiliates?q=love&limit=1', own);
+    const cursor = first.body.nextCursor ?? '';
+    expect((await list(`/affiliates?q=lov&limit=1&cursor=${cursor}`, own)).status).toBe(400);
+    for (const other of ['email=a@example.com', 'externalId=crm-1'])
+      expect((await list(`/affiliates?q=love&${other}`, own)).status).toBe(400);
+  });
+
+  test('a page of a text examines a bounded number of affiliates and goes on after them', async () => {
+    const own = await newApp(api);
+    const ids: string[] = [];
+    for (const name of ['Match 1', 'x', 'x', 'x', 'Match 2', 'x', 'Match 3']) {
+      api.clock.now += 1;
+      ids.push(await newAffiliate(api, own, { name }));
+    }
+    const filter = { status: null, externalId: null, text: 'match' };
+    const reads = {
+      created: listAffiliatesByCreated,
+      name: listAffiliatesByName,
+      earnings: listAffiliatesByEarnings,
+    } as const;
+    for (const read of Object.values(reads) as (typeof listAffiliatesByCreated)[]) {
+      for (const examines of [1, 2, 3, 10]) {
+        const found: string[] = [];
+        let after: Position<number> | null = null;
+        let pages = 0;
+        do {
+          const page: Page<{ id: string }, number> = await read(
+            api.sql,
+            own.appId as AppId,
+            filter,
+            after,
+            1,
+            examines,
+          );
+          found.push(...page.rows.map(({ id }) => id));
+          after = page.next;
+          pages += 1;
+        } while (after !== null && pages < 20);
+        expect([examines, found]).toEqual([examines, [ids[0], ids[4], ids[6]]]);
+      }
+    }
+  });
+
+  test('`total` is the number of affiliates on all pages, also after changes of the status; a text has none', async () => {
+    const own = await newApp(api);
+    const totalOf = async (query = '') =>
+      (await list(`/affiliates?limit=1${query}`, own)).body as { total?: number };
+    expect((await totalOf()).total).toBe(0);
+    const [first = ''] = await Promise.all(
+      Array.from({ length: 5 }, async () => await newAffiliate(api, own)),
+    );
+    await api.call('POST', `/apps/${own.appId}/affiliates/bulk`, {
+      key: own.key,
+      body: {
+        rows: [{ name: 'One' }, { name: 'Two', externalId: 'two' }, { name: 'Three', externalId: 'two' }],
+      },
+    });
+    for (const sort of ['created', 'name', 'earnings'])
+      expect((await totalOf(`&sort=${sort}`)).total).toBe(7);
+    for (const status of ['paused', 'removed', 'paused'])
+      await api.call('PATCH', `/apps/${own.appId}/affiliates/${first}`, { key: own.key, body: { status } });
+    await api.call('PATCH', `/apps/${own.appId}/affiliates/${first}`, {
+      key: own.key,
+      body: { name: 'New' },
+    });
+    const totals = await Promise.all(
+      ['active', 'paused', 'removed'].map(async (status) => (await totalOf(`&status=${status}`)).total),
+    );
+    expect([...totals, (await totalOf()).total]).toEqual([6, 1, 0, 7]);
+    for (const query of ['q=New', 'externalId=two', 'email=nobody@example.com'])
+      expect(await totalOf(`&${query}`)).not.toHaveProperty('total');
   });
 });
 
@@ -276,6 +423,57 @@ describe('links', () => {
     expect(await idsOf(`?affiliateId=${ann}&active=true`)).toEqual([one.id]);
     expect(await idsOf('?active=false')).toEqual([two.id]);
     expect(await idsOf('?affiliateId=nobody')).toEqual([]);
+  });
+
+  test('`q` selects links by a part of the slug, campaign or `externalId` or by the id, with each creator, state and page', async () => {
+    const own = await newApp(api);
+    const [ann, bob] = [
+      await newAffiliate(api, own, { name: 'Ann' }),
+      await newAffiliate(api, own, { name: 'Bob' }),
+    ];
+    const add = async (affiliateId: string, fields: object) =>
+      (
+        await api.call<{ id: string }>('POST', `/apps/${own.appId}/links`, {
+          key: own.key,
+          body: { affiliateId, destinationUrl: 'https://example.com/get', ...fields },
+        })
+      ).body.id;
+    const one = await add(ann, { slug: 'The-Spring' });
+    const two = await add(ann, { slug: 'aa_1', campaign: 'spring 100%' });
+    const three = await add(bob, { slug: 'bb-1', externalId: 'SPRING-9' });
+    await add(bob, { slug: 'other' });
+    await api.call('PATCH', `/apps/${own.appId}/links/${two}`, { key: own.key, body: { active: false } });
+    await api.call('PATCH', `/apps/${own.appId}/affiliates/${bob}`, {
+      key: own.key,
+      body: { status: 'paused' },
+    });
+    const found = async (query: string) =>
+      (await readPages(`/links?limit=1&${query}`, own)).map(({ id }) => id);
+    expect(await found('q=spring')).toEqual([one, two, three]);
+    expect(await found('q=spring&active=true')).toEqual([one, three]);
+    expect(await found(`q=spring&affiliateId=${ann}`)).toEqual([one, two]);
+    expect(await found('q=%25')).toEqual([two]);
+    expect(await found('q=_')).toEqual([two]);
+    expect(await found(`q=${three}`)).toEqual([three]);
+    expect(await found('q=nobody')).toEqual([]);
+    const walked: string[] = [];
+    let after: Position<number> | null = null;
+    do {
+      const filter = { affiliateId: null, active: null, text: 'spring-9' };
+      const page: Page<{ id: string }, number> = await listLinks(
+        api.sql,
+        own.appId as AppId,
+        filter,
+        after,
+        2,
+        1,
+      );
+      walked.push(...page.rows.map(({ id }) => id));
+      after = page.next;
+    } while (after !== null);
+    expect(walked).toEqual([three]);
+    const { body } = await list('/links?q=spring', own);
+    expect(body.items.map((row) => row['affiliateStatus'])).toEqual(['active', 'active', 'paused']);
   });
 });
 

@@ -77,8 +77,7 @@ export const PROTOCOL: readonly PromiseSection[] = [
       'cursor-continues': 'the next page starts where the previous page ended',
       'affiliates-filter-and-sort':
         'affiliates are filtered by `status`; `sort` is `created`, `name`, `earnings`',
-      'sort-by-earnings':
-        '`sort=earnings` returns the top `limit` affiliates by lifetime commission, on one page',
+      'sort-by-earnings': '`sort=earnings` lists affiliates by lifetime commission, the largest first',
       'links-filter': 'links are filtered by `affiliateId` and `active`',
       'commissions-filter': 'commissions are filtered by `affiliateId`, `status`, `from`, `to`',
       'payouts-filter': 'payouts are filtered by `affiliateId`',

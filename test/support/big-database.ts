@@ -148,6 +148,7 @@ const ROWS_OF_ARRIVALS = [
      select affiliate_id, app_id, 'Creator ' || (n * 7919) % 20011, 'creator-' || n || '@example.com', 'creator-' || n, status,
             ${moment(`n / ${BIG.affiliates}.0`)}
        from story_affiliates`,
+  `insert into affiliate_counts (app_id, status, affiliates) select app_id, status, count(*) from affiliates group by 1, 2`,
   `insert into links (id, app_id, affiliate_id, slug, destination_url, active, created_at)
      select link_id, app_id, affiliate_id, 's-' || n, 'https://example.com/get', n % 200 <> 11, ${moment(`n / ${BIG.links}.0`)}
        from story_links`,

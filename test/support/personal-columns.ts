@@ -18,6 +18,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   accounts: { none: 'name' },
   address_keys: { none: 'ciphertext encryption_key_id' },
   adjustments: { none: 'store kind state currency', reference: 'ref payment_ref' },
+  affiliate_counts: { none: 'status' },
   affiliate_groups: { none: 'name' },
   // What was found about providers, payout runs and endpoints. It names no user.
   alerts: { none: 'rule subject facts' },

@@ -1,8 +1,18 @@
 import type { Schemas } from '../api/client.ts';
-import { formatCount, formatCountOf, formatDuration, formatInstant, formatMoney } from '../format.ts';
+import {
+  formatCount,
+  formatCountOf,
+  formatDuration,
+  formatInstant,
+  formatMoney,
+  formatShare,
+} from '../format.ts';
 import { PROVIDERS } from '../words.ts';
 
 export type Alert = Schemas['Alert'];
+
+/** A whole in basis points. */
+const WHOLE_IN_BPS = 10_000;
 
 /** What an alert says: what was found, what to do, and the page where it is done. */
 export interface AlertText {
@@ -77,7 +87,7 @@ export function textOf({ rule, subject, facts }: Alert): AlertText {
     case 'many_refunds':
       return {
         title: 'Many refunds',
-        found: `${formatMoney(number('refundedCents'))} of the ${formatMoney(number('grossCents'))} of the last 7 days was refunded: ${formatShare(number('refundBps'))}, and ${formatShare(number('usualBps'))} of that of 28 days.`,
+        found: `${formatMoney(number('refundedCents'))} of the ${formatMoney(number('grossCents'))} of the last 7 days was refunded: ${formatShare(number('refundBps') / WHOLE_IN_BPS)}, and ${formatShare(number('usualBps') / WHOLE_IN_BPS)} of that of 28 days.`,
         advice:
           'Look at who brought these payments, and at what changed in your app. Commissions of refunded payments are taken back by themselves.',
         action: 'See the creators',
@@ -110,9 +120,6 @@ export function textOf({ rule, subject, facts }: Alert): AlertText {
           };
   }
 }
-
-const PERCENT_IN_BPS = 100;
-const formatShare = (bps: number): string => `${(bps / PERCENT_IN_BPS).toFixed(1)} %`;
 
 const foundOf = (deactivatedAt: unknown, instant: (name: string) => string): string =>
   deactivatedAt === null

@@ -299,7 +299,7 @@ export interface paths {
         };
         /**
          * Lists affiliates with their clicks, installs and commissions.
-         * @description `sort=earnings` returns one page with the top `limit` affiliates and takes no `cursor`. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `sort=earnings`, an affiliate whose commissions change between two pages may be on both or on none of them. With `q`: Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -617,7 +617,7 @@ export interface paths {
         };
         /**
          * Lists links with their clicks, installs and revenue, oldest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `q`: Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -5343,7 +5343,7 @@ export interface components {
             /** @description Until when the previous secret is valid. Epoch milliseconds. Null if there is none. */
             previousSecretExpiresAt: number | null;
         };
-        /** @description One page of the list. */
+        /** @description One page of the list, and how many affiliates it has. */
         ListedAffiliatePage: {
             /** @description The rows of the page. */
             items: components["schemas"]["ListedAffiliate"][];
@@ -5352,6 +5352,11 @@ export interface components {
              * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
              */
             nextCursor: string | null;
+            /**
+             * @description The number of affiliates on all pages. Absent with `q`, `email` or `externalId`: they have no sum.
+             * @example 42
+             */
+            total?: number;
         };
         /** @description An affiliate with its totals. */
         ListedAffiliate: {
@@ -5833,6 +5838,11 @@ export interface components {
              * @example First creator
              */
             affiliateName: string;
+            /**
+             * @description Only an `active` affiliate earns from new payments. Links of a `paused` one still count clicks; those of a `removed` one only redirect.
+             * @enum {string}
+             */
+            affiliateStatus: "active" | "paused" | "removed";
             /**
              * @description Clicks of all time, without those of bots.
              * @example 42
@@ -13191,6 +13201,7 @@ export interface operations {
                 status?: "active" | "paused" | "removed";
                 email?: string;
                 externalId?: string;
+                q?: string;
                 /** @description `created`: oldest first. `name`: alphabetically. `earnings`: largest commissions first. */
                 sort?: "created" | "name" | "earnings";
             };
@@ -13203,7 +13214,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page of the list. */
+            /** @description One page of the list, and how many affiliates it has. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15772,6 +15783,7 @@ export interface operations {
                 cursor?: string;
                 affiliateId?: string;
                 active?: boolean;
+                q?: string;
             };
             header?: never;
             path: {

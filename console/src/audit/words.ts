@@ -3,7 +3,7 @@ import { NAMESPACES } from '../codes/words.ts';
 import type { Namespace } from '../codes/words.ts';
 import { METHODS } from '../creators/payee-words.ts';
 import type { Method } from '../creators/payee-words.ts';
-import { formatInstant, formatMoney } from '../format.ts';
+import { formatInstant, formatMoney, formatRate } from '../format.ts';
 import { ENTRY_CATEGORIES, PROVIDERS } from '../words.ts';
 
 type Row = Schemas['AuditRow'];
@@ -185,7 +185,7 @@ export function fieldValue(name: string, value: unknown, kind: Row['object']['ki
   switch (typeof value) {
     case 'number':
       if (/(At|Until)$/.test(name)) return formatInstant(value);
-      if (name.endsWith('Bps')) return `${value / 100} %`;
+      if (name.endsWith('Bps')) return formatRate(value);
       return name.endsWith('Cents') ? formatMoney(value) : String(value);
     case 'boolean':
       return value ? 'yes' : 'no';

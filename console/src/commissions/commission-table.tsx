@@ -1,10 +1,11 @@
-import { Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatAgo, formatInstant, formatMoney } from '../format.ts';
+import { formatAgo, formatDate, formatInstant, formatMoney } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
+import { DataTable } from '../parts/data-table.tsx';
+import type { Column } from '../parts/data-table.tsx';
 import { ENTRY_CATEGORIES, MATCH_METHODS } from '../words.ts';
 import { ListView, useList } from '../parts/list.tsx';
 import type { List } from '../parts/list.tsx';
@@ -55,9 +56,9 @@ function statusHint(row: Commission): string {
     case 'pending':
       return `due ${formatAgo(dueAt)}`;
     case 'matured':
-      return `since ${formatInstant(dueAt)}`;
+      return `since ${formatDate(dueAt)}`;
     case 'paid':
-      return paidAt === null ? '' : formatInstant(paidAt);
+      return paidAt === null ? '' : formatDate(paidAt);
   }
 }
 
@@ -86,89 +87,93 @@ const wordsOfEntry = ({ category, reason, undoesEntryId }: NonNullable<Commissio
   `${ENTRY_CATEGORIES[category]}${undoesEntryId === null ? '' : ', undone'}: ${reason}`;
 
 /** Says how the user came to the creator, unless a device said so as for most users. */
-function Match({ row: { kind, matchMethod } }: { readonly row: Commission }) {
-  if (kind !== 'earning' || (matchMethod !== 'purchase_code' && matchMethod !== 'manual')) return null;
-  return (
-    <Text size="xs" className="quiet">
-      by {MATCH_METHODS[matchMethod]}
-    </Text>
-  );
-}
+const matchOf = ({ kind, matchMethod }: Commission): string | null =>
+  kind === 'earning' && (matchMethod === 'purchase_code' || matchMethod === 'manual')
+    ? `by ${MATCH_METHODS[matchMethod]}`
+    : null;
 
-/** Says how a row belongs to another one of the list, or what it is for. */
-function Relation({ row, relations }: { readonly row: Commission; readonly relations: Relations }) {
+/** Returns how a row belongs to another one of the list, or what it is for. */
+function relationOf(row: Commission, relations: Relations): string {
+  if (row.entry !== undefined) return wordsOfEntry(row.entry);
+  const taken = relations.takenBack.get(row.id);
+  if (taken !== undefined)
+    return relations.isWhole
+      ? `${formatMoney(taken)} by reversals: ${formatMoney(row.amountCents + taken)} remain`
+      : `${formatMoney(taken)} by reversals in this list`;
   const earning =
     row.reversesCommissionId === null ? undefined : relations.earnings.get(row.reversesCommissionId);
-  const taken = relations.takenBack.get(row.id);
-  const text =
-    row.entry !== undefined
-      ? wordsOfEntry(row.entry)
-      : taken !== undefined
-        ? relations.isWhole
-          ? `${formatMoney(taken)} by reversals: ${formatMoney(row.amountCents + taken)} remain`
-          : `${formatMoney(taken)} by reversals in this list`
-        : earning !== undefined
-          ? `of ${formatMoney(earning.amountCents)} from ${formatInstant(earning.occurredAt)}`
-          : row.kind === 'earning'
-            ? earnedWords(row)
-            : `of an earning that is not in this list`;
+  return earning === undefined
+    ? earnedWords(row)
+    : `of ${formatMoney(earning.amountCents)} from ${formatInstant(earning.occurredAt)}`;
+}
+
+/** What a row comes from: its relation, the policy of an earning, and how the user came to the creator. */
+function Basis({
+  appId,
+  row,
+  relations,
+}: {
+  readonly appId: string;
+  readonly row: Commission;
+  readonly relations: Relations;
+}) {
+  const match = matchOf(row);
   return (
-    <Text size="xs" className="quiet">
-      {text}
-    </Text>
+    <>
+      <span>{relationOf(row, relations)}</span>{' '}
+      {row.kind === 'earning' && <PolicyOfEarning appId={appId} policy={row.policy} />}{' '}
+      {match !== null && <span className="quiet">{match}</span>}
+    </>
   );
 }
 
-function Row({
-  row,
-  appId,
-  relations,
-  hasCreator,
-}: {
-  readonly row: Commission;
-  readonly appId: string;
-  readonly relations: Relations;
-  readonly hasCreator: boolean;
-}) {
-  return (
-    <tr>
-      <td>
-        {row.eventId === null ? (
-          formatInstant(row.occurredAt)
-        ) : (
-          <Link to={`/apps/${appId}/events/${row.eventId}`}>{formatInstant(row.occurredAt)}</Link>
-        )}
-        <Text size="xs" className="quiet">
-          {row.customerUserId}
-        </Text>
-      </td>
-      {hasCreator && (
-        <td>
-          <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>
-        </td>
-      )}
-      <td>
-        <Text size="sm" fw={row.kind === 'earning' ? undefined : 600}>
-          {KINDS[row.kind]}
-        </Text>
-        <Relation row={row} relations={relations} />
-        {row.kind === 'earning' && <PolicyOfEarning appId={appId} policy={row.policy} />}
-        <Match row={row} />
-      </td>
-      <td>
-        {row.payoutId === null ? (
-          <Tag tone={COMMISSION_TONES[shownStatus(row)]}>{COMMISSION_STATUSES[shownStatus(row)]}</Tag>
-        ) : (
-          <Link to={`/apps/${appId}/payouts/${row.payoutId}`}>{COMMISSION_STATUSES[row.status]}</Link>
-        )}
-        <Text size="xs" className="quiet">
-          {statusHint(row)}
-        </Text>
-      </td>
-      <td className="number lead">{formatMoney(row.amountCents)}</td>
-    </tr>
-  );
-}
+const columnsOf = (
+  appId: string,
+  relations: Relations,
+  hasCreator: boolean,
+): readonly (Column<Commission> | false)[] => [
+  {
+    name: 'Time',
+    cell: (row) =>
+      row.eventId === null ? (
+        formatInstant(row.occurredAt)
+      ) : (
+        <Link to={`/apps/${appId}/events/${row.eventId}`} data-opens-row>
+          {formatInstant(row.occurredAt)}
+        </Link>
+      ),
+  },
+  { name: 'User', share: 18, dropsAt: 3, isOffPhone: true, cell: (row) => row.customerUserId },
+  hasCreator && {
+    name: 'Creator',
+    share: 22,
+    isAbout: true,
+    cell: (row) => <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>,
+  },
+  {
+    name: 'Kind',
+    dropsAt: 1,
+    cell: (row) => (row.kind === 'earning' ? KINDS[row.kind] : <b>{KINDS[row.kind]}</b>),
+  },
+  {
+    name: 'From',
+    share: 28,
+    dropsAt: 1,
+    isOffPhone: true,
+    cell: (row) => <Basis appId={appId} row={row} relations={relations} />,
+  },
+  {
+    name: 'Status',
+    cell: (row) =>
+      row.payoutId === null ? (
+        <Tag tone={COMMISSION_TONES[shownStatus(row)]}>{COMMISSION_STATUSES[shownStatus(row)]}</Tag>
+      ) : (
+        <Link to={`/apps/${appId}/payouts/${row.payoutId}`}>{COMMISSION_STATUSES[row.status]}</Link>
+      ),
+  },
+  { name: 'Since or due', share: 22, dropsAt: 2, isOffPhone: true, cell: statusHint },
+  { name: 'Amount', kind: 'number', isLead: true, cell: (row) => formatMoney(row.amountCents) },
+];
 
 /** Commissions with what belongs together, and their status in words. */
 export function CommissionTable({
@@ -197,29 +202,13 @@ export function CommissionTable({
       onClearFilters={onClearFilters}
       nothingYet={nothingYet}
     >
-      {(rows) => {
-        const relations = relationsOf(rows, query);
-        return (
-          <table className="rows">
-            <thead>
-              <tr>
-                <th scope="col">Time</th>
-                {hasCreator && <th scope="col">Creator</th>}
-                <th scope="col">Kind</th>
-                <th scope="col">Status</th>
-                <th scope="col" className="number">
-                  Amount
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <Row key={row.id} row={row} appId={appId} relations={relations} hasCreator={hasCreator} />
-              ))}
-            </tbody>
-          </table>
-        );
-      }}
+      {(rows) => (
+        <DataTable
+          columns={columnsOf(appId, relationsOf(rows, query), hasCreator)}
+          rows={rows}
+          idOf={({ id }) => id}
+        />
+      )}
     </ListView>
   );
 }

@@ -36,7 +36,7 @@ export function PolicyOfEarning({
   if (policy === undefined) return null;
   const { policyId, name, version } = policy;
   return (
-    <Text size="xs" className="quiet">
+    <Text span size="xs" className="quiet">
       <Link to={`/apps/${appId}/policies/${policyId}`}>{name}</Link>, version {version}
     </Text>
   );

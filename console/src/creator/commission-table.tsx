@@ -1,7 +1,7 @@
 import { Badge, Text } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
 import { earnedWords } from '../commissions/earned.tsx';
-import { formatDate, formatMoney } from '../format.ts';
+import { formatDate, formatMoney, formatRate } from '../format.ts';
 import { COMMISSION_STATUSES } from '../parts/money-state.tsx';
 
 type Commission = Schemas['CreatorCommission'];
@@ -14,7 +14,7 @@ function dateOf({ status, dueAt, paidAt }: Commission): string {
 
 /** Returns what an earning was computed from. */
 function shareOf({ rateBps, computedFrom }: Commission): string {
-  if (computedFrom === undefined) return `Your share was ${rateBps / 100} %`;
+  if (computedFrom === undefined) return `Your share was ${formatRate(rateBps)}`;
   const { base = 'gross', baseEstimated = false, baseCents = 0, flatCents } = computedFrom;
   const policy = { base, baseEstimated, ...(flatCents === undefined ? {} : { flatCents }) };
   return earnedWords({ rateBps, baseCents, policy });

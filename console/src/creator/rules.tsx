@@ -1,4 +1,4 @@
-import { formatCountOf, formatInstant } from '../format.ts';
+import { formatCountOf, formatInstant, formatRate } from '../format.ts';
 import { Section } from '../lists.tsx';
 import type { Creator } from './queries.ts';
 
@@ -13,7 +13,7 @@ function Share({ rules: { policy, rateBps } }: { readonly rules: Creator['rules'
     return (
       <>
         <dt>Your share</dt>
-        <dd>{rateBps / 100} % of each purchase from now on</dd>
+        <dd>{formatRate(rateBps)} of each purchase from now on</dd>
       </>
     );
   }

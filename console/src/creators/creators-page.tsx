@@ -1,4 +1,4 @@
-import { Button, Group, Text } from '@mantine/core';
+import { Button, Group } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, given, AS_CSV, read, readCsv } from '../api/client.ts';
@@ -8,8 +8,10 @@ import { formatCount, formatMoney } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
+import { DataTable } from '../parts/data-table.tsx';
+import type { Column } from '../parts/data-table.tsx';
 import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts/filters.tsx';
-import { ListEnd, ListView, MOST_FOUND, useList } from '../parts/list.tsx';
+import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { CreatorSheet } from './creator-sheet.tsx';
@@ -25,131 +27,96 @@ export const CREATOR_STATUSES: Readonly<Record<Creator['status'], string>> = {
 };
 export const CREATOR_TONES = { active: 'good', paused: 'wait', removed: 'plain' } as const;
 
-/** How many creators the order by earnings returns at most. */
-const MOST_LEADERS = 50;
-
 const SORTS = { name: 'By name', earnings: 'Earned most' } as const;
 
-function CreatorTable({ appId, rows }: { readonly appId: string; readonly rows: readonly Creator[] }) {
-  return (
-    <table className="rows">
-      <thead>
-        <tr>
-          <th scope="col">Creator</th>
-          <th scope="col">Status</th>
-          <th scope="col" className="number">
-            Clicks
-          </th>
-          <th scope="col" className="number">
-            Installs
-          </th>
-          <th scope="col" className="number">
-            Earned
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={row.id}>
-            <td>
-              <Link to={`/apps/${appId}/creators/${row.id}`}>{row.name}</Link>
-              {row.email !== null && (
-                <Text size="xs" className="quiet">
-                  {row.email}
-                </Text>
-              )}
-            </td>
-            <td>
-              <Tag tone={CREATOR_TONES[row.status]}>{CREATOR_STATUSES[row.status]}</Tag>
-              {row.payoutBlock !== undefined && (
-                <Text size="xs" className="quiet">
-                  payouts blocked
-                </Text>
-              )}
-            </td>
-            <td className="number" data-name="Clicks">
-              {formatCount(row.clicks)}
-            </td>
-            <td className="number" data-name="Installs">
-              {formatCount(row.installs)}
-            </td>
-            <td className="number lead" data-name="Earned">
-              {formatMoney(row.commissionCents)}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
+/** How many creators a page has. */
+const PAGE_SIZE = 50;
+
+const columnsOf = (appId: string): readonly Column<Creator>[] => [
+  {
+    name: 'Creator',
+    sort: { by: 'name', direction: 'ascending' },
+    share: 28,
+    cell: (row) => <Link to={`/apps/${appId}/creators/${row.id}`}>{row.name}</Link>,
+  },
+  { name: 'E-mail', share: 26, dropsAt: 2, isOffPhone: true, cell: (row) => row.email },
+  {
+    name: 'Status',
+    cell: (row) => (
+      <>
+        <Tag tone={CREATOR_TONES[row.status]}>{CREATOR_STATUSES[row.status]}</Tag>{' '}
+        {row.payoutBlock !== undefined && <span className="quiet">payouts blocked</span>}
+      </>
+    ),
+  },
+  { name: 'Clicks', kind: 'number', dropsAt: 1, cell: (row) => formatCount(row.clicks) },
+  { name: 'Installs', kind: 'number', dropsAt: 1, cell: (row) => formatCount(row.installs) },
+  {
+    name: 'Earned',
+    kind: 'number',
+    isLead: true,
+    sort: { by: 'earnings', direction: 'descending' },
+    cell: (row) => formatMoney(row.commissionCents),
+  },
+];
 
 function Creators({ appId }: { readonly appId: string }) {
   const filters = useFilters('q', 'status', 'sort');
-  const text = filters.get('q');
-  const status = oneOf(['active', 'paused', 'removed'], filters.get('status'));
+  const path = { appId };
   const sort = oneOf(['name', 'earnings'], filters.get('sort'));
-  const query = given({ status, sort });
+  const query = given({
+    q: filters.get('q'),
+    status: oneOf(['active', 'paused', 'removed'], filters.get('status')),
+    sort,
+  });
   const list = useList(
-    ['creators', appId, text ?? '', query],
-    async (cursor) => {
-      if (text === undefined) {
-        return await read(
-          api.GET('/apps/{appId}/affiliates', {
-            params: { path: { appId }, query: { ...query, ...cursor } },
-          }),
-        );
-      }
-      const { affiliates } = await read(
-        api.GET('/apps/{appId}/search', { params: { path: { appId }, query: { q: text } } }),
-      );
-      return { items: affiliates, nextCursor: null };
-    },
-    { idOf: ({ id }) => id },
+    ['creators', appId, query],
+    async (cursor) =>
+      await read(
+        api.GET('/apps/{appId}/affiliates', {
+          params: { path, query: { limit: PAGE_SIZE, ...query, ...cursor } },
+        }),
+      ),
+    { idOf: ({ id }) => id, keepsRows: true },
   );
   return (
     <>
       <FilterBar
         filters={filters}
         aside={
-          text === undefined &&
-          sort !== 'earnings' && (
-            <CsvButton
-              name="creators"
-              readPart={async (cursor) =>
-                await readCsv(
-                  api.GET('/apps/{appId}/affiliates', {
-                    params: { path: { appId }, query: { ...query, ...cursor } },
-                    ...AS_CSV,
-                  }),
-                )
-              }
-            />
-          )
+          <CsvButton
+            name="creators"
+            readPart={async (cursor) =>
+              await readCsv(
+                api.GET('/apps/{appId}/affiliates', {
+                  params: { path, query: { ...query, ...cursor } },
+                  ...AS_CSV,
+                }),
+              )
+            }
+          />
         }
       >
         <TextFilter filters={filters} name="q" label="Search" placeholder="name, e-mail, id" />
-        {text === undefined && (
-          <>
-            <SelectFilter filters={filters} name="status" label="Status" options={CREATOR_STATUSES} />
-            <SelectFilter filters={filters} name="sort" label="Order" all="Oldest first" options={SORTS} />
-          </>
-        )}
+        <SelectFilter filters={filters} name="status" label="Status" options={CREATOR_STATUSES} />
+        <SelectFilter filters={filters} name="sort" label="Order" all="Oldest first" options={SORTS} />
       </FilterBar>
       <ListView
         list={list}
         what="creators"
-        isFiltered={text !== undefined || status !== undefined}
+        isFiltered={query.q !== undefined || query.status !== undefined}
         onClearFilters={filters.clear}
         nothingYet="Add a creator, then give them a link. What users who came by the link pay earns a commission."
       >
-        {(rows) => <CreatorTable appId={appId} rows={rows} />}
+        {(rows) => (
+          <DataTable
+            columns={columnsOf(appId)}
+            rows={rows}
+            idOf={({ id }) => id}
+            sorting={{ by: sort ?? '', onChange: (by) => filters.set({ sort: by }) }}
+          />
+        )}
       </ListView>
-      {text !== undefined && list.rows.length >= MOST_FOUND && (
-        <ListEnd>The first {MOST_FOUND}: enter more of the name</ListEnd>
-      )}
-      {text === undefined && sort === 'earnings' && list.rows.length >= MOST_LEADERS && (
-        <ListEnd>The {MOST_LEADERS} who earned most</ListEnd>
-      )}
     </>
   );
 }

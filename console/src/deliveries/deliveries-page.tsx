@@ -1,4 +1,3 @@
-import { Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, given, read } from '../api/client.ts';
@@ -15,6 +14,8 @@ import {
   useFilters,
   useRange,
 } from '../parts/filters.tsx';
+import { DataTable } from '../parts/data-table.tsx';
+import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { ProviderHealth } from './health.tsx';
@@ -34,46 +35,54 @@ const TONES: Readonly<Record<Status, 'good' | 'bad' | 'wait' | 'plain'>> = {
   rejected: 'bad',
 };
 
-function DeliveryRow({ row, appId }: { readonly row: Delivery; readonly appId: string }) {
-  return (
-    <tr>
-      <td>
-        <Text size="sm" title={formatInstant(row.receivedAt)}>
-          {formatAgo(row.receivedAt)}
-        </Text>
-      </td>
-      <td>
-        {PROVIDERS[row.source]}
-        {row.selfTest && (
-          <Text size="xs" className="quiet">
-            Self-test
-          </Text>
+const columnsOf = (appId: string): readonly Column<Delivery>[] => [
+  {
+    name: 'Received',
+    cell: (row) => <span title={formatInstant(row.receivedAt)}>{formatAgo(row.receivedAt)}</span>,
+  },
+  {
+    name: 'Provider',
+    isAbout: true,
+    cell: (row) => (
+      <>
+        <span>{PROVIDERS[row.source]}</span> {row.selfTest && <span className="quiet">Self-test</span>}
+      </>
+    ),
+  },
+  {
+    name: 'Outcome',
+    isLead: true,
+    cell: (row) => <Tag tone={TONES[row.processingStatus]}>{DELIVERY_STATUSES[row.processingStatus]}</Tag>,
+  },
+  {
+    name: 'Event or problem',
+    share: 40,
+    cell: (row) => (
+      <>
+        {row.eventId !== null && row.eventCount > 0 && (
+          <Link to={`/apps/${appId}/events/${row.eventId}`} data-opens-row>
+            {row.sourceEventId ?? row.eventId}
+          </Link>
         )}
-      </td>
-      <td>
-        <Tag tone={TONES[row.processingStatus]}>{DELIVERY_STATUSES[row.processingStatus]}</Tag>
-      </td>
-      <td>
-        {row.eventId === null || row.eventCount === 0 ? null : (
-          <Link to={`/apps/${appId}/events/${row.eventId}`}>{row.sourceEventId ?? row.eventId}</Link>
-        )}
-        {row.lastError !== null && <Text size="sm">{row.lastError}</Text>}
+        {row.lastError !== null && <span className="wrapped"> {row.lastError}</span>}
         {row.processingStatus === 'rejected' && (
-          <Text size="xs" mt={2}>
+          <>
+            {' '}
             <Link to={`/apps/${appId}/setup?provider=${row.source}`}>Check the secret</Link>
-          </Text>
+          </>
         )}
         {row.workflowUrl !== null && (
-          <Text size="xs" mt={2}>
+          <>
+            {' '}
             <a href={row.workflowUrl} target="_blank" rel="noreferrer">
               Temporal
             </a>
-          </Text>
+          </>
         )}
-      </td>
-    </tr>
-  );
-}
+      </>
+    ),
+  },
+];
 
 function Deliveries({ appId }: { readonly appId: string }) {
   const filters = useFilters('status', 'source', ...RANGE_FILTERS);
@@ -119,23 +128,7 @@ function Deliveries({ appId }: { readonly appId: string }) {
           </>
         }
       >
-        {(rows) => (
-          <table className="rows">
-            <thead>
-              <tr>
-                <th scope="col">Received</th>
-                <th scope="col">Provider</th>
-                <th scope="col">Outcome</th>
-                <th scope="col">Event</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <DeliveryRow key={row.id} row={row} appId={appId} />
-              ))}
-            </tbody>
-          </table>
-        )}
+        {(rows) => <DataTable columns={columnsOf(appId)} rows={rows} idOf={({ id }) => id} />}
       </ListView>
     </>
   );

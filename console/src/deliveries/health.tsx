@@ -1,10 +1,12 @@
-import { Button, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { atLeast, formatAgo, formatCount, formatInstant } from '../format.ts';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
+import { DataTable } from '../parts/data-table.tsx';
+import type { Column } from '../parts/data-table.tsx';
 import type { Filters } from '../parts/filters.tsx';
 
 type Health = Schemas['ProviderHealth'];
@@ -28,73 +30,94 @@ function stateOf({ failed, refused, unfinished, oldestUnfinishedAt, lastAccepted
     : ({ tone: 'good', text: 'Works' } as const);
 }
 
-function HealthRow({
+const countOf = (row: Health, of: Health['lowerBounds'][number]): string =>
+  atLeast(formatCount(row[of]), row.lowerBounds.includes(of));
+
+/** A count that shows its deliveries in the list below. */
+function StatusCount({
   row,
-  now,
+  status,
+  text,
   filters,
 }: {
   readonly row: Health;
-  readonly now: number;
+  readonly status: 'failed' | 'rejected';
+  readonly text: string;
   readonly filters: Filters;
 }) {
-  const { tone, text: state } = stateOf(row, now);
-  const count = (of: Health['lowerBounds'][number]) =>
-    atLeast(formatCount(row[of]), row.lowerBounds.includes(of));
-  const statusButton = (status: string, number: number, text: string) =>
-    number === 0 ? (
-      text
-    ) : (
-      <Button
-        variant="default"
-        size="compact-xs"
-        aria-label={`Show ${text} ${status} of ${row.title}`}
-        onClick={() => filters.set({ status, source: row.provider, range: '24h', from: '', to: '' })}
-      >
-        {text}
-      </Button>
-    );
   return (
-    <tr>
-      <td>
-        <Text size="sm" fw={600}>
-          {row.title}
-        </Text>
-        {!row.configured && (
-          <Text size="xs" className="quiet">
-            No secret is set
-          </Text>
-        )}
-      </td>
-      <td>
-        <Tag tone={tone}>{state}</Tag>
-      </td>
-      <td data-name="Last accepted">
-        <Ago at={row.lastAcceptedAt} />
-      </td>
-      <td className="number" data-name="Accepted, 24 h">
-        {count('accepted')}
-      </td>
-      <td className="number" data-name="Failed, 24 h">
-        {statusButton('failed', row.failed, count('failed'))}
-      </td>
-      <td className="number" data-name="Refused, 24 h">
-        {statusButton('rejected', row.refused, formatCount(row.refused))}
-      </td>
-      <td data-name="Oldest without an outcome">
-        {row.oldestUnfinishedAt === null ? (
-          <span className="quiet">none</span>
-        ) : (
-          <>
-            <Ago at={row.oldestUnfinishedAt} />
-            <Text size="xs" className="quiet">
-              {count('unfinished')} in progress
-            </Text>
-          </>
-        )}
-      </td>
-    </tr>
+    <Button
+      variant="default"
+      size="compact-xs"
+      aria-label={`Show ${text} ${status} of ${row.title}`}
+      onClick={() => filters.set({ status, source: row.provider, range: '24h', from: '', to: '' })}
+    >
+      {text}
+    </Button>
   );
 }
+
+const columnsOf = (now: number, filters: Filters): readonly Column<Health>[] => [
+  {
+    name: 'Provider',
+    cell: (row) => (
+      <>
+        <span>{row.title}</span> {!row.configured && <span className="quiet">No secret is set</span>}
+      </>
+    ),
+  },
+  {
+    name: 'State',
+    isLead: true,
+    cell: (row) => {
+      const { tone, text } = stateOf(row, now);
+      return <Tag tone={tone}>{text}</Tag>;
+    },
+  },
+  {
+    name: 'Last accepted',
+    share: 16,
+    dropsAt: 1,
+    isNamed: true,
+    cell: (row) => <Ago at={row.lastAcceptedAt} />,
+  },
+  { name: 'Accepted, 24 h', kind: 'number', cell: (row) => countOf(row, 'accepted') },
+  {
+    name: 'Failed, 24 h',
+    kind: 'number',
+    cell: (row) =>
+      row.failed === 0 ? (
+        '0'
+      ) : (
+        <StatusCount row={row} status="failed" text={countOf(row, 'failed')} filters={filters} />
+      ),
+  },
+  {
+    name: 'Refused, 24 h',
+    kind: 'number',
+    cell: (row) =>
+      row.refused === 0 ? (
+        '0'
+      ) : (
+        <StatusCount row={row} status="rejected" text={formatCount(row.refused)} filters={filters} />
+      ),
+  },
+  {
+    name: 'Oldest without an outcome',
+    share: 24,
+    dropsAt: 1,
+    isNamed: true,
+    cell: (row) =>
+      row.oldestUnfinishedAt === null ? (
+        <span className="quiet">none</span>
+      ) : (
+        <>
+          <Ago at={row.oldestUnfinishedAt} />{' '}
+          <span className="quiet">{countOf(row, 'unfinished')} in progress</span>
+        </>
+      ),
+  },
+];
 
 /** How well the webhooks of each provider arrive that is set up or has sent something. */
 export function ProviderHealth({ appId, filters }: { readonly appId: string; readonly filters: Filters }) {
@@ -115,34 +138,14 @@ export function ProviderHealth({ appId, filters }: { readonly appId: string; rea
     (row) => row.configured || row.lastAcceptedAt !== null || row.lastRefusedAt !== null,
   );
   if (used.length === 0) return null;
-  const now = summary.dataUpdatedAt;
   return (
     <div className="surface" style={{ marginBottom: 24 }}>
-      <table className="rows">
-        <caption className="spoken">How well the webhooks of each provider arrive</caption>
-        <thead>
-          <tr>
-            <th scope="col">Provider</th>
-            <th scope="col">State</th>
-            <th scope="col">Last accepted</th>
-            <th scope="col" className="number">
-              Accepted, 24 h
-            </th>
-            <th scope="col" className="number">
-              Failed, 24 h
-            </th>
-            <th scope="col" className="number">
-              Refused, 24 h
-            </th>
-            <th scope="col">Oldest without an outcome</th>
-          </tr>
-        </thead>
-        <tbody>
-          {used.map((row) => (
-            <HealthRow key={row.provider} row={row} now={now} filters={filters} />
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        caption="How well the webhooks of each provider arrive"
+        columns={columnsOf(summary.dataUpdatedAt, filters)}
+        rows={used}
+        idOf={({ provider }) => provider}
+      />
     </div>
   );
 }

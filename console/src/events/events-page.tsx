@@ -1,4 +1,3 @@
-import { Text } from '@mantine/core';
 import { Link, useParams } from 'react-router';
 import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
@@ -14,45 +13,46 @@ import {
   useFilters,
   useRange,
 } from '../parts/filters.tsx';
+import { DataTable } from '../parts/data-table.tsx';
+import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { SearchFilter } from '../parts/search-filter.tsx';
 import { usePermission } from '../session.ts';
 import { EVENT_KINDS, OUTCOMES, PROVIDERS } from '../words.ts';
-import { Amount, Outcome } from './outcome.tsx';
+import { Amount, Outcome, Why } from './outcome.tsx';
 
 type Event = Schemas['Event'];
 
 const ENVIRONMENTS = { production: 'Production', sandbox: 'Sandbox' } as const;
 
-function EventRow({ row, appId }: { readonly row: Event; readonly appId: string }) {
-  return (
-    <tr>
-      <td>
-        <Text size="sm" title={formatInstant(row.receivedAt)}>
-          {formatAgo(row.receivedAt)}
-        </Text>
-        <Text size="xs" className="quiet">
-          {PROVIDERS[row.source]}
-        </Text>
-      </td>
-      <td>
-        <Link to={`/apps/${appId}/events/${row.eventId}`}>{EVENT_KINDS[row.kind]}</Link>
-        {row.productId !== null && (
-          <Text size="xs" className="quiet">
-            {row.productId}
-          </Text>
-        )}
-      </td>
-      <td>{row.customerUserId ?? <span className="quiet">none</span>}</td>
-      <td className="number lead">
-        <Amount event={row} />
-      </td>
-      <td>
-        <Outcome event={row} appId={appId} />
-      </td>
-    </tr>
-  );
-}
+const columnsOf = (appId: string): readonly Column<Event>[] => [
+  {
+    name: 'Received',
+    cell: (row) => <span title={formatInstant(row.receivedAt)}>{formatAgo(row.receivedAt)}</span>,
+  },
+  { name: 'Provider', dropsAt: 2, isOffPhone: true, cell: (row) => PROVIDERS[row.source] },
+  {
+    name: 'Event',
+    share: 26,
+    isAbout: true,
+    cell: (row) => (
+      <>
+        <Link to={`/apps/${appId}/events/${row.eventId}`}>{EVENT_KINDS[row.kind]}</Link>{' '}
+        {row.productId !== null && <span className="quiet">{row.productId}</span>}
+      </>
+    ),
+  },
+  {
+    name: 'User',
+    share: 20,
+    dropsAt: 1,
+    isOffPhone: true,
+    cell: (row) => row.customerUserId ?? <span className="quiet">none</span>,
+  },
+  { name: 'Amount', kind: 'number', isLead: true, cell: (row) => <Amount event={row} /> },
+  { name: 'Outcome', cell: (row) => <Outcome event={row} /> },
+  { name: 'For or why', share: 26, dropsAt: 1, cell: (row) => <Why event={row} appId={appId} /> },
+];
 
 function Events({ appId }: { readonly appId: string }) {
   const filters = useFilters('kind', 'source', 'environment', 'outcome', 'user', 'creator', ...RANGE_FILTERS);
@@ -97,26 +97,7 @@ function Events({ appId }: { readonly appId: string }) {
           </>
         }
       >
-        {(rows) => (
-          <table className="rows">
-            <thead>
-              <tr>
-                <th scope="col">Received</th>
-                <th scope="col">Event</th>
-                <th scope="col">User</th>
-                <th scope="col" className="number">
-                  Amount
-                </th>
-                <th scope="col">Outcome</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <EventRow key={row.eventId} row={row} appId={appId} />
-              ))}
-            </tbody>
-          </table>
-        )}
+        {(rows) => <DataTable columns={columnsOf(appId)} rows={rows} idOf={({ eventId }) => eventId} />}
       </ListView>
     </>
   );

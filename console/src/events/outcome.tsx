@@ -1,4 +1,3 @@
-import { Text } from '@mantine/core';
 import { Link } from 'react-router';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatMoney } from '../format.ts';
@@ -19,29 +18,32 @@ const TONES = {
 export const waitText = (waitsUntil: number): string =>
   `Decided ${waitsUntil > Date.now() ? formatAgo(waitsUntil) : 'in a moment'}`;
 
-/** What an event brought about, and for whom or why. */
-export function Outcome({ event, appId }: { readonly event: Event; readonly appId: string }) {
-  const { outcome, commissionCents, affiliateId, affiliateName, likelyCause, explanation, waitsUntil } =
-    event;
+/** What an event brought about. */
+export function Outcome({ event: { outcome, commissionCents } }: { readonly event: Event }) {
+  return (
+    <Tag tone={TONES[outcome]}>
+      {OUTCOMES[outcome]}
+      {commissionCents !== null && ` ${formatMoney(commissionCents)}`}
+    </Tag>
+  );
+}
+
+/** For whom an event brought something about, or why it did not. */
+export function Why({ event, appId }: { readonly event: Event; readonly appId: string }) {
+  const { outcome, affiliateId, affiliateName, likelyCause, explanation, waitsUntil } = event;
   return (
     <>
-      <Tag tone={TONES[outcome]}>
-        {OUTCOMES[outcome]}
-        {commissionCents !== null && ` ${formatMoney(commissionCents)}`}
-      </Tag>
       {affiliateId !== null && affiliateName !== null && (
-        <Text size="sm" mt={2}>
-          <Link to={`/apps/${appId}/creators/${affiliateId}`}>{affiliateName}</Link>
-        </Text>
-      )}
+        <Link to={`/apps/${appId}/creators/${affiliateId}`}>{affiliateName}</Link>
+      )}{' '}
       {explanation !== null && outcome !== 'sandbox' && (
-        <Text size="sm" className="quiet" mt={2} title={explanation}>
+        <span className="quiet" title={explanation}>
           {waitsUntil !== undefined
             ? waitText(waitsUntil)
             : likelyCause === null
               ? explanation
               : CAUSES[likelyCause]}
-        </Text>
+        </span>
       )}
     </>
   );
@@ -56,11 +58,9 @@ export function Amount({
   if (amountMinor === null || currency === null) return amountCents === null ? '' : formatMoney(amountCents);
   return (
     <>
-      {formatMoney(amountMinor, currency)}
+      <span>{formatMoney(amountMinor, currency)}</span>{' '}
       {currency !== 'USD' && amountCents !== null && (
-        <Text size="xs" className="quiet">
-          {formatMoney(amountCents)}
-        </Text>
+        <span className="quiet">{formatMoney(amountCents)}</span>
       )}
     </>
   );

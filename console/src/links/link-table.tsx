@@ -1,43 +1,94 @@
-import { Button, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
 import { formatCount, formatMoney } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
-import { ListEnd, ListView, MOST_FOUND, useList } from '../parts/list.tsx';
+import { DataTable } from '../parts/data-table.tsx';
+import type { Column } from '../parts/data-table.tsx';
+import { ListView, useList } from '../parts/list.tsx';
 import { LinkDialog } from './link-dialog.tsx';
+
+type ListedLink = Schemas['ListedLink'];
+
+/** Returns what a link does at present: those of a creator who is paused or removed do less than their own state says. */
+function stateOf({ active, affiliateStatus }: ListedLink): readonly ['good' | 'wait' | 'plain', string] {
+  if (!active) return ['plain', 'Inactive'];
+  switch (affiliateStatus) {
+    case 'active':
+      return ['good', 'Active'];
+    case 'paused':
+      return ['wait', 'Creator paused'];
+    case 'removed':
+      return ['plain', 'Creator removed'];
+  }
+}
+
+function State({ link }: { readonly link: ListedLink }) {
+  const [tone, text] = stateOf(link);
+  return <Tag tone={tone}>{text}</Tag>;
+}
+
+const columnsOf = (
+  appId: string,
+  hasCreator: boolean,
+  onOpen: (id: string) => void,
+): readonly (Column<ListedLink> | false)[] => [
+  { name: 'Link', share: 16, cell: (row) => row.slug },
+  hasCreator && {
+    name: 'Creator',
+    share: 22,
+    cell: (row) => <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>,
+  },
+  { name: 'Address', share: 26, dropsAt: 2, isOffPhone: true, cell: (row) => row.url },
+  { name: 'State', cell: (row) => <State link={row} /> },
+  { name: 'Clicks', kind: 'number', dropsAt: 1, cell: (row) => formatCount(row.clicks) },
+  { name: 'Installs', kind: 'number', dropsAt: 1, cell: (row) => formatCount(row.installs) },
+  {
+    name: 'Revenue',
+    kind: 'number',
+    isLead: true,
+    cell: (row) => formatMoney(row.revenueCents),
+  },
+  {
+    name: 'Actions',
+    kind: 'actions',
+    cell: (row) => (
+      <Button
+        variant="default"
+        size="compact-sm"
+        aria-label={`Open ${row.slug}`}
+        data-opens-row
+        onClick={() => onOpen(row.id)}
+      >
+        Open
+      </Button>
+    ),
+  },
+];
 
 /** Links with their clicks, installs and revenue of all time; each opens with its addresses, QR code and destinations. */
 export function LinkTable({
   appId,
   query,
-  text,
   hasCreator = false,
   onClearFilters = () => {},
 }: {
   readonly appId: string;
-  readonly query: { readonly affiliateId?: string; readonly active?: boolean };
-  /** What the slug begins with. The other filters then do not apply. */
-  readonly text?: string | undefined;
+  readonly query: { readonly affiliateId?: string; readonly active?: boolean; readonly q?: string };
   /** Whether the rows name their creator, and `query.affiliateId` is a filter. */
   readonly hasCreator?: boolean;
   readonly onClearFilters?: () => void;
 }) {
   const [openId, setOpenId] = useState<string | null>(null);
   const list = useList(
-    ['links', appId, text ?? '', query],
-    async (cursor) => {
-      if (text === undefined) {
-        return await read(
-          api.GET('/apps/{appId}/links', { params: { path: { appId }, query: { ...query, ...cursor } } }),
-        );
-      }
-      const { links } = await read(
-        api.GET('/apps/{appId}/search', { params: { path: { appId }, query: { q: text } } }),
-      );
-      return { items: links, nextCursor: null };
-    },
-    { idOf: ({ id }) => id },
+    ['links', appId, query],
+    async (cursor) =>
+      await read(
+        api.GET('/apps/{appId}/links', { params: { path: { appId }, query: { ...query, ...cursor } } }),
+      ),
+    { idOf: ({ id }) => id, keepsRows: true },
   );
   const open = list.rows.find(({ id }) => id === openId) ?? null;
   return (
@@ -46,79 +97,17 @@ export function LinkTable({
         list={list}
         what="links"
         isFiltered={
-          text !== undefined || query.active !== undefined || (hasCreator && query.affiliateId !== undefined)
+          query.q !== undefined ||
+          query.active !== undefined ||
+          (hasCreator && query.affiliateId !== undefined)
         }
         onClearFilters={onClearFilters}
         nothingYet={`${hasCreator ? 'Create a link for a creator.' : 'Create a link.'} Clicks on it are counted from then on.`}
       >
         {(rows) => (
-          <table className="rows">
-            <thead>
-              <tr>
-                <th scope="col">Link</th>
-                {hasCreator && <th scope="col">Creator</th>}
-                <th scope="col">State</th>
-                <th scope="col" className="number">
-                  Clicks
-                </th>
-                <th scope="col" className="number">
-                  Installs
-                </th>
-                <th scope="col" className="number">
-                  Revenue
-                </th>
-                <th scope="col">
-                  <span className="spoken">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <tr key={row.id}>
-                  <td>
-                    <Text size="sm" fw={500}>
-                      {row.slug}
-                    </Text>
-                    <Text size="xs" className="quiet">
-                      {row.url}
-                    </Text>
-                  </td>
-                  {hasCreator && (
-                    <td>
-                      <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>
-                    </td>
-                  )}
-                  <td>
-                    <Tag tone={row.active ? 'good' : 'plain'}>{row.active ? 'Active' : 'Inactive'}</Tag>
-                  </td>
-                  <td className="number" data-name="Clicks">
-                    {formatCount(row.clicks)}
-                  </td>
-                  <td className="number" data-name="Installs">
-                    {formatCount(row.installs)}
-                  </td>
-                  <td className="number lead" data-name="Revenue">
-                    {formatMoney(row.revenueCents)}
-                  </td>
-                  <td style={{ textAlign: 'right' }}>
-                    <Button
-                      variant="default"
-                      size="compact-sm"
-                      aria-label={`Open ${row.slug}`}
-                      onClick={() => setOpenId(row.id)}
-                    >
-                      Open
-                    </Button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <DataTable columns={columnsOf(appId, hasCreator, setOpenId)} rows={rows} idOf={({ id }) => id} />
         )}
       </ListView>
-      {text !== undefined && list.rows.length >= MOST_FOUND && (
-        <ListEnd>The first {MOST_FOUND}: enter more of the link code</ListEnd>
-      )}
       <LinkDialog appId={appId} link={open} onClose={() => setOpenId(null)} />
     </>
   );

@@ -19,37 +19,31 @@ function Links({ appId }: { readonly appId: string }) {
   const query = given({
     affiliateId: filters.get('creator'),
     active: state === undefined ? undefined : state === 'active',
+    q: filters.get('q'),
   });
-  const text = filters.get('q');
   return (
     <>
       <FilterBar
         filters={filters}
         aside={
-          text === undefined && (
-            <CsvButton
-              name="links"
-              readPart={async (cursor) =>
-                await readCsv(
-                  api.GET('/apps/{appId}/links', {
-                    params: { path: { appId }, query: { ...query, ...cursor } },
-                    ...AS_CSV,
-                  }),
-                )
-              }
-            />
-          )
+          <CsvButton
+            name="links"
+            readPart={async (cursor) =>
+              await readCsv(
+                api.GET('/apps/{appId}/links', {
+                  params: { path: { appId }, query: { ...query, ...cursor } },
+                  ...AS_CSV,
+                }),
+              )
+            }
+          />
         }
       >
-        <TextFilter filters={filters} name="q" label="Search" placeholder="beginning of link code" />
-        {text === undefined && (
-          <>
-            <SelectFilter filters={filters} name="state" label="State" options={STATES} />
-            <SearchFilter appId={appId} filters={filters} kind="creator" />
-          </>
-        )}
+        <TextFilter filters={filters} name="q" label="Search" placeholder="link code or campaign" />
+        <SelectFilter filters={filters} name="state" label="State" options={STATES} />
+        <SearchFilter appId={appId} filters={filters} kind="creator" />
       </FilterBar>
-      <LinkTable appId={appId} query={query} text={text} hasCreator onClearFilters={filters.clear} />
+      <LinkTable appId={appId} query={query} hasCreator onClearFilters={filters.clear} />
     </>
   );
 }

@@ -24,7 +24,8 @@ export function Owed({
     {
       name: 'Due',
       cents: due.payableCents,
-      hint: <Link to={`/apps/${appId}/payouts`}>Pay creators</Link>,
+      hint:
+        due.payableCents > 0 ? <Link to={`/apps/${appId}/payouts`}>Pay creators</Link> : 'nothing to pay now',
       tone: 'due',
     },
     ...(due.negativeCents < 0

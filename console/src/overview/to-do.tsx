@@ -65,28 +65,36 @@ function causeTask(causes: readonly Schemas['UnattributedCause'][]): Task | null
   };
 }
 
-function deliveryTask(providers: readonly Schemas['ProviderHealth'][]): Task | null {
-  const bad = providers.filter(
-    ({ failed, refused, oldestUnfinishedAt }) =>
-      failed > 0 ||
-      refused > 0 ||
-      (oldestUnfinishedAt !== null && Date.now() - oldestUnfinishedAt > STUCK_AFTER_MS),
-  );
-  const [first] = bad;
-  if (first === undefined) return null;
-  const { title, failed, refused, oldestUnfinishedAt, lowerBounds } = first;
+/** Says what is wrong with the webhooks of a provider. Null if nothing is. */
+function faultsOf({
+  title,
+  failed,
+  refused,
+  oldestUnfinishedAt,
+  lowerBounds,
+}: Schemas['ProviderHealth']): string | null {
+  const isStuck = oldestUnfinishedAt !== null && Date.now() - oldestUnfinishedAt > STUCK_AFTER_MS;
   const parts = [
     failed > 0
       ? `${atLeast(formatCount(failed), lowerBounds.includes('failed'))} failed in the last 24 hours`
       : null,
     refused > 0 ? `${formatCount(refused)} refused in the last 24 hours` : null,
-    failed === 0 && refused === 0 && oldestUnfinishedAt !== null
+    failed === 0 && refused === 0 && isStuck
       ? `the oldest unfinished one arrived ${formatAgo(oldestUnfinishedAt)}`
       : null,
   ].filter((part) => part !== null);
+  return parts.length === 0 ? null : `${title}: ${parts.join(', ')}.`;
+}
+
+function deliveryTask(providers: readonly Schemas['ProviderHealth'][]): Task | null {
+  const bad = providers.flatMap((provider) => {
+    const faults = faultsOf(provider);
+    return faults === null ? [] : [{ title: provider.title, faults }];
+  });
+  if (bad.length === 0) return null;
   return {
-    title: `Webhooks of ${bad.map((provider) => provider.title).join(', ')} need attention`,
-    text: `${title}: ${parts.join(', ')}.`,
+    title: `Webhooks of ${bad.map(({ title }) => title).join(', ')} need attention`,
+    text: bad.map(({ faults }) => faults).join(' '),
     action: 'See the deliveries',
     to: 'deliveries',
   };

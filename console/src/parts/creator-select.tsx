@@ -1,7 +1,8 @@
 import { Select } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useState } from 'react';
-import { TYPING_MS, useFound } from './search-filter.tsx';
+import { TYPING_MS } from './filters.tsx';
+import { useFound } from './search-filter.tsx';
 
 export interface ChosenCreator {
   readonly id: string;

@@ -1,4 +1,5 @@
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
 import { ListFilter } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import type { ReactNode } from 'react';
@@ -113,7 +114,10 @@ export function SelectFilter({
   );
 }
 
-/** A filter with a text of its own, which applies on Enter and when the field is left. */
+/** How long a text filter and a search wait for the next key, ms. */
+export const TYPING_MS = 250;
+
+/** A filter with a text of its own, which applies after a pause, on Enter, and when the field is left. */
 export function TextFilter({
   filters,
   name,
@@ -121,29 +125,38 @@ export function TextFilter({
   placeholder,
 }: FilterProps & { readonly placeholder?: string }) {
   const applied = filters.get(name) ?? '';
-  const [entered, setEntered] = useState<string | null>(null);
-  const apply = (text: string) => {
-    setEntered(null);
-    if (text.trim() !== applied) filters.set({ [name]: text.trim() });
+  const [text, setText] = useState(applied);
+  // What this field has applied. Another text was set elsewhere, such as by the button that clears the filters.
+  const [own, setOwn] = useState(applied);
+  const [seen, setSeen] = useState(applied);
+  if (seen !== applied) {
+    setSeen(applied);
+    if (applied !== own) {
+      setOwn(applied);
+      setText(applied);
+    }
+  }
+  const apply = (entered: string) => {
+    const next = entered.trim();
+    setOwn(next);
+    if (next !== applied) filters.set({ [name]: next });
   };
-  const waits = entered !== null && entered.trim() !== applied;
+  const applyLater = useDebouncedCallback(apply, TYPING_MS);
   return (
     <TextInput
-      // What was entered and not applied is forgotten when the filter changes elsewhere.
-      key={applied}
       className="wide"
       label={label}
       size="xs"
       placeholder={placeholder ?? ''}
-      defaultValue={applied}
+      value={text}
       spellCheck={false}
-      // A press of the hint leaves the field, which applies the text.
-      rightSection={waits && <span className="enter">Enter ↵</span>}
-      rightSectionWidth={64}
-      onChange={(event) => setEntered(event.currentTarget.value)}
-      onBlur={(event) => apply(event.currentTarget.value)}
+      onChange={(event) => {
+        setText(event.currentTarget.value);
+        applyLater(event.currentTarget.value);
+      }}
+      onBlur={() => applyLater.flush()}
       onKeyDown={(event) => {
-        if (event.key === 'Enter') apply(event.currentTarget.value);
+        if (event.key === 'Enter') applyLater.flush();
       }}
     />
   );

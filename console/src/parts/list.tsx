@@ -1,21 +1,26 @@
 import { Box, Button, Group, Stack, Text } from '@mantine/core';
-import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
+import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { given } from '../api/client.ts';
 import { LIVE_MS } from '../api/query-client.ts';
+import { formatCount } from '../format.ts';
 import { ErrorBox, Waiting } from '../parts.tsx';
 
 /** One page of a list of the API. */
 interface ListPage<T> {
   readonly items: readonly T[];
   readonly nextCursor: string | null;
+  /** How many rows all pages have, where the API says so. */
+  readonly total?: number;
 }
 
 /** A list that is read page by page, with the rows that arrived since. */
 export interface List<T> {
   readonly query: UseInfiniteQueryResult<InfiniteData<ListPage<T>>>;
   readonly rows: readonly T[];
+  /** How many rows there are, also those of pages that were not read. Null if nobody knows. */
+  readonly total: number | null;
   /** How many rows arrived since the list was read. */
   readonly newRows: number;
   readonly showNew: () => void;
@@ -25,9 +30,13 @@ export interface List<T> {
 const MOST_PAGES = 5;
 
 /** How a list is kept up to date. A live one compares rows by their id. */
-type ListOptions<T> =
+type ListOptions<T> = (
   | { readonly idOf: (row: T) => string; readonly isLive?: boolean }
-  | { readonly idOf?: undefined; readonly isLive?: undefined; readonly isEnabled?: boolean };
+  | { readonly idOf?: undefined; readonly isLive?: undefined; readonly isEnabled?: boolean }
+) & {
+  /** Whether its rows stay while those of another filter are read, so that nothing flickers while somebody types. */
+  readonly keepsRows?: boolean;
+};
 
 /**
  * Reads a list page by page. `name` has everything that chooses its rows. With `isLive` its first page is read again every
@@ -39,7 +48,7 @@ export function useList<T>(
   readPage: (cursor: { readonly cursor?: string }) => Promise<ListPage<T>>,
   options: ListOptions<T> = {},
 ): List<T> {
-  const { idOf = () => '', isLive = false } = options;
+  const { idOf = () => '', isLive = false, keepsRows = false } = options;
   const client = useQueryClient();
   const query = useInfiniteQuery({
     queryKey: [...name, 'pages'],
@@ -59,6 +68,7 @@ export function useList<T>(
     // Pages that were read stay as they are, so that nothing moves while somebody reads.
     staleTime: isLive ? Infinity : 5_000,
     refetchOnWindowFocus: options.idOf === undefined,
+    ...(keepsRows ? { placeholderData: keepPreviousData } : {}),
     enabled: !('isEnabled' in options) || options.isEnabled !== false,
   });
   const head = useQuery({
@@ -79,13 +89,11 @@ export function useList<T>(
   return {
     query,
     rows: shown.length === 0 ? latest : shown.map((row) => current.get(idOf(row)) ?? row),
+    total: query.data?.pages[0]?.total ?? (query.hasNextPage ? null : shown.length),
     newRows: shown.length === 0 ? 0 : fresh.length,
     showNew: () => void client.resetQueries({ queryKey: [...name] }),
   };
 }
-
-/** How many creators and how many links a search returns at most. */
-export const MOST_FOUND = 20;
 
 /** Says below a list that it is cut, and how to see other rows. */
 export function ListEnd({ children }: { readonly children: ReactNode }) {
@@ -134,6 +142,8 @@ function NothingFound({
   );
 }
 
+const hasTotal = (page: ListPage<unknown> | undefined): boolean => page?.total !== undefined;
+
 /** A list with its states: loading, an error, nothing yet, nothing that matches, rows, and more rows. */
 export function ListView<T>({
   list,
@@ -157,18 +167,19 @@ export function ListView<T>({
       <ErrorBox error={query.error} retry={() => void query.refetch()} />
     );
   }
-  const more = query.hasNextPage && (
-    <Group justify="center" p="md">
-      <Button
-        variant="default"
-        size="compact-sm"
-        loading={query.isFetchingNextPage}
-        onClick={() => void query.fetchNextPage()}
-      >
-        {rows.length === 0 && 'nothingYet' in nothing ? 'Search further back' : moreText}
-      </Button>
-    </Group>
+  const more = query.hasNextPage && !query.isPlaceholderData && (
+    <Button
+      variant="default"
+      size="compact-sm"
+      loading={query.isFetchingNextPage}
+      onClick={() => void query.fetchNextPage()}
+    >
+      {rows.length === 0 && 'nothingYet' in nothing ? 'Search further back' : moreText}
+    </Button>
   );
+  // A short list needs no count of its rows.
+  const isCounted =
+    rows.length > 0 && (query.hasNextPage || query.data.pages.length > 1 || hasTotal(query.data.pages[0]));
   return (
     <>
       {/* Always there, so that screen readers announce its changes. */}
@@ -181,13 +192,23 @@ export function ListView<T>({
           </Group>
         )}
       </div>
-      <div className="surface">
+      <div className="surface" aria-busy={query.isPlaceholderData}>
         {rows.length === 0 ? (
           <NothingFound what={what} hasMore={query.hasNextPage} {...nothing} />
         ) : (
           children(rows)
         )}
-        {more}
+        {(isCounted || more) && (
+          <Group justify={isCounted ? 'space-between' : 'center'} px="md" py="xs" className="list-end">
+            {isCounted && (
+              <Text size="sm" className="quiet">
+                1 to {formatCount(rows.length)}
+                {list.total !== null && ` of ${formatCount(Math.max(list.total, rows.length))}`}
+              </Text>
+            )}
+            {more}
+          </Group>
+        )}
       </div>
       {query.isFetchNextPageError && (
         <Box mt="sm">

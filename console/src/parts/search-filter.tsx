@@ -3,10 +3,8 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
+import { TYPING_MS } from './filters.tsx';
 import type { Filters } from './filters.tsx';
-
-/** How long the search waits for the next key, ms. */
-export const TYPING_MS = 250;
 
 type Kind = 'creator' | 'link';
 const LABELS = { creator: 'Creator', link: 'Link' } as const;

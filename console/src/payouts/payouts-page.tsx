@@ -8,6 +8,8 @@ import { OVERVIEW_MS } from '../api/query-client.ts';
 import { formatAgo, formatCount, formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { FilterBar, useFilters } from '../parts/filters.tsx';
 import type { Filters } from '../parts/filters.tsx';
+import { DataTable } from '../parts/data-table.tsx';
+import type { Column } from '../parts/data-table.tsx';
 import { ListEnd, ListView, useList } from '../parts/list.tsx';
 import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
@@ -40,6 +42,39 @@ const usePreview = (appId: string) =>
     refetchInterval: OVERVIEW_MS,
   });
 
+type DueRow = Schemas['PayoutPreview']['rows'][number];
+
+const dueColumnsOf = (appId: string, onPay: (payment: Payment) => void): readonly Column<DueRow>[] => [
+  {
+    name: 'Creator',
+    share: 40,
+    cell: (row) => (
+      <>
+        <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>{' '}
+        {row.moreRemains && (
+          <span className="quiet">More than one payout takes: pay until nothing remains.</span>
+        )}
+      </>
+    ),
+  },
+  { name: 'Rows', kind: 'number', cell: (row) => formatCount(row.count) },
+  { name: 'Due', kind: 'number', isLead: true, cell: (row) => formatMoney(row.totalCents) },
+  {
+    name: 'Actions',
+    kind: 'actions',
+    cell: (row) => (
+      <Button
+        variant="default"
+        size="compact-sm"
+        aria-label={`Pay ${row.affiliateName} ${formatMoney(row.totalCents)}`}
+        onClick={() => onPay(paymentOf(row))}
+      >
+        Pay …
+      </Button>
+    ),
+  },
+];
+
 function Due({
   appId,
   preview,
@@ -67,67 +102,19 @@ function Due({
             </Text>
           </Stack>
         ) : (
-          <table className="rows centred">
-            <thead>
-              <tr>
-                <th scope="col">Creator</th>
-                <th scope="col" className="number">
-                  Rows
-                </th>
-                <th scope="col" className="number">
-                  Due
-                </th>
-                <th scope="col">
-                  <span className="spoken">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <tr key={row.affiliateId}>
-                  <td>
-                    <Anchor
-                      component={Link}
-                      to={`/apps/${appId}/creators/${row.affiliateId}`}
-                      size="sm"
-                      fw={500}
-                    >
-                      {row.affiliateName}
-                    </Anchor>
-                    {row.moreRemains && (
-                      <Text size="xs" className="quiet">
-                        More than one payout takes: pay until nothing remains.
-                      </Text>
-                    )}
-                  </td>
-                  <td className="number" data-name="Rows">
-                    {formatCount(row.count)}
-                  </td>
-                  <td className="number lead" data-name="Due">
-                    {formatMoney(row.totalCents)}
-                  </td>
-                  <td style={{ textAlign: 'right' }}>
-                    <Button
-                      variant="default"
-                      size="compact-sm"
-                      aria-label={`Pay ${row.affiliateName} ${formatMoney(row.totalCents)}`}
-                      onClick={() => onPay(paymentOf(row))}
-                    >
-                      Pay …
-                    </Button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-            <tfoot>
+          <DataTable
+            columns={dueColumnsOf(appId, onPay)}
+            rows={rows}
+            idOf={({ affiliateId }) => affiliateId}
+            foot={
               <tr>
                 <td>All creators</td>
                 <td />
                 <td className="number lead">{formatMoney(totalCents)}</td>
                 <td />
               </tr>
-            </tfoot>
-          </table>
+            }
+          />
         )}
       </div>
     </Stack>
@@ -141,6 +128,17 @@ const whyNotNow = ({ reason, balanceCents, nextDueAt }: NotPayableRow): string =
   reason === 'held' && nextDueAt !== null
     ? `Not due yet: the next commission is due ${formatAgo(nextDueAt)}.`
     : whyNotPaid({ reason, balanceCents });
+
+const notPaidColumnsOf = (appId: string): readonly Column<NotPayableRow>[] => [
+  {
+    name: 'Creator',
+    share: 26,
+    cell: (row) => <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>,
+  },
+  { name: 'Why', share: 40, cell: (row) => <span className="wrapped">{whyNotNow(row)}</span> },
+  { name: 'Held', kind: 'number', dropsAt: 1, cell: (row) => formatMoney(row.heldCents) },
+  { name: 'Balance', kind: 'number', isLead: true, cell: (row) => formatMoney(row.balanceCents) },
+];
 
 /** Says that a draft waits for an approval, or that a run is being paid. */
 function OpenRun({ appId, run }: { readonly appId: string; readonly run: Run }) {
@@ -179,43 +177,7 @@ function NotPaid({ appId }: { readonly appId: string }) {
     >
       {failure}
       <div className="surface">
-        <table className="rows">
-          <thead>
-            <tr>
-              <th scope="col">Creator</th>
-              <th scope="col">Why</th>
-              <th scope="col" className="number">
-                Held
-              </th>
-              <th scope="col" className="number">
-                Balance
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <tr key={row.affiliateId}>
-                <td>
-                  <Anchor
-                    component={Link}
-                    to={`/apps/${appId}/creators/${row.affiliateId}`}
-                    size="sm"
-                    fw={500}
-                  >
-                    {row.affiliateName}
-                  </Anchor>
-                </td>
-                <td>{whyNotNow(row)}</td>
-                <td className="number" data-name="Held">
-                  {formatMoney(row.heldCents)}
-                </td>
-                <td className="number lead" data-name="Balance">
-                  {formatMoney(row.balanceCents)}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <DataTable columns={notPaidColumnsOf(appId)} rows={rows} idOf={({ affiliateId }) => affiliateId} />
       </div>
       {truncated && <ListEnd>There are more. The page of a creator shows what is held until when.</ListEnd>}
     </Section>
@@ -225,6 +187,25 @@ function NotPaid({ appId }: { readonly appId: string }) {
 /** Names who paid: the label of the key, or its first and last characters. */
 export const payerOf = ({ createdBy }: Pick<Schemas['Payout'], 'createdBy'>): string =>
   createdBy === null ? 'Recorded from its CSV' : keyName(createdBy);
+
+const historyColumnsOf = (
+  appId: string,
+  hasCreator: boolean,
+): readonly (Column<Schemas['Payout']> | false)[] => [
+  {
+    name: 'When',
+    cell: (row) => <Link to={`/apps/${appId}/payouts/${row.id}`}>{formatInstant(row.createdAt)}</Link>,
+  },
+  hasCreator && { name: 'Creator', share: 28, cell: (row) => <bdi>{row.affiliateName}</bdi> },
+  {
+    name: 'By',
+    share: 22,
+    dropsAt: 1,
+    cell: (row) => <span className="quiet">{payerOf(row)}</span>,
+  },
+  { name: 'Rows', kind: 'number', isOffPhone: true, cell: (row) => formatCount(row.itemCount) },
+  { name: 'Total', kind: 'number', isLead: true, cell: (row) => formatMoney(row.totalCents) },
+];
 
 export function PayoutHistory({
   appId,
@@ -258,38 +239,11 @@ export function PayoutHistory({
       nothingYet="What you pay is listed here, with its CSV."
     >
       {(rows) => (
-        <table className="rows">
-          <thead>
-            <tr>
-              <th scope="col">When</th>
-              {filters !== undefined && <th scope="col">Creator</th>}
-              <th scope="col">By</th>
-              <th scope="col" className="number">
-                Rows
-              </th>
-              <th scope="col" className="number">
-                Total
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <tr key={row.id}>
-                <td>
-                  <Anchor component={Link} to={`/apps/${appId}/payouts/${row.id}`} size="sm">
-                    {formatInstant(row.createdAt)}
-                  </Anchor>
-                </td>
-                {filters !== undefined && <td>{row.affiliateName}</td>}
-                <td className="quiet">{payerOf(row)}</td>
-                <td className="number" data-name="Rows">
-                  {formatCount(row.itemCount)}
-                </td>
-                <td className="number lead">{formatMoney(row.totalCents)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <DataTable
+          columns={historyColumnsOf(appId, filters !== undefined)}
+          rows={rows}
+          idOf={({ id }) => id}
+        />
       )}
     </ListView>
   );

@@ -1,4 +1,5 @@
 import type { Schemas } from '../api/client.ts';
+import { formatRate } from '../format.ts';
 import type { Base, TermsDraft } from './draft.ts';
 
 /** What a rate applies to, as options of a form. */
@@ -51,9 +52,14 @@ export function scopeWords({
   }
 }
 
+const PERCENT_IN_BPS = 100;
+const percentOf = (percent: number | string): string => formatRate(Number(percent) * PERCENT_IN_BPS);
+
 /** Returns what a version assumes, in words: "Where the provider states nothing, the policy assumes 19 % tax and the fees: App Store 15 %, …" */
 export function assumptionWords({ base, tax, fees }: Pick<TermsDraft, 'base' | 'tax' | 'fees'>): string {
-  const ofStores = Object.entries(fees).map(([store, percent]) => `${storeName(store)} ${percent} %`);
+  const ofStores = Object.entries(fees).map(
+    ([store, percent]) => `${storeName(store)} ${percentOf(percent)}`,
+  );
   const andFees = base === 'proceeds' ? ` and the fees: ${ofStores.join(', ')}` : '';
-  return `Where the provider states nothing, the policy assumes ${tax} % tax${andFees}.`;
+  return `Where the provider states nothing, the policy assumes ${percentOf(tax)} tax${andFees}.`;
 }

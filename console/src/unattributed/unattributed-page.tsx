@@ -1,4 +1,4 @@
-import { Anchor, Button, Stack, Text } from '@mantine/core';
+import { Button, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useParams } from 'react-router';
@@ -23,6 +23,8 @@ import {
   useRange,
 } from '../parts/filters.tsx';
 import type { Filters } from '../parts/filters.tsx';
+import { DataTable } from '../parts/data-table.tsx';
+import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { CAUSES, EVENT_KINDS, OUTCOMES, PROVIDERS } from '../words.ts';
@@ -155,70 +157,84 @@ function Causes({
   );
 }
 
-function PaymentRow({
+function AttributeButton({
   row,
-  appId,
   onAttribute,
 }: {
   readonly row: Row;
-  readonly appId: string;
   readonly onAttribute: (payment: UnattributedPayment) => void;
 }) {
   const canWrite = usePermission('write');
   const payment = paymentToAttribute({ ...row, cause: row.likelyCause });
   return (
-    <tr>
-      <td>
-        <Text size="sm" title={formatInstant(row.occurredAt)}>
-          {formatAgo(row.occurredAt)}
-        </Text>
-        <Text size="xs" className="quiet">
-          {PROVIDERS[row.source]}
-        </Text>
-      </td>
-      <td>
-        <Anchor component={Link} to={`/apps/${appId}/events/${row.eventId}`} size="sm">
-          {EVENT_KINDS[row.kind]}
-        </Anchor>
-      </td>
-      <td>
-        {row.customerUserId ?? (
-          <span className="quiet">
-            {row.attributableKey === undefined ? 'none' : `none (${PAYERS[row.attributableKey.standsFor]})`}
-          </span>
-        )}
-      </td>
-      <td className="number lead" data-name="Amount">
-        {row.amountCents === null ? <span className="quiet">unknown</span> : formatMoney(row.amountCents)}
-      </td>
-      <td>
-        {row.waitsUntil === undefined ? (
-          CAUSES[row.likelyCause]
-        ) : (
-          <>
-            <Tag tone="wait">{OUTCOMES.waiting}</Tag>
-            <Text size="xs" className="quiet" mt={2} title={row.explanation}>
-              {waitText(row.waitsUntil)}
-            </Text>
-          </>
-        )}
-      </td>
-      <td className="number">
-        {payment !== null && (
-          <Button
-            variant="default"
-            size="compact-sm"
-            disabled={!canWrite}
-            aria-label={`Attribute ${payment.customerUserId}, paid ${formatInstant(row.occurredAt)}`}
-            onClick={() => onAttribute(payment)}
-          >
-            Attribute …
-          </Button>
-        )}
-      </td>
-    </tr>
+    payment !== null && (
+      <Button
+        variant="default"
+        size="compact-sm"
+        disabled={!canWrite}
+        aria-label={`Attribute ${payment.customerUserId}, paid ${formatInstant(row.occurredAt)}`}
+        onClick={() => onAttribute(payment)}
+      >
+        Attribute …
+      </Button>
+    )
   );
 }
+
+const columnsOf = (
+  appId: string,
+  onAttribute: (payment: UnattributedPayment) => void,
+): readonly Column<Row>[] => [
+  {
+    name: 'Paid',
+    cell: (row) => <span title={formatInstant(row.occurredAt)}>{formatAgo(row.occurredAt)}</span>,
+  },
+  { name: 'Provider', dropsAt: 2, isOffPhone: true, cell: (row) => PROVIDERS[row.source] },
+  {
+    name: 'Event',
+    share: 16,
+    isAbout: true,
+    cell: (row) => <Link to={`/apps/${appId}/events/${row.eventId}`}>{EVENT_KINDS[row.kind]}</Link>,
+  },
+  {
+    name: 'User',
+    share: 22,
+    cell: (row) =>
+      row.customerUserId ?? (
+        <span className="quiet">
+          {row.attributableKey === undefined ? 'none' : `none (${PAYERS[row.attributableKey.standsFor]})`}
+        </span>
+      ),
+  },
+  {
+    name: 'Amount',
+    kind: 'number',
+    isLead: true,
+    cell: (row) =>
+      row.amountCents === null ? <span className="quiet">unknown</span> : formatMoney(row.amountCents),
+  },
+  {
+    name: 'Cause',
+    share: 30,
+    dropsAt: 1,
+    cell: (row) =>
+      row.waitsUntil === undefined ? (
+        CAUSES[row.likelyCause]
+      ) : (
+        <>
+          <Tag tone="wait">{OUTCOMES.waiting}</Tag>{' '}
+          <span className="quiet" title={row.explanation}>
+            {waitText(row.waitsUntil)}
+          </span>
+        </>
+      ),
+  },
+  {
+    name: 'Actions',
+    kind: 'actions',
+    cell: (row) => <AttributeButton row={row} onAttribute={onAttribute} />,
+  },
+];
 
 function Payments({
   appId,
@@ -251,27 +267,7 @@ function Payments({
     <>
       <ListView list={list} what="payments" isFiltered onClearFilters={filters.clear} nothingYet="">
         {(rows) => (
-          <table className="rows">
-            <thead>
-              <tr>
-                <th scope="col">Paid</th>
-                <th scope="col">Event</th>
-                <th scope="col">User</th>
-                <th scope="col" className="number">
-                  Amount
-                </th>
-                <th scope="col">Cause</th>
-                <th scope="col">
-                  <span className="spoken">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <PaymentRow key={row.eventId} row={row} appId={appId} onAttribute={setAttributing} />
-              ))}
-            </tbody>
-          </table>
+          <DataTable columns={columnsOf(appId, setAttributing)} rows={rows} idOf={({ eventId }) => eventId} />
         )}
       </ListView>
       <AttributeDialog appId={appId} payment={attributing} onClose={() => setAttributing(null)} />

@@ -1,11 +1,12 @@
 import * as z from 'zod';
 import {
+  countAffiliates,
   createAffiliates,
   findListedAffiliate,
   listAffiliatesByCreated,
+  listAffiliatesByEarnings,
   listAffiliatesByEmail,
   listAffiliatesByName,
-  listTopEarners,
   updateAffiliate,
 } from '../../db/affiliates.ts';
 import type { Affiliate, AffiliateListRow, CreatedAffiliate } from '../../db/affiliates.ts';
@@ -13,7 +14,7 @@ import { sharedPolicyHasRuleAboveBase } from '../../db/policy-assignments.ts';
 import { mayPay } from '../authenticate.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
 import * as enums from '../enum-fields.ts';
-import { ApiError, externalIdTaken, foundOrThrow, invalidField } from '../errors.ts';
+import { externalIdTaken, foundOrThrow, invalidField } from '../errors.ts';
 import {
   cents,
   count,
@@ -28,7 +29,17 @@ import {
 } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { CSV_LIST } from '../list-csv.ts';
-import { decodeCursor, nameKey, pageSchema, pageQuery, presentPage, timeKey } from '../pagination.ts';
+import {
+  centsKey,
+  decodeCursor,
+  givenFilters,
+  MAY_BE_SHORT,
+  nameKey,
+  pageSchema,
+  pageQuery,
+  presentPage,
+  timeKey,
+} from '../pagination.ts';
 import { accountApp, withPermission } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
@@ -113,12 +124,27 @@ const affiliatePatch = z
   })
   .meta({ id: 'AffiliateChange', description: 'The fields to change. Null clears a field.' });
 
+const affiliatePage = pageSchema(affiliateRow)
+  .extend({
+    total: count(
+      'The number of affiliates on all pages. Absent with `q`, `email` or `externalId`: they have no sum.',
+    ).optional(),
+  })
+  .meta({ id: 'ListedAffiliatePage', description: 'One page of the list, and how many affiliates it has.' });
+
 const affiliatesQuery = z.object({
   ...pageQuery,
   status: enums.affiliateStatus.optional(),
   email: email.meta({ description: 'Ignores case. Takes no other `sort` than `created`.' }).optional(),
   externalId: externalId
     .meta({ description: 'Your own id. Takes no other `sort` than `created`.' })
+    .optional(),
+  q: label
+    .meta({
+      description:
+        'A part of the name, of the e-mail address or of the `externalId`, or the id. Ignores case. Takes neither `email` nor `externalId`.',
+      examples: ['ada'],
+    })
     .optional(),
   sort: z
     .enum(['created', 'name', 'earnings'])
@@ -168,17 +194,24 @@ export const affiliateRoutes = [
     operationId: 'listAffiliates',
     summary: 'Lists affiliates with their clicks, installs and commissions.',
     description:
-      '`sort=earnings` returns one page with the top `limit` affiliates and takes no `cursor`.' +
-      ` ${CSV_LIST}`,
+      'With `sort=earnings`, an affiliate whose commissions change between two pages may be on both or on none of them. ' +
+      `With \`q\`: ${MAY_BE_SHORT} ${CSV_LIST}`,
     query: affiliatesQuery,
-    response: { status: 200, schema: pageSchema(affiliateRow), asCsv: true },
+    response: { status: 200, schema: affiliatePage, asCsv: true },
     handler: async ({ deps, app, query }) => {
       const { limit, cursor, sort } = query;
       const filter = { status: query.status ?? null, externalId: query.externalId ?? null };
       const address = query.email?.toLowerCase() ?? null;
-      const key = { list: 'affiliates', appId: app.id, filters: { ...filter, email: address, sort } };
+      const text = query.q ?? null;
+      const key = {
+        list: 'affiliates',
+        appId: app.id,
+        filters: { ...filter, email: address, sort, ...givenFilters({ q: text }) },
+      };
       if ((address !== null || filter.externalId !== null) && sort !== 'created')
         throw invalidField('sort', 'Must be created if `email` or `externalId` is given.');
+      if (text !== null && (address !== null || filter.externalId !== null))
+        throw invalidField('q', 'Must be absent if `email` or `externalId` is given.');
       if (address !== null) {
         const after = decodeCursor(key, timeKey, cursor);
         const page = await listAffiliatesByEmail(
@@ -190,24 +223,29 @@ export const affiliateRoutes = [
         );
         return presentPage(key, page, presentAffiliateRow);
       }
-      switch (sort) {
-        case 'created': {
-          const after = decodeCursor(key, timeKey, cursor);
-          const page = await listAffiliatesByCreated(deps.sql, app.id, filter, after, limit);
-          return presentPage(key, page, presentAffiliateRow);
+      const selected = { ...filter, text };
+      const readPage = async () => {
+        switch (sort) {
+          case 'created': {
+            const after = decodeCursor(key, timeKey, cursor);
+            const page = await listAffiliatesByCreated(deps.sql, app.id, selected, after, limit);
+            return presentPage(key, page, presentAffiliateRow);
+          }
+          case 'name': {
+            const after = decodeCursor(key, nameKey, cursor);
+            const page = await listAffiliatesByName(deps.sql, app.id, selected, after, limit);
+            return presentPage(key, page, presentAffiliateRow);
+          }
+          case 'earnings': {
+            const after = decodeCursor(key, centsKey, cursor);
+            const page = await listAffiliatesByEarnings(deps.sql, app.id, selected, after, limit);
+            return presentPage(key, page, presentAffiliateRow);
+          }
         }
-        case 'name': {
-          const after = decodeCursor(key, nameKey, cursor);
-          const page = await listAffiliatesByName(deps.sql, app.id, filter, after, limit);
-          return presentPage(key, page, presentAffiliateRow);
-        }
-        case 'earnings': {
-          // This list has a single page, so no cursor belongs to it.
-          if (cursor !== undefined) throw new ApiError('invalid_cursor');
-          const rows = await listTopEarners(deps.sql, app.id, filter, limit);
-          return { items: rows.map(presentAffiliateRow), nextCursor: null };
-        }
-      }
+      };
+      if (text !== null || filter.externalId !== null) return await readPage();
+      const [page, total] = await Promise.all([readPage(), countAffiliates(deps.sql, app.id, filter.status)]);
+      return { ...page, total };
     },
   }),
 

@@ -232,7 +232,13 @@ export const creatorRoutes = [
     handler: async ({ deps, creator: { appId, affiliateId }, app, query }) => {
       const key = { list: 'creator links', appId, filters: { affiliateId } };
       const after = decodeCursor(key, timeKey, query.cursor);
-      const page = await listLinks(deps.sql, appId, { affiliateId, active: null }, after, query.limit);
+      const page = await listLinks(
+        deps.sql,
+        appId,
+        { affiliateId, active: null, text: null },
+        after,
+        query.limit,
+      );
       const { row } = linkPresenter(deps, app);
       return presentPage(key, page, (one) => {
         const { id, slug, url, directUrl, destinationUrl, active, clicks, createdAt } = row(one);

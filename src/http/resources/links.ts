@@ -12,6 +12,7 @@ import type { AffiliateId, LinkId } from '../../domain/ids.ts';
 import { isSlug, slugOf } from '../../domain/slugs.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
 import type { HttpDeps } from '../deps.ts';
+import * as enums from '../enum-fields.ts';
 import { ApiError, externalIdTaken, foundOrThrow, invalidField } from '../errors.ts';
 import {
   ATTRIBUTED_REVENUE,
@@ -31,7 +32,16 @@ import {
 } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { CSV_LIST } from '../list-csv.ts';
-import { decodeCursor, EMPTY_PAGE, pageSchema, pageQuery, presentPage, timeKey } from '../pagination.ts';
+import {
+  decodeCursor,
+  EMPTY_PAGE,
+  givenFilters,
+  MAY_BE_SHORT,
+  pageSchema,
+  pageQuery,
+  presentPage,
+  timeKey,
+} from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
@@ -104,6 +114,7 @@ const link = z
 export const linkRow = link
   .extend({
     affiliateName: nameOfAffiliate,
+    affiliateStatus: enums.affiliateStatus,
     clicks: count('Clicks of all time, without those of bots.'),
     installs: count('Attributed installs of all time.'),
     revenueCents: cents(ATTRIBUTED_REVENUE),
@@ -135,6 +146,12 @@ const linksQuery = z.object({
   ...pageQuery,
   affiliateId: inputId('affiliate').optional(),
   active: booleanText('Only active links, or only inactive ones.').optional(),
+  q: label
+    .meta({
+      description: 'A part of the slug, of the `campaign` or of the `externalId`, or the id. Ignores case.',
+      examples: ['spring'],
+    })
+    .optional(),
 });
 
 type PresentedLink = ReturnType<ReturnType<typeof linkPresenter>['one']>;
@@ -159,6 +176,7 @@ export function linkPresenter({ publicUrl }: Pick<HttpDeps, 'publicUrl'>, { link
     row: (row: LinkListRow) => ({
       ...one(row),
       affiliateName: row.affiliateName,
+      affiliateStatus: row.affiliateStatus,
       clicks: row.clicks,
       installs: row.installs,
       revenueCents: row.revenueCents,
@@ -252,17 +270,18 @@ export const linkRoutes = [
     caller: accountApp('read'),
     operationId: 'listLinks',
     summary: 'Lists links with their clicks, installs and revenue, oldest first.',
-    description: CSV_LIST,
+    description: `With \`q\`: ${MAY_BE_SHORT} ${CSV_LIST}`,
     query: linksQuery,
     response: { status: 200, schema: pageSchema(linkRow), asCsv: true },
     handler: async ({ deps, app, query }) => {
       const active = query.active ?? null;
-      const filters = { affiliateId: query.affiliateId ?? null, active };
+      const text = query.q ?? null;
+      const filters = { affiliateId: query.affiliateId ?? null, active, ...givenFilters({ q: text }) };
       const key = { list: 'links', appId: app.id, filters };
       const after = decodeCursor(key, timeKey, query.cursor);
       const affiliateId = filterId('affiliate', query.affiliateId);
       if (affiliateId === 'none') return EMPTY_PAGE;
-      const page = await listLinks(deps.sql, app.id, { affiliateId, active }, after, query.limit);
+      const page = await listLinks(deps.sql, app.id, { affiliateId, active, text }, after, query.limit);
       return presentPage(key, page, linkPresenter(deps, app).row);
     },
   }),

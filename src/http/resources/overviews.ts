@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { listTopEarners } from '../../db/affiliates.ts';
+import { listAffiliatesByEarnings } from '../../db/affiliates.ts';
 import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
 import { listTopLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readAppTotals, readHeldDates } from '../../db/overviews.ts';
@@ -95,7 +95,7 @@ export const overviewRoutes = [
       const [totals, due, affiliates, links, commissions] = await Promise.all([
         readAppTotals(deps.sql, app.id),
         readDueTotals(deps.sql, app.id, now),
-        listTopEarners(deps.sql, app.id, { status: null }, TOP),
+        listAffiliatesByEarnings(deps.sql, app.id, { status: null, text: null }, null, TOP),
         listTopLinks(deps.sql, app.id, null, TOP),
         listCommissions(deps.sql, app.id, ALL_COMMISSIONS, null, RECENT_COMMISSIONS),
       ]);
@@ -104,7 +104,7 @@ export const overviewRoutes = [
         revenueCents: totals.revenueCents,
         commissions: presentEarnings(totals),
         due: { payees: due.payees, payableCents: due.payableCents, negativeCents: due.negativeCents },
-        affiliates: affiliates.map(presentAffiliateRow),
+        affiliates: affiliates.rows.map(presentAffiliateRow),
         links: links.map(linkPresenter(deps, app).row),
         recentCommissions: commissions.rows.map(presentCommission),
       };
