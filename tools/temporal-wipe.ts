@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { listAppIds } from '../src/db/apps.ts';
+import { SCHEDULES_WITHOUT_RATES } from '../src/compose/temporal.ts';
 import { checkLedger } from '../src/db/ledger-checks/index.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { connect } from '../src/db/sql.ts';
@@ -41,6 +43,13 @@ const DUE = EARNED - 200;
 await buildTemporalServer(say);
 const folder = await mkdtemp(path.join(tmpdir(), 'tributary-wipe-'));
 const stops: (() => Promise<unknown>)[] = [];
+
+/** Returns the ids of the Schedules that the Temporal server lists, sorted. */
+async function listSchedules(connection: Connection): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const { scheduleId } of new Client({ connection }).schedule.list()) ids.push(scheduleId);
+  return ids.toSorted();
+}
 
 async function main(): Promise<void> {
   const postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'data'), durable: false });
@@ -89,6 +98,15 @@ async function main(): Promise<void> {
   const founder = await setUpFounder({ sql, url: api.url });
   const isReady = async () => failingChecks((await founder.call('GET', '/readyz')).text)?.length === 0;
   await eventually('the service is ready', isReady, 60_000);
+  const before = await Connection.connect({ address });
+  // Visibility lists a Schedule a moment after it was created. The worker creates them before it is ready.
+  await eventually(
+    'the Schedules are listed',
+    async () => (await listSchedules(before)).length === SCHEDULES_WITHOUT_RATES.length,
+    60_000,
+  );
+  const schedules = await listSchedules(before);
+  await before.close();
 
   const unfinished = async () => {
     const { n } = await sql.one<{ n: number }>`
@@ -188,15 +206,9 @@ async function main(): Promise<void> {
     if (sums.earned !== EARNED || sums.paid !== DUE)
       throw new Error(`earned and paid are not ${EARNED} and ${DUE}: ${JSON.stringify(sums)}`);
     const connection = await Connection.connect({ address });
-    const client = new Client({ connection });
-    const schedules: string[] = [];
     await eventually(
       'the Schedules are back',
-      async () => {
-        schedules.length = 0;
-        for await (const { scheduleId } of client.schedule.list()) schedules.push(scheduleId);
-        return schedules.length === 2;
-      },
+      async () => isDeepStrictEqual(await listSchedules(connection), schedules),
       60_000,
     );
     // A server that has added a search attribute knows it only after its next refresh of the namespace, some seconds later.

@@ -116,11 +116,13 @@ export function startTemporalWork(
   };
 }
 
+/** The workflows that Schedules start in an installation without RATES_URL. */
+export const SCHEDULES_WITHOUT_RATES = ['alerts', 'calendar', 'sweep', 'retention'] as const;
+
 function schedulesOf({
   withSchedule = true,
   ratesUrl = null,
 }: ServiceSettings): readonly ScheduledWorkflow[] {
   if (!withSchedule) return [];
-  const always = ['alerts', 'calendar', 'sweep', 'retention'] as const;
-  return ratesUrl === null ? always : [...always, 'rates'];
+  return ratesUrl === null ? SCHEDULES_WITHOUT_RATES : [...SCHEDULES_WITHOUT_RATES, 'rates'];
 }
