@@ -1,9 +1,11 @@
-import { Button, Group, NumberInput, Stack, TextInput } from '@mantine/core';
+import { Button, Group, NumberInput, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
+import { IdentityFields } from './identity-fields.tsx';
+import type { Identity } from './identity-fields.tsx';
 
 const PERCENT_IN_BPS = 100;
 
@@ -19,15 +21,14 @@ export function CreatorForm({
   readonly onDone: () => void;
   readonly onCancel: () => void;
 }) {
-  const [name, setName] = useState(creator.name);
-  const [email, setEmail] = useState(creator.email ?? '');
+  const [identity, setIdentity] = useState<Identity>({ name: creator.name, email: creator.email ?? '' });
   const own = creator.defaultCommissionRateBps;
   const [rate, setRate] = useState<number | string>(own === null ? '' : own / PERCENT_IN_BPS);
   const save = useChange(
     async () => {
       const body = {
-        name: name.trim(),
-        email: email.trim() === '' ? null : email.trim(),
+        name: identity.name.trim(),
+        email: identity.email.trim() || null,
         defaultCommissionRateBps: rate === '' ? null : Math.round(Number(rate) * PERCENT_IN_BPS),
       };
       return await read(
@@ -54,24 +55,10 @@ export function CreatorForm({
       }}
     >
       <Stack>
-        <TextInput
-          label="Name"
-          description="As it is written in the CSV of a payout."
-          required
-          withAsterisk={false}
-          maxLength={200}
-          data-autofocus
-          value={name}
-          {...errors.at('name')}
-          onChange={(event) => setName(event.currentTarget.value)}
-        />
-        <TextInput
-          label="E-mail address"
-          description="Optional. Invites and notices of payouts go there, if the service sends mail."
-          type="email"
-          value={email}
-          {...errors.at('email')}
-          onChange={(event) => setEmail(event.currentTarget.value)}
+        <IdentityFields
+          value={identity}
+          errors={errors}
+          onChange={(changed) => setIdentity({ ...identity, ...changed })}
         />
         <NumberInput
           label="Own commission"

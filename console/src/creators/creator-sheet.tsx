@@ -1,13 +1,17 @@
-import { Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Checkbox, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { KEYS } from '../api/queries.ts';
+import { LinkFields } from '../links/link-fields.tsx';
+import type { LinkInput } from '../links/link-fields.tsx';
 import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
 import { CopyLine, Secret } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
+import { IdentityFields } from './identity-fields.tsx';
+import type { Identity } from './identity-fields.tsx';
 import { codeOf, useNewCreator } from './new-creator.ts';
 import type { CreatedCreator } from './new-creator.ts';
 
@@ -68,10 +72,8 @@ export function CreatorSheet({ appId, onClose }: { readonly appId: string; reado
   const latest = useLatestDestination(appId);
   const { sendsMail = false } = useCurrentSession();
   const canInvite = usePermission('setup');
-  const [name, setName] = useState('');
-  const [email, setEmail] = useState('');
-  const [destination, setDestination] = useState<string | null>(null);
-  const [code, setCode] = useState<string | null>(null);
+  const [identity, setIdentity] = useState<Identity>({ name: '', email: '' });
+  const [entered, setEntered] = useState<Partial<LinkInput>>({});
   const [wantsInvite, setWantsInvite] = useState(true);
   const create = useNewCreator(appId);
   const errors = useFieldErrors(
@@ -79,55 +81,30 @@ export function CreatorSheet({ appId, onClose }: { readonly appId: string; reado
     { name: 'Name', email: 'E-mail address', ...LINK_LABELS },
     SLUG_TAKEN,
   );
-  const destinationUrl = destination ?? latest.data ?? '';
-  const slug = code ?? codeOf(name);
-  const invite = !canInvite || !wantsInvite ? null : sendsMail && email.trim() !== '' ? 'mail' : 'link';
+  const link = { destinationUrl: latest.data ?? '', slug: codeOf(identity.name), ...entered };
+  const invite =
+    !canInvite || !wantsInvite ? null : sendsMail && identity.email.trim() !== '' ? 'mail' : 'link';
   if (create.data !== undefined) return <Created appId={appId} created={create.data} onClose={onClose} />;
   return (
     <form
       {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
-        create.mutate({ name, email, destinationUrl, slug, invite });
+        create.mutate({ ...identity, ...link, invite });
       }}
     >
       <Stack>
-        <TextInput
-          label="Name"
-          description="As it is written in the CSV of a payout."
-          required
-          withAsterisk={false}
-          maxLength={200}
-          data-autofocus
-          value={name}
-          {...errors.at('name')}
-          onChange={(event) => setName(event.currentTarget.value)}
+        <IdentityFields
+          value={identity}
+          errors={errors}
+          onChange={(changed) => setIdentity({ ...identity, ...changed })}
         />
-        <TextInput
-          label="E-mail address"
-          description="Optional."
-          type="email"
-          value={email}
-          {...errors.at('email')}
-          onChange={(event) => setEmail(event.currentTarget.value)}
-        />
-        <TextInput
-          label="Where the link leads"
-          placeholder="https://apps.apple.com/app/…"
-          description="Empty: no link now. A purchase code is enough, too."
-          type="url"
-          value={destinationUrl}
-          {...errors.at('destinationUrl')}
-          onChange={(event) => setDestination(event.currentTarget.value)}
-        />
-        <TextInput
-          label="Link code"
-          description="The end of the link, and what the creator can say aloud. It never changes. A random code if you leave it empty."
-          maxLength={64}
-          disabled={destinationUrl.trim() === ''}
-          value={slug}
-          {...errors.at('slug')}
-          onChange={(event) => setCode(event.currentTarget.value)}
+        <LinkFields
+          value={link}
+          errors={errors}
+          hint="Empty: no link now. A purchase code is enough, too."
+          isRequired={false}
+          onChange={(changed) => setEntered({ ...entered, ...changed })}
         />
         <Checkbox
           label={invite === 'mail' ? 'Mail an invite' : 'Create an invite'}

@@ -2,15 +2,13 @@ import { useRef } from 'react';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
+import { linkBody } from '../links/link-fields.tsx';
+import type { LinkInput } from '../links/link-fields.tsx';
 
-/** What is entered of a new creator. */
-export interface NewCreator {
+/** What is entered of a new creator and their first link. Without a destination there is no link. */
+interface NewCreator extends LinkInput {
   readonly name: string;
   readonly email?: string;
-  /** Where the first link leads. Without it there is no link. */
-  readonly destinationUrl: string;
-  /** The code of the link. Empty: a random one. */
-  readonly slug: string;
   /** Whether an invite is wanted, and how. */
   readonly invite?: 'link' | 'mail' | null;
 }
@@ -62,15 +60,13 @@ export function useNewCreator(appId: string) {
               }),
             );
       made.current.creator = creator;
-      const slug = input.slug.trim();
       if (input.destinationUrl.trim() !== '') {
         made.current.link ??= await read(
           api.POST('/apps/{appId}/links', {
             params: { path: { appId } },
             body: {
               affiliateId: creator.id,
-              destinationUrl: input.destinationUrl.trim(),
-              ...(slug === '' ? {} : { slug }),
+              ...linkBody(input),
             },
           }),
         );

@@ -1,4 +1,4 @@
-import { Button, Group, Stack, TextInput } from '@mantine/core';
+import { Button, Group, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
@@ -7,6 +7,8 @@ import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { sayDone } from '../parts/toast.tsx';
+import { linkBody, LinkFields } from './link-fields.tsx';
+import type { LinkInput } from './link-fields.tsx';
 import { LINK_LABELS, SLUG_TAKEN } from './words.ts';
 
 function Form({
@@ -20,8 +22,7 @@ function Form({
   readonly onClose: () => void;
 }) {
   const [creator, setCreator] = useState<ChosenCreator | null>(fixedCreator ?? null);
-  const [destinationUrl, setDestinationUrl] = useState('');
-  const [slug, setSlug] = useState('');
+  const [link, setLink] = useState<LinkInput>({ destinationUrl: '', slug: '' });
   const create = useChange(
     async (affiliateId: string) =>
       await read(
@@ -29,8 +30,7 @@ function Form({
           params: { path: { appId } },
           body: {
             affiliateId,
-            destinationUrl: destinationUrl.trim(),
-            ...(slug.trim() === '' ? {} : { slug: slug.trim() }),
+            ...linkBody(link),
           },
         }),
       ),
@@ -44,9 +44,9 @@ function Form({
         event.preventDefault();
         if (creator === null) return;
         create.mutate(creator.id, {
-          onSuccess: (link) => {
-            sayDone(`The link ${link.slug} of ${creator.name} works.`, {
-              to: `/apps/${appId}/links?q=${encodeURIComponent(link.slug)}`,
+          onSuccess: (created) => {
+            sayDone(`The link ${created.slug} of ${creator.name} works.`, {
+              to: `/apps/${appId}/links?q=${encodeURIComponent(created.slug)}`,
               text: 'Open',
             });
             onClose();
@@ -56,24 +56,11 @@ function Form({
     >
       <Stack>
         {fixedCreator === undefined && <CreatorSelect appId={appId} value={creator} onChange={setCreator} />}
-        <TextInput
-          label="Where the link leads"
-          placeholder="https://apps.apple.com/app/…"
-          required
-          withAsterisk={false}
-          {...(fixedCreator === undefined ? {} : { 'data-autofocus': true })}
-          value={destinationUrl}
-          {...errors.at('destinationUrl')}
-          onChange={(event) => setDestinationUrl(event.currentTarget.value)}
-        />
-        <TextInput
-          label="Link code"
-          placeholder="ada"
-          description="The end of the link, and what the creator can say aloud. It never changes. A random code if you leave it empty."
-          maxLength={64}
-          value={slug}
-          {...errors.at('slug')}
-          onChange={(event) => setSlug(event.currentTarget.value)}
+        <LinkFields
+          value={link}
+          errors={errors}
+          hasFocus={fixedCreator !== undefined}
+          onChange={(changed) => setLink({ ...link, ...changed })}
         />
         {errors.rest}
         <Group justify="flex-end">

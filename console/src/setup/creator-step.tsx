@@ -5,6 +5,8 @@ import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { KEYS } from '../api/queries.ts';
 import { useNewCreator } from '../creators/new-creator.ts';
+import { LinkFields } from '../links/link-fields.tsx';
+import type { LinkInput } from '../links/link-fields.tsx';
 import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
 import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { CopyLine, ErrorBox, Waiting } from '../parts.tsx';
@@ -20,19 +22,18 @@ function isLoopback(url: string): boolean {
 function NewCreator({ appId }: { readonly appId: string }) {
   const canWrite = usePermission('write');
   const [name, setName] = useState('');
-  const [slug, setSlug] = useState('');
-  const [destinationUrl, setDestinationUrl] = useState('');
+  const [link, setLink] = useState<LinkInput>({ destinationUrl: '', slug: '' });
   const create = useNewCreator(appId);
   const errors = useFieldErrors(create.error, { name: 'Name of the creator', ...LINK_LABELS }, SLUG_TAKEN);
   const [question] = useLeaveGuard(
-    !create.isSuccess && [name, destinationUrl, slug].some((text) => text !== ''),
+    !create.isSuccess && [name, link.destinationUrl, link.slug].some((text) => text !== ''),
   );
   return (
     <form
       {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
-        create.mutate({ name, destinationUrl, slug });
+        create.mutate({ name, ...link });
       }}
     >
       {question}
@@ -47,25 +48,11 @@ function NewCreator({ appId }: { readonly appId: string }) {
           {...errors.at('name')}
           onChange={(event) => setName(event.currentTarget.value)}
         />
-        <TextInput
-          label="Where the link leads"
-          placeholder="https://apps.apple.com/app/…"
-          description={`Your page in a store, or a page of your own: its whole address.${isLoopback(location.href) ? ' For a trial, https://example.com is enough.' : ''}`}
-          type="url"
-          required
-          withAsterisk={false}
-          value={destinationUrl}
-          {...errors.at('destinationUrl')}
-          onChange={(event) => setDestinationUrl(event.currentTarget.value)}
-        />
-        <TextInput
-          label="Link code"
-          placeholder="ada"
-          description="The end of the link, and what the creator can say aloud. A random code if you leave it empty."
-          maxLength={64}
-          value={slug}
-          {...errors.at('slug')}
-          onChange={(event) => setSlug(event.currentTarget.value)}
+        <LinkFields
+          value={link}
+          errors={errors}
+          hint={`Your page in a store, or a page of your own: its whole address.${isLoopback(location.href) ? ' For a trial, https://example.com is enough.' : ''}`}
+          onChange={(changed) => setLink({ ...link, ...changed })}
         />
         {errors.rest}
         <Group>
