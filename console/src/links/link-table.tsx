@@ -1,9 +1,10 @@
-import { Button } from '@mantine/core';
+import { Button, Group } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatMoney } from '../format.ts';
+import { CopyButton } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
@@ -55,15 +56,18 @@ const columnsOf = (
     name: 'Actions',
     kind: 'actions',
     cell: (row) => (
-      <Button
-        variant="default"
-        size="compact-sm"
-        aria-label={`Open ${row.slug}`}
-        data-opens-row
-        onClick={() => onOpen(row.id)}
-      >
-        Open
-      </Button>
+      <Group gap={6} justify="flex-end" wrap="nowrap">
+        <CopyButton text={row.url} what={`the link ${row.slug}`} />
+        <Button
+          variant="default"
+          size="compact-sm"
+          aria-label={`Open ${row.slug}`}
+          data-opens-row
+          onClick={() => onOpen(row.id)}
+        >
+          Open
+        </Button>
+      </Group>
     ),
   },
 ];

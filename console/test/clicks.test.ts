@@ -1,0 +1,108 @@
+import { expect, test } from '@jest/globals';
+import type { Locator, Page } from 'playwright-core';
+import { setUpFounder } from '../../test/support/founder.ts';
+import { button, row, title } from './browser.ts';
+import { payees } from './payees.ts';
+import { describeInBrowser } from './suite.ts';
+
+/** How many clicks each common job may take, and how many the design asks for. */
+const JOBS = {
+  'a new creator with a link and an invite': { most: 3, goal: 3 },
+  'copy a creator’s link': { most: 1, goal: 1 },
+  'explain a payment that earned nothing, from the search': { most: 1, goal: 1 },
+  // One of them opens the question for a key, which a passkey would spare.
+  'the first payment of all creators who are due': { most: 5, goal: 4 },
+  'mark ten payouts as sent': { most: 2, goal: 3 },
+  'the file of ten payouts': { most: 1, goal: 1 },
+  'rotate a key': { most: 3, goal: 3 },
+} as const;
+
+describeInBrowser('the clicks of common jobs in a browser', ({ service, signedIn, post, newFounder }) => {
+  const { founderWithKey, earn, signIn } = payees({ service, signedIn, post, newFounder });
+  const inDialog = (page: Page, name: string | RegExp) =>
+    page.getByRole('dialog').getByRole('button', { name });
+
+  /** Walks a job by clicks, counts them and prints the count beside the goal. */
+  const walk = async (job: keyof typeof JOBS, steps: readonly (Locator | (() => Promise<void>))[]) => {
+    let clicks = 0;
+    for (const step of steps) {
+      if (typeof step === 'function') {
+        await step();
+      } else {
+        await step.click();
+        clicks += 1;
+      }
+    }
+    const { most, goal } = JOBS[job];
+    process.stdout.write(`  clicks for ${job}: ${clicks}; goal: ${goal}\n`);
+    expect({ job, clicks }).toEqual({ job, clicks: most });
+  };
+
+  test('the jobs around creators take few clicks', async () => {
+    const founder = await setUpFounder(service, { name: 'Lantern Notes' });
+    const { page, problems } = await signedIn(founder.key);
+    const app = `${service.url}/console/apps/${founder.app.id}`;
+    await page.goto(`${app}/creators`);
+    await walk('a new creator with a link and an invite', [
+      button(page, 'New creator'),
+      async () => {
+        await page.getByLabel('Name').fill('Ada Lovelace');
+        await page.getByLabel('Where the link leads').fill('https://example.com/get');
+      },
+      inDialog(page, 'Add the creator'),
+      inDialog(page, 'Copy the invite'),
+    ]);
+    await page.goto(`${app}/links`);
+    await walk('copy a creator’s link', [button(page, 'Copy the link ada-lovelace')]);
+    await founder.purchase('user-4711', 20);
+    await page.goto(`${app}/overview`);
+    await walk('explain a payment that earned nothing, from the search', [
+      async () => {
+        await page.keyboard.press('Control+k');
+        await page.getByPlaceholder('A creator, link, page').fill('user-4711');
+        await page.getByText('Events of the user “user-4711”').waitFor();
+        await page.keyboard.press('Enter');
+      },
+      row(page, /user-4711/).getByRole('link', { name: 'Purchase' }),
+      async () => {
+        await page
+          .getByRole('region', { name: 'What it brought about' })
+          .getByText('No commission')
+          .waitFor();
+      },
+    ]);
+    expect(problems()).toEqual([]);
+  });
+
+  test('the jobs around payouts and keys take few clicks', async () => {
+    const founder = await founderWithKey();
+    for (let n = 0; n < 10; n += 1) await earn(founder, `Creator ${n}`, 1_000 + n);
+    const { page, problems } = await signIn(founder);
+    await walk('the first payment of all creators who are due', [
+      button(page, 'Draft a payout run …'),
+      async () => await page.getByLabel('Key that may pay').fill(founder.key),
+      inDialog(page, 'Continue'),
+      inDialog(page, 'Draft it'),
+      button(page, 'Approve …'),
+      inDialog(page, /^Pay 10 creators/),
+      async () => await page.getByText(/are booked for 10 creators/).waitFor(),
+    ]);
+    await walk('the file of ten payouts', [
+      button(page, 'CSV for Another way'),
+      async () => await page.getByText('Downloaded 1 time.').waitFor(),
+    ]);
+    await walk('mark ten payouts as sent', [
+      button(page, 'Mark all as sent …'),
+      inDialog(page, 'Mark as sent'),
+      async () => await page.getByText('10 payouts are marked as sent.').waitFor(),
+    ]);
+    await page.goto(`${service.url}/console/access`);
+    await title(page, 'Access');
+    await walk('rotate a key', [
+      button(page, 'Rotate Ann'),
+      inDialog(page, 'Create the new key'),
+      inDialog(page, 'Copy the new key'),
+    ]);
+    expect(problems()).toEqual([]);
+  });
+});
