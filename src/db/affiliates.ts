@@ -356,10 +356,10 @@ export async function listAffiliatesByEarnings(
   sql: Sql,
   appId: AppId,
   filter: { readonly status: AffiliateStatus | null; readonly text: string | null },
-  after: Position<number> | null,
+  after: Position<string> | null,
   limit: number,
   examines = EXAMINED_EARNERS,
-): Promise<Page<AffiliateListRow, number>> {
+): Promise<Page<AffiliateListRow, string>> {
   const { status, text } = filter;
   const ranked = sql.fragment`
     r.app_id = ${appId} and r.scope = 'affiliate' and r.bucket_at = '-infinity'
@@ -378,7 +378,7 @@ export async function listAffiliatesByEarnings(
     after === null
       ? sql.fragment`true`
       : sql.fragment`(cents < ${after.sortKey}::bigint or (cents = ${after.sortKey}::bigint and id > ${after.id}))`;
-  const rows = await sql<AffiliateListRow & Position<number> & Examined>`
+  const rows = await sql<AffiliateListRow & Position<string> & Examined>`
     with tail as materialized (
       select scope_id as id, sum(commission_cents)::bigint as cents
         from rollup_tail
@@ -405,7 +405,7 @@ export async function listAffiliatesByEarnings(
        where m.is_match or m.examined = ${examined}
        order by m.examined limit ${limit + 1}
     )
-    select ${listColumns(sql)}, p.earned::bigint as sort_key, p.is_match, p.examined
+    select ${listColumns(sql)}, p.earned::text as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
      order by p.earned desc, p.id`;
   return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);

@@ -81,7 +81,7 @@ export const timeKey = z.int().min(0);
 export const millisKey = z.int().min(0).max(LAST_INSTANT);
 
 /** The sort key of a list by an amount, cents. It may be negative. */
-export const centsKey = z.int();
+export const centsKey = z.string().regex(/^-?\d{1,18}$/);
 
 /** The sort key of a list by name. */
 export const nameKey = z.string().regex(/^[^\0]{0,1000}$/);

@@ -45,7 +45,7 @@ describe('unknown query parameters', () => {
   test('the message for an unknown parameter lists the allowed ones', async () => {
     const { body } = await api.call<Problem>('GET', `/apps/${app.appId}/links?slug=x`, { key: app.key });
     expect(body.errors).toEqual([
-      { path: 'slug', message: 'Unknown parameter. Allowed: limit, cursor, affiliateId, active.' },
+      { path: 'slug', message: 'Unknown parameter. Allowed: limit, cursor, affiliateId, active, q.' },
     ]);
   });
 

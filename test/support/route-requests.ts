@@ -38,6 +38,9 @@ const KIND_OF_EXAMPLE = new Map<unknown, IdKind>(
 /** Fields whose value must be unique, so each request gets another one. */
 const UNIQUE_FIELDS = new Set(['slug', 'linkSubdomain', 'externalId']);
 
+/** Query parameters that an operation takes only without others, whose examples a request has. */
+const EXCLUSIVE: Readonly<Record<string, readonly string[]>> = { listAffiliates: ['q'] };
+
 /** Returns the OpenAPI operation of a route. */
 export function operationOf(route: Route): Operation {
   const operation = document.paths[openApiPath(route.path)]?.[route.method.toLowerCase()];
@@ -77,7 +80,7 @@ export function requestOf(
   });
   const query = new URLSearchParams();
   for (const { in: where, name, schema } of parameters) {
-    if (where === 'query' && !skip.includes(name)) {
+    if (where === 'query' && !skip.includes(name) && EXCLUSIVE[route.operationId]?.includes(name) !== true) {
       query.set(name, String(filled('query', name, exampleOf(schema, document))));
     }
   }

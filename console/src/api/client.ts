@@ -50,10 +50,13 @@ async function send(request: Request): Promise<Response> {
     return response;
   }
   if (renewSession === null) return await sendOnce(request);
-  const second = request.clone();
-  const response = await sendOnce(request);
+  // A copy of a body is a stream, which is sent without its length.
+  const body = request.body === null ? null : await request.text();
+  const copy = () =>
+    body === null ? request.clone() : new Request(request, { method: request.method, body });
+  const response = await sendOnce(copy());
   if (response.status !== 401) return response;
-  return (await renewSession()) ? await fetch(second) : response;
+  return (await renewSession()) ? await fetch(copy()) : response;
 }
 
 /**
