@@ -109,14 +109,14 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     const { page, problems } = await openApp(founder, 'creators');
     await button(page, 'New creator').click();
     const field = (label: string) => page.getByRole('dialog').getByLabel(label, { exact: true });
-    // As the latest link of the app has it.
-    await page.waitForFunction(
-      () => document.querySelector<HTMLInputElement>('input[type=url]')?.value === 'https://example.com/get',
-    );
+    expect(await field('Where the link leads').inputValue()).toBe('');
     await field('Name').fill('Zoë Ångström');
+    await field('Where the link leads').fill('https://example.com/new');
     expect(await field('Link code').inputValue()).toBe('zoe-angstrom');
     await button(page, 'Add the creator').click();
     await page.getByText('Another link of this app has this code.').waitFor();
+    await page.getByText('Zoë Ångström exists already').waitFor();
+    await page.getByRole('row', { name: /Zoë Ångström/, includeHidden: true }).waitFor();
     await checkPage(page, 'new-creator-refused');
     await field('Link code').fill('zoe');
     await button(page, 'Add the creator').click();
@@ -126,6 +126,9 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await checkPage(page, 'new-creator-done');
     await button(page, 'Done').click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    // The next link leads where the last one does that was created in this browser.
+    await button(page, 'New creator').click();
+    expect(await field('Where the link leads').inputValue()).toBe('https://example.com/new');
     expect(
       await service.sql`select name from affiliates where app_id = ${founder.appId} order by id`,
     ).toEqual([{ name: 'Bea' }, { name: 'Zoë Ångström' }]);

@@ -1,9 +1,7 @@
 import { Button, Checkbox, Group, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'react-router';
-import { api, read } from '../api/client.ts';
-import { KEYS } from '../api/queries.ts';
+import { lastDestination } from '../links/last-destination.ts';
 import { LinkFields } from '../links/link-fields.tsx';
 import type { LinkInput } from '../links/link-fields.tsx';
 import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
@@ -14,17 +12,6 @@ import { IdentityFields } from './identity-fields.tsx';
 import type { Identity } from './identity-fields.tsx';
 import { codeOf, useNewCreator } from './new-creator.ts';
 import type { CreatedCreator } from './new-creator.ts';
-
-/** Reads where the latest link of an app leads: most links of an app lead to the same page. */
-const useLatestDestination = (appId: string) =>
-  useQuery({
-    queryKey: [...KEYS.links(appId), 'latest'],
-    queryFn: async () =>
-      await read(
-        api.GET('/apps/{appId}/links', { params: { path: { appId }, query: { limit: 1, active: true } } }),
-      ),
-    select: ({ items }) => items[0]?.destinationUrl ?? '',
-  });
 
 /** What a new creator needs, to be copied, and the way on. */
 function Created({
@@ -69,19 +56,18 @@ function Created({
 
 /** Creates a creator with a link and an invite, all at once. */
 export function CreatorSheet({ appId, onClose }: { readonly appId: string; readonly onClose: () => void }) {
-  const latest = useLatestDestination(appId);
   const { sendsMail = false } = useCurrentSession();
   const canInvite = usePermission('setup');
   const [identity, setIdentity] = useState<Identity>({ name: '', email: '' });
   const [entered, setEntered] = useState<Partial<LinkInput>>({});
   const [wantsInvite, setWantsInvite] = useState(true);
-  const create = useNewCreator(appId);
+  const { create, made } = useNewCreator(appId);
   const errors = useFieldErrors(
     create.error,
     { name: 'Name', email: 'E-mail address', ...LINK_LABELS },
     SLUG_TAKEN,
   );
-  const link = { destinationUrl: latest.data ?? '', slug: codeOf(identity.name), ...entered };
+  const link = { destinationUrl: lastDestination(appId), slug: codeOf(identity.name), ...entered };
   const invite =
     !canInvite || !wantsInvite ? null : sendsMail && identity.email.trim() !== '' ? 'mail' : 'link';
   if (create.data !== undefined) return <Created appId={appId} created={create.data} onClose={onClose} />;
@@ -100,6 +86,7 @@ export function CreatorSheet({ appId, onClose }: { readonly appId: string; reado
           onChange={(changed) => setIdentity({ ...identity, ...changed })}
         />
         <LinkFields
+          isFixed={made.link !== null}
           value={link}
           errors={errors}
           hint="Empty: no link now. A purchase code is enough, too."
@@ -118,6 +105,13 @@ export function CreatorSheet({ appId, onClose }: { readonly appId: string; reado
           onChange={(event) => setWantsInvite(event.currentTarget.checked)}
         />
         {errors.rest}
+        {create.isError && made.creator !== null && (
+          <Text size="sm" role="status">
+            <bdi>{made.creator.name}</bdi> exists already{made.link !== null && ', with the link'}. Add the
+            rest here, or on <Link to={`/apps/${appId}/creators/${made.creator.id}`}>the creator’s page</Link>
+            .
+          </Text>
+        )}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

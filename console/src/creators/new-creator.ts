@@ -1,7 +1,10 @@
-import { useRef } from 'react';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
+import { useIdempotencyKeys } from '../api/idempotency.ts';
 import { KEYS, useChange } from '../api/queries.ts';
+import { rememberDestination } from '../links/last-destination.ts';
 import { linkBody } from '../links/link-fields.tsx';
 import type { LinkInput } from '../links/link-fields.tsx';
 
@@ -9,7 +12,7 @@ import type { LinkInput } from '../links/link-fields.tsx';
 interface NewCreator extends LinkInput {
   readonly name: string;
   readonly email?: string;
-  /** Whether an invite is wanted, and how. */
+  /** How the creator gets an invite: by a link to copy, by mail, or not at all. */
   readonly invite?: 'link' | 'mail' | null;
 }
 
@@ -37,52 +40,68 @@ export function codeOf(name: string): string {
   return code.length < 2 ? '' : code;
 }
 
+/** What exists already of a new creator whose creation was refused halfway. */
+interface Made {
+  readonly creator: Affiliate | null;
+  readonly link: Link | null;
+}
+
 /**
- * Creates a creator with their first link and an invite. What exists after a refusal stays, so that the next attempt goes on
- * from there and creates no second creator or link.
+ * Creates a creator with their first link and an invite. What exists after a refusal stays in `made`, so that the next attempt goes
+ * on from there, and a call whose answer was lost is repeated with its key: there is one creator and one link.
  */
 export function useNewCreator(appId: string) {
-  const made = useRef<{ creator: Affiliate | null; link: Link | null }>({ creator: null, link: null });
-  return useChange(
+  const client = useQueryClient();
+  const keyOf = useIdempotencyKeys();
+  const [made, setMade] = useState<Made>({ creator: null, link: null });
+  const create = useChange(
     async (input: NewCreator): Promise<CreatedCreator> => {
       const body = {
         name: input.name.trim(),
         ...(input.email === undefined ? {} : { email: input.email.trim() || null }),
       };
-      const { creator: before } = made.current;
+      const header = (of: object) => ({ 'Idempotency-Key': keyOf(of) });
       const creator =
-        before === null
-          ? await read(api.POST('/apps/{appId}/affiliates', { params: { path: { appId } }, body }))
+        made.creator === null
+          ? await read(
+              api.POST('/apps/{appId}/affiliates', {
+                params: { path: { appId }, header: header(body) },
+                body,
+              }),
+            )
           : await read(
               api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
-                params: { path: { appId, affiliateId: before.id } },
+                params: { path: { appId, affiliateId: made.creator.id } },
                 body,
               }),
             );
-      made.current.creator = creator;
-      if (input.destinationUrl.trim() !== '') {
-        made.current.link ??= await read(
+      setMade((before) => ({ ...before, creator }));
+      // The list has the creator, whatever becomes of the rest.
+      void client.invalidateQueries({ queryKey: ['creators', appId] });
+      let { link } = made;
+      if (link === null && input.destinationUrl.trim() !== '') {
+        const linkInput = { affiliateId: creator.id, ...linkBody(input) };
+        link = await read(
           api.POST('/apps/{appId}/links', {
-            params: { path: { appId } },
-            body: {
-              affiliateId: creator.id,
-              ...linkBody(input),
-            },
+            params: { path: { appId }, header: header(linkInput) },
+            body: linkInput,
           }),
         );
+        setMade({ creator, link });
+        rememberDestination(appId, input.destinationUrl.trim());
       }
       const params = { params: { path: { appId, affiliateId: creator.id } } };
       const at = '/apps/{appId}/affiliates/{affiliateId}/sign-in-links';
       return {
         creator,
-        link: made.current.link,
+        link,
         invite: input.invite === 'link' ? await read(api.POST(at, params)) : null,
         mailedTo:
           input.invite === 'mail' ? (await read(api.POST(`${at}/send`, params))).maskedRecipient : null,
       };
     },
-    ['creators', appId],
     KEYS.setup(appId),
     KEYS.links(appId),
   );
+  return { create, made };
 }

@@ -22,6 +22,7 @@ export function LinkFields({
   hint,
   isRequired = true,
   hasFocus = false,
+  isFixed = false,
 }: {
   readonly value: LinkInput;
   readonly onChange: (changed: Partial<LinkInput>) => void;
@@ -30,6 +31,8 @@ export function LinkFields({
   readonly hint?: string;
   readonly isRequired?: boolean;
   readonly hasFocus?: boolean;
+  /** Whether the link exists already. */
+  readonly isFixed?: boolean;
 }) {
   return (
     <>
@@ -40,6 +43,7 @@ export function LinkFields({
         type="url"
         required={isRequired}
         withAsterisk={false}
+        disabled={isFixed}
         {...(hasFocus ? { 'data-autofocus': true } : {})}
         value={value.destinationUrl}
         {...errors.at('destinationUrl')}
@@ -50,7 +54,7 @@ export function LinkFields({
         placeholder="ada"
         description="The end of the link, and what the creator can say aloud. It never changes. A random code if you leave it empty."
         maxLength={64}
-        disabled={!isRequired && value.destinationUrl.trim() === ''}
+        disabled={isFixed || (!isRequired && value.destinationUrl.trim() === '')}
         value={value.slug}
         {...errors.at('slug')}
         onChange={(event) => onChange({ slug: event.currentTarget.value })}

@@ -7,6 +7,7 @@ import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { sayDone } from '../parts/toast.tsx';
+import { rememberDestination } from './last-destination.ts';
 import { linkBody, LinkFields } from './link-fields.tsx';
 import type { LinkInput } from './link-fields.tsx';
 import { LINK_LABELS, SLUG_TAKEN } from './words.ts';
@@ -45,6 +46,7 @@ function Form({
         if (creator === null) return;
         create.mutate(creator.id, {
           onSuccess: (created) => {
+            rememberDestination(appId, created.destinationUrl);
             sayDone(`The link ${created.slug} of ${creator.name} works.`, {
               to: `/apps/${appId}/links?q=${encodeURIComponent(created.slug)}`,
               text: 'Open',

@@ -23,7 +23,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
   const canWrite = usePermission('write');
   const [name, setName] = useState('');
   const [link, setLink] = useState<LinkInput>({ destinationUrl: '', slug: '' });
-  const create = useNewCreator(appId);
+  const { create, made } = useNewCreator(appId);
   const errors = useFieldErrors(create.error, { name: 'Name of the creator', ...LINK_LABELS }, SLUG_TAKEN);
   const [question] = useLeaveGuard(
     !create.isSuccess && [name, link.destinationUrl, link.slug].some((text) => text !== ''),
@@ -49,6 +49,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
           onChange={(event) => setName(event.currentTarget.value)}
         />
         <LinkFields
+          isFixed={made.link !== null}
           value={link}
           errors={errors}
           hint={`Your page in a store, or a page of your own: its whole address.${isLoopback(location.href) ? ' For a trial, https://example.com is enough.' : ''}`}
