@@ -8,7 +8,7 @@ export interface SetupState {
   readonly hasAffiliate: boolean;
   /** Whether a user of the app is known, by its SDK or by a purchase code. */
   readonly hasUser: boolean;
-  /** When the latest self-test passed, epoch ms. Null if it found something to fix, and before the first one. */
+  /** When the latest self-test passed, epoch ms. Null if it found something to fix, before the first one, and after a change of a webhook secret. */
   readonly selfTestPassedAt: number | null;
   /** When the oldest payment occurred that earned a commission, epoch ms. Null before the first. */
   readonly firstSaleAt: number | null;

@@ -130,6 +130,8 @@ export async function putWebhookSecret<Secret extends NewWebhookSecret>(
                ${chosen.ciphertext}::bytea, ${chosen.encryptionKeyId}::text, ${slot}::int,
                greatest(now(), max(created_at) + interval '1 microsecond')
           from webhook_secrets where app_id = ${appId} and provider = ${provider} having ${acting(tx)}`;
+      // The self-test that passed was one of another secret.
+      await tx`update apps set self_test_passed_at = null where id = ${appId} and self_test_passed_at is not null`;
     }
     const { hadPrevious } = await tx.one<{ hadPrevious: boolean }>`
       select exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id}) as had_previous`;

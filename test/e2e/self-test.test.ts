@@ -189,6 +189,10 @@ describe('a correctly configured app', () => {
         lastDelivery: expect.objectContaining({ signatureValid: false }),
       }),
     ]);
+    await setSecret(founder, 'revenuecat');
+    expect(await setup()).toMatchObject({ selfTestPassedAt: null, hasUser: true });
+    await selfTest(founder);
+    expect(await setup()).toMatchObject({ selfTestPassedAt: expect.any(Number) });
     await service.sql`update webhook_secrets set expires_at = created_at, live_slot = null where app_id = ${founder.app.id}`;
     expect(await selfTestOnce(founder)).toMatchObject({ ok: false });
     expect(await setup()).toMatchObject({ selfTestPassedAt: null, hasUser: true });

@@ -7814,7 +7814,7 @@ export interface components {
             identified: number;
             /** @description Whether a user of the app is known, by its SDK or by a purchase code. */
             hasUser: boolean;
-            /** @description When the latest self-test passed. Epoch milliseconds. Null if it found something to fix, and before the first one. */
+            /** @description When the latest self-test passed. Epoch milliseconds. Null if it found something to fix, before the first one, and after a change of a webhook secret. */
             selfTestPassedAt: number | null;
             /** @description When the first payment occurred that earned a commission. Epoch milliseconds. Null before it. */
             firstSaleAt: number | null;

@@ -103,7 +103,7 @@ const setup = z
     hasUser: z.boolean().describe('Whether a user of the app is known, by its SDK or by a purchase code.'),
     selfTestPassedAt: orNull(
       epochMs('When the latest self-test passed.'),
-      'Null if it found something to fix, and before the first one.',
+      'Null if it found something to fix, before the first one, and after a change of a webhook secret.',
     ),
     firstSaleAt: orNull(
       epochMs('When the first payment occurred that earned a commission.'),
