@@ -37,7 +37,7 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     // What it brought about comes first, then how.
     await page
       .getByRole('region', { name: 'What it brought about' })
-      .filter({ hasText: /^\$2\.00 for Test creator.*\$1\.00 remain of the payment\./ })
+      .filter({ hasText: /^\$2\.00 for Test creator.*After refunds and corrections, \$1\.00 of it remain\./ })
       .waitFor();
     await page.getByText(`The user is ${user}. The device came through Test creator`).waitFor();
     await page.getByText('$2.00: 20 % of $9.99, due').first().waitFor();

@@ -10,6 +10,9 @@ function find<N extends Step['step']>(steps: readonly Step[], name: N) {
   return steps.find((step): step is Extract<Step, { readonly step: N }> => step.step === name);
 }
 
+/** The decisions that a later event, a rate or a moment replaces. */
+const UNDECIDED: readonly string[] = ['processing', 'waiting_for_payment', 'missing_exchange_rate'];
+
 /** Names an event by what it says: "Refund of $59.99". */
 export function titleOf(steps: readonly Step[]): string {
   const read = find(steps, 'normalize');
@@ -37,6 +40,7 @@ export function Verdict({
   const own = rows.filter((row) => row.eventId === eventId);
   const sumOf = (some: typeof rows) => some.reduce((sum, row) => sum + row.amountCents, 0);
   const [cents, rest] = [sumOf(own), sumOf(rows)];
+  const isUndecided = steps.some(({ decision }) => UNDECIDED.includes(decision));
   const users = find(steps, 'attribute')?.facts.users ?? [];
   const creators = new Map(
     users.flatMap(({ attribution }) =>
@@ -47,7 +51,7 @@ export function Verdict({
   return (
     <section className="surface verdict" aria-label="What it brought about">
       <Text fw={600} fz={20}>
-        {own.length === 0 ? 'No commission' : formatMoney(cents)}
+        {own.length > 0 ? formatMoney(cents) : isUndecided ? 'Not decided yet' : 'No commission'}
         {own.length > 0 && creators.size > 0 && (
           <>
             {cents < 0 ? ' from ' : ' for '}
@@ -64,7 +68,9 @@ export function Verdict({
       </Text>
       <Text size="sm" mt={4}>
         {reasonOf(steps)}
-        {own.length > 0 && rest !== cents && ` ${formatMoney(rest)} remain of the payment.`}
+        {own.length > 0 &&
+          rest !== cents &&
+          ` After refunds and corrections, ${formatMoney(rest)} of it remain.`}
       </Text>
       {userId != null && (
         <Group gap="md" mt="sm">

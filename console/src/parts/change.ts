@@ -7,6 +7,6 @@ export function changeOf(
 ): { readonly short: string; readonly words: string } | null {
   if (before <= 0) return null;
   const bps = Math.round((Math.abs(now - before) / before) * 1_000) * 10;
-  if (bps === 0) return { short: '0 %', words: 'the same' };
+  if (bps === 0) return { short: '0 %', words: 'hardly changed' };
   return { short: `${now > before ? '▲' : '▼'} ${formatRate(bps)}`, words: now > before ? 'up' : 'down' };
 }
