@@ -17,9 +17,11 @@ import { api } from './api/client.ts';
 import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useOverview, useSession } from './api/queries.ts';
 import { timeZone } from './format.ts';
+import { askToLeave } from './leave/history.ts';
+import { startAnew } from './leave/start-anew.ts';
 import { Navigation } from './navigation.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
-import { ErrorBox, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
+import { ErrorBox, Extra, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
 import { ICON } from './parts/icon.ts';
 import { isMac } from './parts/platform.ts';
 import { Toasts } from './parts/toast.tsx';
@@ -27,19 +29,19 @@ import { ServiceState } from './service-state.tsx';
 import { SessionContext, usePermission, useSeesAllApps } from './session.ts';
 import { Shortcuts } from './shortcuts/shortcuts.tsx';
 import { useSignInLink } from './sign-in-link.ts';
+import { SignInAgain } from './sign-in-again.tsx';
 import { SignInPage } from './sign-in.tsx';
 
 const Palette = lazy(async () => await import('./palette/palette.tsx'));
 const AccessPage = lazy(async () => await import('./access.tsx'));
 const NewAppPage = lazy(async () => await import('./new-app.tsx'));
 const TeamPage = lazy(async () => await import('./team/team-page.tsx'));
-const SignInAgain = lazy(async () => await import('./sign-in-again.tsx'));
 const AuditPage = lazy(async () => await import('./audit/audit-page.tsx'));
 
 /** Forgets every answer, so that nothing of the last session remains, and shows the sign-in page. */
 async function signOut(): Promise<void> {
   await api.POST('/session/end', {}).catch(() => {});
-  location.assign('./');
+  startAnew();
 }
 
 const SCHEMES = { light: 'Light', dark: 'Dark', auto: 'As the system' } as const;
@@ -84,7 +86,7 @@ function AccountMenu({
         ))}
         <Menu.Divider />
         <Menu.Item onClick={onShortcuts}>Keyboard shortcuts</Menu.Item>
-        <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
+        <Menu.Item onClick={() => askToLeave(() => void signOut())}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );
@@ -183,9 +185,9 @@ function Shell({ session }: { readonly session: Session }) {
       </AppShell.Navbar>
       <Toasts />
       {isSearching && (
-        <Suspense>
+        <Extra>
           <Palette appId={chosenApp} onClosed={search.close} />
-        </Suspense>
+        </Extra>
       )}
       <Shortcuts appId={chosenApp} isListed={listsShortcuts} onListed={setListsShortcuts} />
       <AppShell.Main>
@@ -284,9 +286,7 @@ export function App() {
   return (
     <SessionContext value={session}>
       {hasEnded && last !== null && (
-        <Suspense>
-          <SignInAgain last={last} isOpen={present === null} sendsMail={sendsMail} />
-        </Suspense>
+        <SignInAgain last={last} isOpen={present === null} sendsMail={sendsMail} />
       )}
       <Routes>
         <Route element={<Shell session={session} />}>

@@ -60,8 +60,8 @@ function useEnteredText(isOpen: boolean) {
   useEffect(() => {
     if (!isOpen) return;
     const fields = before.current;
-    const stop = client.getMutationCache().subscribe(({ mutation }) => {
-      if (mutation?.state.status !== 'success') return;
+    const stop = client.getMutationCache().subscribe((event) => {
+      if (event.type !== 'updated' || event.action.type !== 'success') return;
       for (const field of fields.keys()) fields.set(field, field.value);
     });
     return () => {
@@ -172,7 +172,7 @@ export function DiscardQuestion({
             <Text size="sm">It was not saved.</Text>
             <Group justify="flex-end">
               <Button variant="default" data-autofocus onClick={onStay}>
-                Go on editing
+                Keep editing
               </Button>
               <Button color="red.9" onClick={onDiscard}>
                 Discard

@@ -1,6 +1,6 @@
 import { Alert, Badge, Button, Code, Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Component, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { Component, Suspense, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { useNavigationType } from 'react-router';
 import { Problem } from './api/client.ts';
 import type { Permission } from './api/client.ts';
@@ -216,6 +216,19 @@ export function Waiting({ what, isPage = false }: { readonly what: string; reado
       You are offline. The page goes on when the connection is back.
     </Text>
   );
+}
+
+/** What is no part of a page, such as the search: while it cannot be loaded, it is not there, and the page stays. */
+export class Extra extends Component<{ readonly children: ReactNode }, { readonly hasFailed: boolean }> {
+  override readonly state = { hasFailed: false };
+
+  static getDerivedStateFromError() {
+    return { hasFailed: true };
+  }
+
+  override render() {
+    return this.state.hasFailed ? null : <Suspense>{this.props.children}</Suspense>;
+  }
 }
 
 /** What a page shows that the key of the session may not see. */

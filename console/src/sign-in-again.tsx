@@ -8,7 +8,7 @@ import { SignInForms } from './sign-in.tsx';
  * Asks to sign in over the page whose session has ended. The page keeps what was entered, and its calls go on once the same person is
  * signed in, here or in another tab.
  */
-export default function SignInAgain({
+export function SignInAgain({
   last: { account, member },
   isOpen,
   sendsMail,
@@ -23,9 +23,9 @@ export default function SignInAgain({
       <Stack>
         <Text size="sm">
           Your session has ended. Sign in to {account.name}
-          {member !== null && ` as ${member.email}`}, and the page goes on: what you entered is still there,
-          and what waits is sent. A sign-in link works, too, in another tab. Another account or member starts
-          anew.
+          {member !== null && ` as ${member.email}`}: what you entered is kept, and requests that were
+          interrupted are sent. You can open a sign-in link in another tab. Signing in to another account, or
+          as somebody else, discards what you entered.
         </Text>
         <SignInForms sendsMail={sendsMail} />
         <Button variant="subtle" onClick={startAnew}>

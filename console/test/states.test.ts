@@ -330,6 +330,7 @@ describeInBrowserWith({ temporalAddress: '127.0.0.1:9' })(
       await stopPayouts(service.sql);
       await page.reload();
       await page.getByText('Payouts are stopped.').waitFor();
+      await title(page, 'Commissions');
       expect(await violationsOf(page)).toEqual([]);
       await resumePayouts(service.sql);
       await page.reload();

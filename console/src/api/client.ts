@@ -45,15 +45,15 @@ const WITHOUT_SESSION: readonly string[] = ['session', 'session/end'].map(
 async function send(request: Request): Promise<Response> {
   if (WITHOUT_SESSION.includes(request.url)) {
     const response = await sendOnce(request);
+    const news = request.url.endsWith('/end') ? 'ended' : 'begun';
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has only tabs of this origin
-    if (response.ok && request.method === 'POST') otherTabs.postMessage('changed');
+    if (response.ok && request.method === 'POST') otherTabs.postMessage(news);
     return response;
   }
   if (renewSession === null) return await sendOnce(request);
   // A copy of a body is a stream, which is sent without its length.
-  const body = request.body === null ? null : await request.text();
-  const copy = () =>
-    body === null ? request.clone() : new Request(request, { method: request.method, body });
+  const body = await request.text();
+  const copy = () => (body === '' ? request.clone() : new Request(request, { method: request.method, body }));
   const response = await sendOnce(copy());
   if (response.status !== 401) return response;
   return (await renewSession()) ? await fetch(copy()) : response;

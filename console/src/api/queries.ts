@@ -30,7 +30,7 @@ const isOfSession = ({ queryKey }: { readonly queryKey: readonly unknown[] }) =>
 function forgetOtherThan(sessionId: string, isFirst: boolean): void {
   if (sessionId === currentSessionId) return;
   currentSessionId = sessionId;
-  forgetSdkKeys();
+  if (isFirst) forgetSdkKeys();
   queryClient.removeQueries({ predicate: isOfSession, ...(isFirst ? {} : { type: 'inactive' }) });
   if (!isFirst) void queryClient.invalidateQueries({ predicate: isOfSession }, { cancelRefetch: false });
 }
@@ -60,7 +60,11 @@ onSessionEnded(
 );
 
 // Nothing that is entered here may be sent in the session of somebody who has signed in there.
-otherTabs.addEventListener('message', () => void checkSession());
+otherTabs.addEventListener('message', ({ data }) => {
+  // Who signs out of one tab leaves all of them.
+  if (data === 'ended') startAnew();
+  else void checkSession();
+});
 
 /** Lets the calls of before go on in a session of the same person. Nothing that was entered is sent in that of another one. */
 async function takeSession(session: Session | null): Promise<void> {

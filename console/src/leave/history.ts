@@ -14,6 +14,12 @@ export function guardNavigation(next: Guard): () => void {
   };
 }
 
+/** Leaves the page by `go`, once the guard lets it. */
+export function askToLeave(go: () => void): void {
+  if (guard === null) go();
+  else guard(go);
+}
+
 /**
  * Creates the history of the router, whose navigations a page can hold back: links, the search, and the buttons of the browser.
  * `useBlocker` of the router needs its data routers, which are 16 KiB more.

@@ -12,7 +12,7 @@ const OTHERS: readonly (readonly [keys: string, meaning: string])[] = [
   ['?', 'This list'],
 ];
 
-/** The list of the shortcuts, and the switch that turns those of one letter off: who dictates text may need that. */
+/** The list of the shortcuts, and a switch that turns those of one letter off, for people who control the browser by voice. */
 export default function ShortcutList({
   isOn,
   onSwitched,

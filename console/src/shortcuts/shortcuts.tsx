@@ -1,5 +1,6 @@
 import { useLocalStorage } from '@mantine/hooks';
-import { lazy, Suspense } from 'react';
+import { lazy } from 'react';
+import { Extra } from '../parts.tsx';
 import { useShortcuts } from './use-shortcuts.ts';
 
 const ShortcutList = lazy(async () => await import('./shortcut-list.tsx'));
@@ -18,9 +19,9 @@ export function Shortcuts({
   useShortcuts({ isOn, appId, onHelp: () => onListed(true) });
   return (
     isListed && (
-      <Suspense>
+      <Extra>
         <ShortcutList isOn={isOn} onSwitched={setIsOn} onClosed={() => onListed(false)} />
-      </Suspense>
+      </Extra>
     )
   );
 }
