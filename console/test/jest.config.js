@@ -7,7 +7,8 @@ export default {
   runtime: undefined,
   testEnvironment: 'node',
   testTimeout: 90_000,
-  maxWorkers: 1,
+  // In CI the tests of the SDKs run beside these, and end first.
+  maxWorkers: 2,
   reporters,
   testMatch: ['**/*.test.ts'],
   testSequencer: '<rootDir>/test/jest/sequencer.js',
