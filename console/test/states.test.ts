@@ -328,11 +328,15 @@ describeInBrowserWith({ temporalAddress: '127.0.0.1:9' })(
       }
       expect(await page.getByText('Payouts are stopped.').count()).toBe(0);
       await stopPayouts(service.sql);
+      // The service uses a state again for a quarter of a second.
+      await page.waitForTimeout(400);
       await page.reload();
       await page.getByText('Payouts are stopped.').waitFor();
       await title(page, 'Commissions');
       expect(await violationsOf(page)).toEqual([]);
       await resumePayouts(service.sql);
+      // The service uses a state again for a quarter of a second.
+      await page.waitForTimeout(400);
       await page.reload();
       await late.waitFor();
       expect(await page.getByText('Payouts are stopped.').count()).toBe(0);
