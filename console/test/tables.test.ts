@@ -11,7 +11,7 @@ import { describeInBrowser } from './suite.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Phones, tablets and desks. */
+/** The widths of phones, tablets and desktops, px. */
 const WIDTHS = [360, 390, 768, 820, 1024, 1280, 1440, 1920];
 
 /** The longest names, one of a single word and one of many, and one that is written from right to left. */

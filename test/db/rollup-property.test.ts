@@ -1,11 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createAccountKey } from '../../src/db/account-keys.ts';
-import {
-  listAffiliatesByCreated,
-  listAffiliatesByEarnings,
-  updateAffiliate,
-} from '../../src/db/affiliates.ts';
+import { listAffiliatesByCreated, listAffiliatesByEarnings } from '../../src/db/affiliate-lists.ts';
+import { updateAffiliate } from '../../src/db/affiliates.ts';
 import { readCommissionTotal } from '../../src/db/commission-totals.ts';
 import { listLinks, listTopLinks } from '../../src/db/links.ts';
 import { readAffiliateTotals, readAppTotals } from '../../src/db/overviews.ts';

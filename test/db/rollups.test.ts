@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createAccountKey } from '../../src/db/account-keys.ts';
-import { listAffiliatesByEarnings } from '../../src/db/affiliates.ts';
+import { listAffiliatesByEarnings } from '../../src/db/affiliate-lists.ts';
 import { listTopLinks } from '../../src/db/links.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { readAppTotals } from '../../src/db/overviews.ts';

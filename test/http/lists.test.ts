@@ -6,7 +6,7 @@ import {
   listAffiliatesByEarnings,
   listAffiliatesByEmail,
   listAffiliatesByName,
-} from '../../src/db/affiliates.ts';
+} from '../../src/db/affiliate-lists.ts';
 import { readCommissionTotal } from '../../src/db/commission-totals.ts';
 import type { TotalsFilter } from '../../src/db/commission-totals.ts';
 import { listLinks } from '../../src/db/links.ts';

@@ -1,15 +1,15 @@
 import * as z from 'zod';
 import {
   countAffiliates,
-  createAffiliates,
   findListedAffiliate,
   listAffiliatesByCreated,
   listAffiliatesByEarnings,
   listAffiliatesByEmail,
   listAffiliatesByName,
-  updateAffiliate,
-} from '../../db/affiliates.ts';
-import type { Affiliate, AffiliateListRow, CreatedAffiliate } from '../../db/affiliates.ts';
+} from '../../db/affiliate-lists.ts';
+import { createAffiliates, updateAffiliate } from '../../db/affiliates.ts';
+import type { AffiliateListRow } from '../../db/affiliate-lists.ts';
+import type { Affiliate, CreatedAffiliate } from '../../db/affiliates.ts';
 import { sharedPolicyHasRuleAboveBase } from '../../db/policy-assignments.ts';
 import { mayPay } from '../authenticate.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { listAffiliatesByEarnings } from '../../db/affiliates.ts';
+import { listAffiliatesByEarnings } from '../../db/affiliate-lists.ts';
 import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
 import { listTopLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readAppTotals, readHeldDates } from '../../db/overviews.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { searchAffiliates } from '../../db/affiliates.ts';
+import { searchAffiliates } from '../../db/affiliate-lists.ts';
 import { searchLinks } from '../../db/links.ts';
 import { label } from '../fields.ts';
 import { accountApp } from '../routing/callers.ts';

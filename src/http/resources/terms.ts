@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { findListedAffiliate } from '../../db/affiliates.ts';
+import { findListedAffiliate } from '../../db/affiliate-lists.ts';
 import { readCreatorTerms } from '../../db/terms.ts';
 import type { PolicyInEffect } from '../../db/terms.ts';
 import { policyThatCounts } from '../../domain/policy.ts';
