@@ -16,7 +16,8 @@ import { takesEffect } from '../support/policies.ts';
 import { MoneyModel } from '../support/money-model.ts';
 import type { Books } from '../support/money-model.ts';
 import type { Currency } from '../support/money-facts.ts';
-import { nameOf } from '../support/customer-stories.ts';
+import type { Policy } from '../support/money-policies.ts';
+import { namesOf } from '../support/customer-stories.ts';
 import { codeOf, PROVIDERS_OF_MODEL, THEMES, WINDOW_DAYS } from '../support/money-sales.ts';
 import { stepsOf, worldAbout } from '../support/money-worlds.ts';
 import type { Target } from '../support/money-sales.ts';
@@ -42,6 +43,7 @@ const RATES_DAY = dayOf(Date.now());
 
 let api: TestApi;
 let activities: Activities;
+/** The app of the world that is being played. Policies of one are not in effect in others. */
 let app: TestApp;
 let folder: string;
 const secrets: Record<string, string> = {};
@@ -50,6 +52,17 @@ let toHeal: BindingId[] = [];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'money-model-'));
   ({ api, activities } = await startProcessingApi({ onBinding: (id) => void toHeal.push(id) }));
+  await api.sql`
+    insert into exchange_rates (currency, day, units, worth_usd, source)
+    select currency, date '1970-01-01' + ${RATES_DAY}::int - n, units, 1.05 + n / 1000.0, 'ecb'
+      from generate_series(-2, 120) n, (values ('EUR', 1), ('JPY', 162.34)) t (currency, units)`;
+});
+afterAll(async () => {
+  await api?.close();
+  await rm(folder, { recursive: true });
+});
+
+async function newWorldApp(): Promise<void> {
   const settings = {
     commissionRateBps: APP_RATE_BPS,
     attributionWindowDays: WINDOW_DAYS,
@@ -66,15 +79,7 @@ beforeAll(async () => {
     });
     secrets[provider] = secret ?? put.body.secret ?? '';
   }
-  await api.sql`
-    insert into exchange_rates (currency, day, units, worth_usd, source)
-    select currency, date '1970-01-01' + ${RATES_DAY}::int - n, units, 1.05 + n / 1000.0, 'ecb'
-      from generate_series(-2, 120) n, (values ('EUR', 1), ('JPY', 162.34)) t (currency, units)`;
-});
-afterAll(async () => {
-  await api?.close();
-  await rm(folder, { recursive: true });
-});
+}
 
 function toUsd(minor: bigint, currency: Currency, at: number): readonly [bigint, bigint] {
   const worth = BigInt(1_050 + RATES_DAY - dayOf(at));
@@ -155,6 +160,23 @@ function told(step: Step): string {
   return JSON.stringify(step);
 }
 
+/** A policy as the API takes it. */
+function bodyOfPolicy({ base, assumed, rules }: Policy) {
+  return {
+    base,
+    assumed,
+    rules: rules.map(({ firstPayments, firstMonths, products, stores, ...earns }) => ({
+      ...earns,
+      when: {
+        ...(firstPayments === undefined ? {} : { paymentNumber: { to: firstPayments } }),
+        ...(firstMonths === undefined ? {} : { monthsSinceFirst: { below: firstMonths } }),
+        ...(products === undefined ? {} : { productIds: products }),
+        ...(stores === undefined ? {} : { stores }),
+      },
+    })),
+  };
+}
+
 /** A world that is being played, on the service and on the model. */
 class Game {
   readonly name = randomUUID().slice(0, 8);
@@ -164,6 +186,8 @@ class Game {
   readonly entries = new Map<number, string>();
   readonly creators: readonly { readonly id: string; readonly slug: string }[];
   readonly groups = new Map<number, string>();
+  /** The last policy of each scope. */
+  readonly policies = new Map<string, string>();
   /** Epoch ms. */
   readonly moments = new Map<string, number>();
   readonly #terms: { rateBps: number; isPaused: boolean; isOwnRate: boolean }[];
@@ -210,34 +234,42 @@ class Game {
     this.model.install(deviceId, creator.id, by === 'code of now' ? api.clock.now : at);
   }
 
-  /** Publishes a policy for the creator or for the creator's group, and moves its effect into the past. */
-  async publish({ creator: n, daysAgo, isOfGroup, rules }: Extract<Step, { do: 'policy' }>) {
+  async #send<T>(method: string, path: string, body: object): Promise<T> {
+    const sent = await api.call<T>(method, `/apps/${app.appId}/${path}`, { key: app.key, body });
+    if (sent.status > 201) throw new Error(`${path}: ${sent.status} ${sent.text}`);
+    return sent.body;
+  }
+
+  async #create(path: string): Promise<string> {
+    return (await this.#send<{ id: string }>('POST', path, { name: this.name })).id;
+  }
+
+  /** Assigns a policy, publishes a version or ends it, and moves its effect into the past. */
+  async publish({ creator: n, daysAgo, scope, what, terms }: Extract<Step, { do: 'policy' }>) {
     const { id: affiliateId } = this.creator(n);
+    const { policies } = this.model;
     const from = this.now - daysAgo * DAY_MS - DAY_MS / 4;
-    const send = async (method: string, path: string, body: object) => {
-      const sent = await api.call<{ id: string }>(method, `/apps/${app.appId}/${path}`, {
-        key: app.key,
-        body,
-      });
-      if (sent.status > 201) throw new Error(`${path}: ${sent.status} ${sent.text}`);
-      return sent.body.id;
-    };
-    const groupId = this.groups.get(n) ?? (await send('POST', 'groups', { name: this.name }));
+    const groupId = this.groups.get(n) ?? (await this.#create('groups'));
     this.groups.set(n, groupId);
-    const policyId = await send('POST', 'policies', { name: this.name });
-    const terms = rules.map(({ firstPayments, firstMonths, ...earns }) => ({
-      ...earns,
-      when: {
-        ...(firstPayments === undefined ? {} : { paymentNumber: { to: firstPayments } }),
-        ...(firstMonths === undefined ? {} : { monthsSinceFirst: { below: firstMonths } }),
-      },
-    }));
-    await send('POST', `policies/${policyId}/versions`, { base: 'gross', rules: terms });
-    const scope = isOfGroup ? `groups/${groupId}` : `affiliates/${affiliateId}`;
-    await send('PUT', `${scope}/policy-assignment`, { policyId });
-    await send('PUT', `affiliates/${affiliateId}/group`, { groupId });
+    const [path, name] = {
+      affiliate: [`affiliates/${affiliateId}/`, affiliateId],
+      group: [`groups/${groupId}/`, `group of ${affiliateId}`],
+      app: ['', 'app'],
+    }[scope] as [string, string];
+    const last = this.policies.get(name);
+    const policyId = last === undefined || what === 'policy' ? await this.#create('policies') : last;
+    if (last === undefined || what !== 'end') {
+      await this.#send('POST', `policies/${policyId}/versions`, bodyOfPolicy(terms));
+      policies.publish(policyId, from, terms);
+    }
+    if (last === undefined || what !== 'version') {
+      const assigned = last !== undefined && what === 'end' ? null : policyId;
+      await this.#send('PUT', `${path}policy-assignment`, { policyId: assigned });
+      policies.assign(name, from, assigned);
+    }
+    this.policies.set(name, policyId);
+    if (scope === 'group') await this.#send('PUT', `affiliates/${affiliateId}/group`, { groupId });
     await takesEffect(api.sql, { id: app.appId }, from);
-    this.model.addPolicy(affiliateId, { from, isOfGroup, rules });
   }
 
   /** Registers a code of each creator, long before every purchase. */
@@ -291,8 +323,8 @@ class Game {
 
   /** Returns the user or the key that a founder names. Null for a key that no payment has yet. */
   nameOf(target: Target): string | null {
-    const named = nameOf(target, { run: this.name, userId: (user) => `user-${this.name}-${user}` });
-    return 'user' in target || this.model.isKey(named) ? named : null;
+    const names = namesOf(target, { run: this.name, userId: (user) => `user-${this.name}-${user}` });
+    return names.find((name) => 'user' in target || this.model.isKey(name)) ?? null;
   }
 
   /** Returns when a moment was: now, if it has not been. It is between the milliseconds of other steps. */
@@ -419,6 +451,7 @@ class Game {
 }
 
 async function play(world: World): Promise<void> {
+  await newWorldApp();
   const creators = [];
   for (let n = 0; n < 2; n += 1) {
     const id = await newAffiliate(api, app);
@@ -497,7 +530,7 @@ test.each(THEMES)(
 test('the ledger is consistent after all sequences, in which users got their creators in every way', async () => {
   const methods = await api.sql<{ matchMethod: string }>`
     select distinct t.match_method from payments p join bindings b on b.id = p.binding_id join attributions t on t.id = coalesce(p.attribution_id, b.attribution_id)
-     where p.app_id = ${app.appId} order by match_method`;
+     order by match_method`;
   expect(methods.map(({ matchMethod }) => matchMethod)).toEqual([
     'claim_token',
     'code',

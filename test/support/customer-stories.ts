@@ -1,5 +1,5 @@
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
-import { codeOf } from './money-sales.ts';
+import { codeOf, productOf, statementOf } from './money-sales.ts';
 import type { CustomerSale, ReportOfStore, SaleContext, SaleStep, Target } from './money-sales.ts';
 import {
   revenuecatEvent,
@@ -14,12 +14,15 @@ import {
 const phoneOf = (phone: number, run: string) => `$RCAnonymousID:${run}${phone}`;
 const transactionOf = (name: string) => `rc-sub-${name}`;
 
-/** Returns the user or the key that a founder names. */
-export function nameOf(target: Target, { run, userId }: Pick<SaleContext, 'run' | 'userId'>): string {
-  if ('user' in target) return userId(target.user);
-  return 'phone' in target
-    ? phoneOf(target.phone, run)
-    : `app_store:${transactionOf(`${run}${target.sale}`)}`;
+/** Returns the user or the keys that a founder may name: the subscription of a sale is that of its provider. */
+export function namesOf(
+  target: Target,
+  { run, userId }: Pick<SaleContext, 'run' | 'userId'>,
+): readonly string[] {
+  if ('user' in target) return [userId(target.user)];
+  if ('phone' in target) return [phoneOf(target.phone, run)];
+  const name = `${run}${target.sale}`;
+  return [`app_store:${transactionOf(name)}`, `sub_${name}`];
 }
 
 export function customerStory(sale: CustomerSale, context: SaleContext): SaleStep[] {
@@ -32,7 +35,8 @@ export function customerStory(sale: CustomerSale, context: SaleContext): SaleSte
   const refOf = (n: number) => `rc-${name}-${n}`;
 
   const payment = (n: number, at: number, report: ReportOfStore) => {
-    const { by, user, phone, code } = report;
+    const { by, user, phone, code, price } = report;
+    const alias = by === 'revenuecat' && report.alias !== null ? userId(report.alias) : null;
     const eventId = nextId();
     const [ref, value] = [refOf(n), codeOf(code, run)];
     const anonymous = by === 'superwall' ? `$SuperwallAlias:${run}${phone}` : phoneOf(phone, run);
@@ -50,7 +54,11 @@ export function customerStory(sale: CustomerSale, context: SaleContext): SaleSte
         purchasedAt: paidAt,
         occurredAt: paidAt,
         usd: minor / 100,
+        productId: productOf(price.product),
       };
+      const share = (ppm: number | null) => (ppm === null ? null : ppm / 1_000_000);
+      const component = (ppm: number | null) => (ppm === null ? null : { ppm });
+      const parts = { tax: component(price.tax), fee: component(price.fee), product: paid.productId };
       return {
         do: 'event',
         provider: by,
@@ -59,23 +67,35 @@ export function customerStory(sale: CustomerSale, context: SaleContext): SaleSte
             ? superwallEvent({
                 ...paid,
                 type: 'renewal',
-                extra: value === null ? {} : { offerCode: value },
+                extra: {
+                  ...(value === null ? {} : { offerCode: value }),
+                  taxPercentage: share(price.tax),
+                  commissionPercentage: share(price.fee),
+                },
               })
             : revenuecatEvent({
                 ...paid,
-                aliases: hasPhone ? [named, anonymous] : [named],
+                aliases: [named, ...(alias === null ? [] : [alias]), ...(hasPhone ? [anonymous] : [])],
                 type: 'RENEWAL',
-                extra: value === null ? {} : { offer_code: value },
+                extra: {
+                  ...(value === null ? {} : { offer_code: value }),
+                  tax_percentage: share(price.tax),
+                  commission_percentage: share(price.fee),
+                },
               }),
         report: {
           eventId,
           codes: value === null ? [] : [{ ref, code: value }],
+          states: statementOf({ ref, source: by, minor }, parts),
           payment: {
             ref,
+            store: 'app_store',
             minor,
             currency: 'usd',
             at: paidAt,
-            users: user === null ? [] : [userId(user)],
+            users: [
+              ...new Set([...(user === null ? [] : [userId(user)]), ...(alias === null ? [] : [alias])]),
+            ],
             keys: hasPhone ? [anonymous, subscription] : [subscription],
           },
         },

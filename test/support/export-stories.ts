@@ -26,6 +26,7 @@ export function exportedStory(sale: ExportedSale, { name, userId, now }: SaleCon
     stripeInvoicePaid({ ...ids, ...money, invoiceId, subscriptionId: `sub_${name}`, userId: user });
   const payment = {
     ref: invoiceId,
+    store: 'stripe' as const,
     minor,
     currency,
     at,

@@ -1,3 +1,5 @@
+import type { Place, Statement, Store, Terms } from './money-policies.ts';
+
 /** The facts that the model of the money (money-model.ts) computes from, and what they tie together. */
 
 /** What an event of a billing provider states. References, keys and ids are unique over all providers. */
@@ -5,6 +7,7 @@ export interface Report {
   readonly eventId: string;
   readonly payment?: {
     readonly ref: string;
+    readonly store: Store;
     readonly minor: number;
     readonly currency: Currency;
     /** Epoch ms. */
@@ -19,6 +22,8 @@ export interface Report {
     /** Whether it was added from an export of the provider. */
     readonly isExported?: boolean;
   };
+  /** Tax, fee and product of payments. */
+  readonly states?: readonly Statement[];
   /** References that are one payment: the second one is an alias of the first. */
   readonly same?: readonly (readonly [string, string])[];
   /** The codes that payments came with. */
@@ -56,19 +61,11 @@ export type Payment = NonNullable<Report['payment']>;
 
 export type Currency = 'usd' | 'eur' | 'jpy';
 
-/** A percentage of the price, or a fixed amount of at most the price. */
-export type Earns = { readonly percentBps: number } | { readonly flatCents: number };
-
-/** The place of a payment among those of its user. */
-export interface Place {
-  readonly number: number;
-  /** When the user paid first. */
-  readonly firstAt: number;
-}
-
 export interface Row {
   readonly payment: Payment;
   readonly users: string[];
+  /** The first place that an event gives each user among those whom it names. */
+  readonly placeOf: Map<string, number>;
   readonly keys: string[];
   readonly customers: string[];
   readonly step: number;
@@ -76,8 +73,8 @@ export interface Row {
   creator: string | null;
   base: bigint;
   earned: bigint;
-  /** How it earned. Null: nothing. */
-  earns: Earns | null;
+  /** By what it earned. Null: by nothing. */
+  terms: Terms | null;
   place: Place | null;
   /** The order of earnings: the first one under several references stays. Infinite without an earning. */
   earnedAt: number;
@@ -87,6 +84,12 @@ export interface Row {
 const addNew = (all: string[], more: readonly string[]) =>
   all.push(...more.filter((one) => !all.includes(one)));
 
+const inOrder = (rows: readonly Row[]): readonly string[] =>
+  rows
+    .flatMap(({ users, placeOf }) => users.map((user) => ({ user, place: placeOf.get(user) ?? 0 })))
+    .toSorted((a, b) => a.place - b.place || (a.user < b.user ? -1 : 1))
+    .map(({ user }) => user);
+
 /** The facts that providers have stated. */
 export class Facts {
   readonly rows = new Map<string, Row>();
@@ -95,6 +98,7 @@ export class Facts {
   readonly #names = new Map<string, string>();
   readonly #codes: { readonly ref: string; readonly code: string }[] = [];
   readonly #owners = new Map<string, string>();
+  readonly #statements: Statement[] = [];
 
   /** Gives a code to a creator. */
   register(code: string, creator: string): void {
@@ -106,6 +110,7 @@ export class Facts {
     if (payment !== undefined) this.#addPayment(payment, step);
     for (const { key, user } of names) if (!this.#names.has(key)) this.#names.set(key, user);
     this.same.push(...(report.same ?? []));
+    this.#statements.push(...(report.states ?? []));
     this.#codes.push(...(report.codes ?? []));
     if (began !== undefined) this.began.push(began);
   }
@@ -114,6 +119,8 @@ export class Facts {
     const row = this.rows.get(payment.ref);
     if (row !== undefined) {
       addNew(row.users, payment.users);
+      for (const [place, user] of payment.users.entries())
+        row.placeOf.set(user, Math.min(place, row.placeOf.get(user) ?? place));
       addNew(row.keys, payment.keys);
       addNew(row.customers, payment.customers ?? []);
       return;
@@ -121,6 +128,7 @@ export class Facts {
     this.rows.set(payment.ref, {
       payment,
       users: [...payment.users],
+      placeOf: new Map(payment.users.map((user, place) => [user, place])),
       keys: [...payment.keys],
       customers: [...(payment.customers ?? [])],
       // What an export adds counts as received when it occurred, before any binding, and as evaluated since.
@@ -129,7 +137,7 @@ export class Facts {
       creator: null,
       base: 0n,
       earned: 0n,
-      earns: null,
+      terms: null,
       place: null,
       earnedAt: Infinity,
       isDuplicate: false,
@@ -158,6 +166,12 @@ export class Facts {
   rowsOf(ref: string): readonly Row[] {
     const names = this.namesOf(ref);
     return [...this.rows.values()].filter((row) => names.has(row.payment.ref));
+  }
+
+  /** What events state of a payment, in the order of their arrival. */
+  statementsOf(ref: string): readonly Statement[] {
+    const names = this.namesOf(ref);
+    return this.#statements.filter((one) => names.has(one.ref));
   }
 
   /** Returns when a code of somebody was first used: with the payment, or when its subscription began; and the creators of the codes of then. */
@@ -192,10 +206,10 @@ export class Facts {
 
   /**
    * Keys count only where no event of the payment names a user, and customers only where no subscription leads to one. The users that
-   * events name have the order of their ids, whichever event arrived first.
+   * events name have the order in which one event names them, then that of their ids, whichever event arrived first.
    */
   payersOf(row: Row, others: readonly Row[]): readonly string[] {
-    const named = [...row.users.toSorted(), ...others.flatMap(({ users }) => users).toSorted()];
+    const named = [...inOrder([row]), ...inOrder(others)];
     if (named.length > 0) return named;
     const subscribers = [row, ...others].flatMap(({ keys }) => this.usersOf(keys));
     return subscribers.length > 0

@@ -1,6 +1,8 @@
 import { Attribution } from './money-attribution.ts';
 import { Facts } from './money-facts.ts';
-import type { Currency, Earns, Place, Report, Row } from './money-facts.ts';
+import type { Currency, Report, Row } from './money-facts.ts';
+import { divided, earnedBy, Policies, ruleOf } from './money-policies.ts';
+import type { Place, Terms } from './money-policies.ts';
 
 /**
  * A small model of the money rules (docs/money.md), to compare the service with. It uses no code of the service, keeps no
@@ -8,24 +10,11 @@ import type { Currency, Earns, Place, Report, Row } from './money-facts.ts';
  * at which rate is remembered.
  */
 
-interface Terms {
+interface Creator {
   readonly rateBps: number;
   readonly isPaused: boolean;
-  /** Whether the rate is the creator's own, which goes before the policy of a group. */
+  /** Whether the rate is the creator's own, which goes before the policies of group and app. */
   readonly isOwnRate?: boolean;
-}
-
-/** A rule of a policy. A missing condition is met. */
-export type Rule = Earns & {
-  readonly firstPayments?: number;
-  readonly firstMonths?: number;
-};
-
-/** The rules by which a creator earns from an instant on. */
-export interface Policy {
-  readonly from: number;
-  readonly isOfGroup: boolean;
-  readonly rules: readonly Rule[];
 }
 
 export interface Books {
@@ -39,30 +28,6 @@ export interface Books {
 
 const NOTHING = { creator: null, earned: 0, net: 0, revenue: 0 };
 
-/** Divides two numbers that are not negative; a half is rounded up. */
-const divided = (over: bigint, under: bigint) => (2n * over + under) / (2n * under);
-
-/** Whole months of the calendar between two instants. A payment up to two days before the end of a month is after it. */
-function monthsBetween(first: number, paid: number): number {
-  const from = new Date(first);
-  const endOf = (months: number) => {
-    const lastDay = new Date(
-      Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + months + 1, 0),
-    ).getUTCDate();
-    const day = Math.min(from.getUTCDate(), lastDay);
-    return Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + months, day) + (first % 86_400_000);
-  };
-  let months = 0;
-  while (endOf(months + 1) <= paid + 2 * 86_400_000) months += 1;
-  return months;
-}
-
-function earnedOn(base: bigint, earns: Earns): bigint {
-  if ('percentBps' in earns) return divided(base * BigInt(earns.percentBps), 10_000n);
-  const flat = BigInt(earns.flatCents);
-  return flat < base ? flat : base;
-}
-
 const byEarning = (a: Row, b: Row) => (a.earnedAt < b.earnedAt ? -1 : a.earnedAt > b.earnedAt ? 1 : 0);
 
 export class MoneyModel {
@@ -71,8 +36,8 @@ export class MoneyModel {
   readonly #reported = new Set<string>();
   readonly #takes: NonNullable<Report['take']>[] = [];
   readonly #undos: NonNullable<Report['undo']>[] = [];
-  readonly #creators = new Map<string, Terms>();
-  readonly #policies = new Map<string, Policy[]>();
+  readonly #creators = new Map<string, Creator>();
+  readonly policies = new Policies();
   /** The time of the first payment of each user, and how many there are. */
   readonly #paying = new Map<string, { readonly firstAt: number; payments: number }>();
   readonly #paid = new Map<string, number>();
@@ -93,13 +58,8 @@ export class MoneyModel {
     this.#toUsd = settings.toUsd;
   }
 
-  setCreator(creator: string, terms: Terms): void {
-    this.#creators.set(creator, terms);
-  }
-
-  /** Gives a creator a policy. */
-  addPolicy(creator: string, policy: Policy): void {
-    this.#policies.set(creator, [...(this.#policies.get(creator) ?? []), policy]);
+  setCreator(name: string, creator: Creator): void {
+    this.#creators.set(name, creator);
   }
 
   /** Gives a code to a creator. */
@@ -331,9 +291,9 @@ export class MoneyModel {
     row.base = divided(...this.#toUsd(BigInt(payment.minor), payment.currency, payment.at));
     // The whole has the place of the part that it replaces.
     row.place = part?.place ?? (through === null ? null : this.#count(through.binding.person, payment.at));
-    row.earns =
-      part !== undefined && part.earned > 0n ? part.earns : this.#earnsOf(creator, payment.at, row.place);
-    row.earned = row.earns === null ? 0n : earnedOn(row.base, row.earns);
+    row.terms = part !== undefined && part.earned > 0n ? part.terms : this.#termsOf(creator, row);
+    const sale = { payment, gross: row.base, statements: this.#facts.statementsOf(payment.ref) };
+    row.earned = row.terms === null ? 0n : earnedBy(row.terms, sale);
     if (row.earned > 0n) row.earnedAt = this.#earnings += 1;
   }
 
@@ -345,22 +305,17 @@ export class MoneyModel {
     return { number: paying.payments, firstAt: paying.firstAt };
   }
 
-  /** Returns how a payment earns: by the policy of its day, else by the rate of today. Null for nothing. */
-  #earnsOf(creator: string, at: number, place: Place | null): Earns | null {
-    const terms = this.#creators.get(creator);
-    if (terms === undefined || terms.isPaused) return null;
-    const [policy] = (this.#policies.get(creator) ?? [])
-      .filter(({ from }) => from <= at)
-      // Of the same instant, the last one counts.
-      .toReversed()
-      .toSorted((a, b) => Number(a.isOfGroup) - Number(b.isOfGroup) || b.from - a.from);
-    if (policy === undefined || place === null || (policy.isOfGroup && terms.isOwnRate === true))
-      return { percentBps: terms.rateBps };
-    const rule = policy.rules.find(
-      ({ firstPayments = Infinity, firstMonths = Infinity }) =>
-        place.number <= firstPayments && monthsBetween(place.firstAt, at) < firstMonths,
-    );
-    return rule ?? null;
+  /** Returns by what a payment earns: by the policy of its day, else by the rate of today. Null for nothing. */
+  #termsOf(name: string, { payment, place }: Row): Terms | null {
+    const creator = this.#creators.get(name);
+    if (creator === undefined || creator.isPaused) return null;
+    const assigned = this.policies.inEffect(name, payment.at);
+    if (assigned === null || place === null || (!assigned.isOfCreator && creator.isOwnRate === true))
+      return { rateBps: creator.rateBps };
+    const { policy } = assigned;
+    const statements = this.#facts.statementsOf(payment.ref);
+    const rule = ruleOf(policy, { payment, statements }, place);
+    return rule === undefined ? null : { policy, rule };
   }
 
   /** Of several attributed rows of one payment the whole stays, else the first to earn, else the first that was reported. */

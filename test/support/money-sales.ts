@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import type { Currency, Report } from './money-facts.ts';
+import type { Component, Statement } from './money-policies.ts';
 import type { Payload } from './provider-fixtures.ts';
 
 // The sales of the worlds that the service and the model of its money are compared on (money-worlds.ts).
@@ -62,6 +63,28 @@ const anyMinor = fc.oneof(fc.integer({ min: 1, max: 99 }), fc.integer({ min: 100
 const anyCurrency = fc.constantFrom<Currency>('usd', 'eur', 'jpy', 'jpy');
 const anyDaysAgo = fc.oneof(fc.integer({ min: 31, max: WINDOW_DAYS - 2 }), fc.integer({ min: 31, max: 95 }));
 
+const maybeShare = fc.constantFrom(null, null, 0, 70_000, 159_664, 300_000);
+/** What a provider states of a price: its product, and tax and store fee in parts per million. */
+const anyPrice = fc.record({ product: fc.nat(1), tax: maybeShare, fee: maybeShare });
+type Price = typeof anyPrice extends fc.Arbitrary<infer T> ? T : never;
+
+export const productOf = (product: number) => `product-${product}`;
+
+/** The tax and the fee of an amount as a provider states them. */
+export function amountsOf({ tax, fee }: Price, minor: number) {
+  const amount = (ppm: number | null) => (ppm === null ? null : Math.floor((minor * ppm) / 1_000_000));
+  return { tax: amount(tax), fee: amount(fee) };
+}
+
+/** What an event states of a payment. Null for what it does not state. */
+export function statementOf(
+  { ref, source, minor }: Pick<Statement, 'ref' | 'source' | 'minor'>,
+  parts: { readonly tax: Component | null; readonly fee: Component | null; readonly product: string | null },
+): readonly Statement[] {
+  const stated = Object.entries(parts).filter(([, part]) => part !== null);
+  return [{ ref, source, minor, ...Object.fromEntries(stated) }];
+}
+
 /** A state of a dispute of Stripe, under any name that an event of it may have. */
 const anyDisputeState = fc.record({
   name: fc.constantFrom('created', 'updated', 'closed', 'funds_withdrawn', 'funds_reinstated'),
@@ -103,6 +126,7 @@ const anyPlainSale = fc.record({
   provider: fc.constantFrom('stripe', 'stripe', 'stripe', 'paddle', 'revenuecat'),
   minor: anyMinor,
   currency: anyCurrency,
+  price: anyPrice,
   daysAgo: anyDaysAgo,
   user: maybeUser,
   otherUser: maybeUser,
@@ -261,6 +285,9 @@ export type ExportedSale = typeof anyExportedSale extends fc.Arbitrary<infer T> 
 const anyReportOfStore = fc.record({
   by: fc.constant<'revenuecat' | 'superwall'>('revenuecat'),
   user: maybeUser,
+  /** Another user who is an alias of the customer, of RevenueCat alone. */
+  alias: fc.constantFrom(null, null, null, 0, 1, 2),
+  price: anyPrice,
   phone: fc.nat(1),
   /** Whether it names the anonymous id of the phone beside the user. */
   isSignedIn: fc.boolean(),
@@ -299,6 +326,20 @@ const anyCustomerSale = fc.record({
   transfers: fc.constant<readonly Transfer[]>([]),
 });
 export type CustomerSale = typeof anyCustomerSale extends fc.Arbitrary<infer T> ? T : never;
+
+/** A sale whose subscription events tie to users, of Stripe or Paddle. */
+const anyLinkedSale = fc
+  .record({
+    sale: anyPlainSale,
+    linkedUser: anyUser,
+    provider: fc.constantFrom('stripe', 'stripe', 'paddle'),
+  })
+  .map(({ sale, ...rest }): PlainSale => ({
+    ...sale,
+    ...rest,
+    invoice: sale.invoice === 'none' ? 'plain' : sale.invoice,
+    takes: sale.takes.slice(0, 1),
+  }));
 
 /** A subscription that two providers report: each payment by one of them or by both, with other users and codes. */
 const anyTwiceReportedSale = fc
@@ -364,7 +405,10 @@ export const SALES = {
   'exports that are fed back': fc
     .tuple(anyExportedSale, anyExportedSale, fc.array(anySale, { maxLength: 1 }))
     .map(([sale, other, others]): Sale[] => [sale, { ...other, invoice: 'outside' }, ...others]),
-  'customers who are given away': fc.array(anyCustomerSale, { minLength: 1, maxLength: 2 }),
+  'customers who are given away': fc.array(
+    fc.oneof<fc.Arbitrary<Sale>[]>(anyCustomerSale, anyCustomerSale, anyLinkedSale),
+    { minLength: 1, maxLength: 2 },
+  ),
   'payments that two providers report': fc.array(anyTwiceReportedSale, { minLength: 1, maxLength: 2 }),
   'purchases that are transferred': fc.array(anyTransferredSale, { minLength: 1, maxLength: 2 }),
 } satisfies Record<string, fc.Arbitrary<Sale[]>>;

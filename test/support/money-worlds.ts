@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { customerStory } from './customer-stories.ts';
 import { exportedStory } from './export-stories.ts';
-import { anyTarget, anyUser, SALES, WINDOW_DAYS } from './money-sales.ts';
-import type { Rule } from './money-model.ts';
+import type { Policy, Rule, Store } from './money-policies.ts';
+import { anyTarget, anyUser, productOf, SALES, WINDOW_DAYS } from './money-sales.ts';
 import type { Sale, SaleContext, SaleStep, Target, Theme } from './money-sales.ts';
 import { paddleStory, revenuecatStory } from './store-stories.ts';
 import { plainStory, splitStory } from './stripe-stories.ts';
@@ -30,12 +30,16 @@ export type Step =
   | { readonly do: 'give away'; readonly target: Target; readonly creator: number | null }
   | SaleStep;
 
-/** A policy of a creator, or of the creator's group, which takes effect some days ago. */
+/**
+ * A policy of a creator, of the creator's group or of the app, which takes effect some days ago; a version of the last policy there; or
+ * the end of it.
+ */
 export interface PolicyOfWorld {
   readonly creator: number;
   readonly daysAgo: number;
-  readonly isOfGroup: boolean;
-  readonly rules: readonly Rule[];
+  readonly scope: 'affiliate' | 'group' | 'app';
+  readonly what: 'policy' | 'version' | 'end';
+  readonly terms: Policy;
 }
 
 /**
@@ -93,20 +97,41 @@ const anyRule: fc.Arbitrary<Rule> = fc
       { firstMonths: 1 },
       { firstMonths: 2 },
     ),
+    fc.constantFrom(
+      {},
+      {},
+      {},
+      { products: [productOf(0)] },
+      { products: [productOf(1), 'unknown'] },
+      { stores: ['app_store' as const] },
+      { stores: ['stripe' as const, 'paddle' as const] },
+    ),
   )
-  .map(([earns, condition]) => ({ ...earns, ...condition }));
+  .map(([earns, ...conditions]) => Object.assign({ ...earns }, ...conditions) as Rule);
+const anyStoreFee = fc
+  .constantFrom<Store>('app_store', 'stripe', 'paddle')
+  .chain((store) => fc.constantFrom(0, 250, 1_500, 10_000).map((bps) => ({ [store]: bps })));
+const anyPolicy: fc.Arbitrary<Policy> = fc.record({
+  base: fc.constantFrom('gross', 'net_of_tax', 'proceeds', 'proceeds'),
+  assumed: fc.record(
+    { taxBps: fc.constantFrom(0, 700, 1_900, 10_000), feeBps: anyStoreFee },
+    { requiredKeys: [] },
+  ),
+  rules: fc.array(anyRule, { minLength: 1, maxLength: 3 }),
+});
 const anyPolicies: fc.Arbitrary<PolicyOfWorld[]> = fc.array(
   fc.record({
     creator: anyCreator,
     daysAgo: fc.integer({ min: 30, max: 100 }),
-    isOfGroup: fc.boolean(),
-    rules: fc.array(anyRule, { minLength: 1, maxLength: 3 }),
+    scope: fc.constantFrom<PolicyOfWorld['scope']>('affiliate', 'group', 'app'),
+    what: fc.constantFrom<PolicyOfWorld['what']>('policy', 'policy', 'version', 'end'),
+    terms: anyPolicy,
   }),
-  { maxLength: 3 },
+  { maxLength: 4 },
 );
 
 const anyTerms = fc.record({
-  rateBps: anyRateBps,
+  rateBps: fc.option(anyRateBps, { freq: 1 }),
   isPaused: fc.constantFrom(false, false, false, true),
 });
 

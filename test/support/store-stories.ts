@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import type { Report } from './money-facts.ts';
-import { codeOf } from './money-sales.ts';
+import { amountsOf, codeOf, productOf, statementOf } from './money-sales.ts';
 import type { PlainSale, ProviderOfModel, SaleContext, SaleStep } from './money-sales.ts';
 import {
   paddleAdjustment,
@@ -52,20 +52,31 @@ export function paddleStory(sale: PlainSale, { name, run, userId, now }: SaleCon
   const code = codeOf(sale.code, run);
   const freeCode = codeOf(sale.freeCode, run);
   const freeUser = named(sale.freeUser, userId);
+  const price = { tax: amountsOf(sale.price, minor).tax ?? 0, productId: productOf(sale.price.product) };
+  // Paddle states both, always. The samples have a fee of 5 percent.
+  const parts = {
+    tax: { minor: price.tax },
+    fee: { minor: Math.round(minor / 20) },
+    product: price.productId,
+  };
+  const states = (ref: string) => statementOf({ ref, source: 'paddle', minor }, parts);
   if (sale.again !== null) {
     const paid = {
       transactionId: `txn_${name}_again`,
       subscriptionId: key,
       customerId: customer,
       amount: minor,
+      ...price,
     };
     const payer = named(sale.again.user, userId);
     const when = at + sale.again.hours * HOUR_MS;
     add(
       (ids) => paddleTransaction({ ...ids, ...paid, userId: payer }),
       {
+        states: states(paid.transactionId),
         payment: {
           ref: paid.transactionId,
+          store: 'paddle',
           minor,
           currency: 'usd',
           at: when - 1_000,
@@ -99,14 +110,17 @@ export function paddleStory(sale: PlainSale, { name, run, userId, now }: SaleCon
           customerId: customer,
           amount: minor,
           userId: user,
+          ...price,
         }),
         ['data'],
         code === null ? {} : { discount_id: code },
       ),
     {
       codes: listed(code).map((one) => ({ ref: transactionId, code: one })),
+      states: states(transactionId),
       payment: {
         ref: transactionId,
+        store: 'paddle',
         minor,
         currency: 'usd',
         // The sample was captured a second before its event.
@@ -170,19 +184,26 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
   const user = named(sale.user, userId);
   const anonymous = `$RCAnonymousID:${name}`;
   const key = `rc-sub-${name}`;
+  const { tax, fee, product } = sale.price;
+  const share = (ppm: number | null) => (ppm === null ? null : ppm / 1_000_000);
+  const price = { tax_percentage: share(tax), commission_percentage: share(fee) };
   const bought = {
     userId: user ?? anonymous,
     transactionId,
     originalTransactionId: key,
     purchasedAt: at,
+    productId: productOf(product),
   };
+  const component = (ppm: number | null) => (ppm === null ? null : { ppm });
+  const parts = { tax: component(tax), fee: component(fee), product: bought.productId };
+  const states = (ref: string) => statementOf({ ref, source: 'revenuecat', minor }, parts);
   const group = `refund ${name}`;
   const code = codeOf(sale.code, run);
   const purchase = {
     ...bought,
     type: 'INITIAL_PURCHASE',
     usd: minor / 100,
-    extra: code === null ? {} : { offer_code: code },
+    extra: { ...price, ...(code === null ? {} : { offer_code: code }) },
   };
   const freeCode = codeOf(sale.freeCode, run);
   const freeUser = named(sale.freeUser, userId);
@@ -193,10 +214,12 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
     const when = at + sale.again.hours * HOUR_MS;
     const paid = { ...bought, userId: payer ?? phone, transactionId: ref, purchasedAt: when };
     add(
-      (ids) => revenuecatEvent({ ...ids, ...paid, type: 'RENEWAL', usd: minor / 100 }),
+      (ids) => revenuecatEvent({ ...ids, ...paid, type: 'RENEWAL', usd: minor / 100, extra: price }),
       {
+        states: states(ref),
         payment: {
           ref,
+          store: 'app_store',
           minor,
           currency: 'usd',
           at: when,
@@ -234,8 +257,10 @@ export function revenuecatStory(sale: PlainSale, { name, run, userId, now }: Sal
   }
   add((ids) => revenuecatEvent({ ...ids, ...purchase }), {
     codes: listed(code).map((one) => ({ ref: transactionId, code: one })),
+    states: states(transactionId),
     payment: {
       ref: transactionId,
+      store: 'app_store',
       minor,
       currency: 'usd',
       at,

@@ -1,5 +1,5 @@
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
-import { codeOf } from './money-sales.ts';
+import { amountsOf, codeOf, productOf, statementOf } from './money-sales.ts';
 import type { PlainSale, SaleContext, SaleStep, SplitSale } from './money-sales.ts';
 import {
   stripeCharge,
@@ -20,6 +20,12 @@ import { addTake, Story } from './stripe-story.ts';
 /** Adds the promotion code of a purchase. */
 const withCode = (body: Payload, code: string | null): Payload =>
   code === null ? body : withFields(body, ['data', 'object'], { discounts: [{ promotion_code: code }] });
+
+/** Adds the tax of an invoice, as it is stated since API version 2025-03-31 or before. */
+const withTax = (body: Payload, tax: number | null, isLegacy = false): Payload =>
+  tax === null
+    ? body
+    : withFields(body, ['data', 'object'], isLegacy ? { tax } : { total_taxes: [{ amount: tax }] });
 
 const listed = (one: string | null | undefined) => (one == null ? [] : [one]);
 
@@ -43,7 +49,14 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
     users: readonly string[],
     keys: readonly string[] = [],
     customers: readonly string[] = [],
-  ) => ({ ref, minor, currency, at, users, keys, customers });
+  ) => ({ ref, store: 'stripe' as const, minor, currency, at, users, keys, customers });
+  const { tax } = amountsOf(sale.price, minor);
+  const productId = productOf(sale.price.product);
+  const states = (ref: string, product: string | null) =>
+    statementOf(
+      { ref, source: 'stripe', minor },
+      { tax: tax === null ? null : { minor: tax }, fee: null, product },
+    );
   const code = codeOf(sale.code, run);
   const sessionCode = codeOf(sale.sessionCode, run);
   const freeCode = codeOf(sale.freeCode, run);
@@ -60,15 +73,22 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
     const when = at + sale.again.hours * HOUR_MS;
     story.add(
       (ids) =>
-        stripeInvoicePaid({
-          ...ids,
-          ...money,
-          invoiceId: ref,
-          subscriptionId: key,
-          customerId: customer,
-          userId: payer,
-        }),
-      { payment: { ...payment(ref, listed(payer), [key], [customer]), at: when } },
+        withTax(
+          stripeInvoicePaid({
+            ...ids,
+            ...money,
+            invoiceId: ref,
+            subscriptionId: key,
+            customerId: customer,
+            userId: payer,
+            productId,
+          }),
+          tax,
+        ),
+      {
+        states: states(ref, productId),
+        payment: { ...payment(ref, listed(payer), [key], [customer]), at: when },
+      },
       { at: when },
     );
   }
@@ -77,18 +97,24 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
     story.add(
       (ids) =>
         withCode(
-          stripeInvoicePaid({
-            ...ids,
-            ...money,
-            invoiceId,
-            subscriptionId: key,
-            customerId: customer,
-            userId: user ?? null,
-            ...(isLegacy ? { legacy: { chargeId, paymentIntentId: intentId } } : {}),
-          }),
+          withTax(
+            stripeInvoicePaid({
+              ...ids,
+              ...money,
+              invoiceId,
+              subscriptionId: key,
+              customerId: customer,
+              userId: user ?? null,
+              productId,
+              ...(isLegacy ? { legacy: { chargeId, paymentIntentId: intentId } } : {}),
+            }),
+            tax,
+            isLegacy,
+          ),
           code,
         ),
       {
+        states: states(invoiceId, productId),
         codes: listed(code).map((one) => ({ ref: invoiceId, code: one })),
         payment: payment(invoiceId, listed(user), [key], [customer]),
         same: isLegacy
@@ -102,27 +128,28 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
   }
   if (sale.session !== 'none') {
     const namesInvoice = sale.session === 'with invoice';
+    const ref = namesInvoice ? invoiceId : intentId;
     story.add(
       (ids) =>
         withCode(
-          stripeCheckoutSession({
-            ...ids,
-            ...money,
-            userId: otherUser ?? null,
-            customerId: sale.isCompany ? customer : null,
-            paymentIntentId: intentId,
-            invoiceId: namesInvoice ? invoiceId : null,
-          }),
+          withFields(
+            stripeCheckoutSession({
+              ...ids,
+              ...money,
+              userId: otherUser ?? null,
+              customerId: sale.isCompany ? customer : null,
+              paymentIntentId: intentId,
+              invoiceId: namesInvoice ? invoiceId : null,
+            }),
+            ['data', 'object'],
+            { total_details: { amount_tax: tax } },
+          ),
           sessionCode,
         ),
       {
-        codes: listed(sessionCode).map((one) => ({ ref: namesInvoice ? invoiceId : intentId, code: one })),
-        payment: payment(
-          namesInvoice ? invoiceId : intentId,
-          listed(otherUser),
-          [],
-          sale.isCompany ? [customer] : [],
-        ),
+        codes: listed(sessionCode).map((one) => ({ ref, code: one })),
+        states: states(ref, null),
+        payment: payment(ref, listed(otherUser), [], sale.isCompany ? [customer] : []),
         same: namesInvoice ? [[invoiceId, intentId]] : [],
       },
     );
@@ -221,7 +248,19 @@ export function splitStory(sale: SplitSale, { name, userId, now }: SaleContext):
     users: readonly string[],
     share: 'part' | 'whole',
     keys: readonly string[] = [],
-  ) => ({ payment: { ref, minor: amount, currency, at, users, keys, customers: [], share } });
+  ) => ({
+    payment: {
+      ref,
+      store: 'stripe' as const,
+      minor: amount,
+      currency,
+      at,
+      users,
+      keys,
+      customers: [],
+      share,
+    },
+  });
   if (!sale.isOpen) {
     story.add(
       (ids) =>

@@ -157,7 +157,8 @@ export function reportOf(event: PlannedEvent, epoch: number): Report | undefined
   const users = user === null ? [] : [user];
   const isStripe = provider === 'stripe';
   const keys = isStripe || provider === 'paddle' ? [`sub_${sale}`] : [];
-  const payment = { ref, minor, currency, at, users, keys };
+  const store = provider === 'stripe' || provider === 'paddle' ? provider : 'app_store';
+  const payment = { ref, store, minor, currency, at, users, keys } as const;
   switch (shape) {
     case 'purchase': {
       const same = isStripe
