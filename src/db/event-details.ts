@@ -28,7 +28,7 @@ export function joined(sql: Sql, parts: readonly FactsPart[]): Fragment {
 
 /**
  * The facts beside the money: users and provider keys of `payment`, and user links, transfers, codes and payment aliases of
- * `event`. Stored rows stay.
+ * `event`. Stored rows stay, but a user gets the first of the places that events give it: the order of delivery decides nothing.
  */
 export function detailsOf(sql: Sql, { event, appId, environment, source }: EventFacts): FactsPart[] {
   const isPayment = event.payment !== null;
@@ -56,7 +56,9 @@ export function detailsOf(sql: Sql, { event, appId, environment, source }: Event
           insert into payment_users (app_id, customer_user_id, payment_id, environment, position)
           select ${appId}, u."customerUserId", payment.id, ${environment}, u.position
             from payment, jsonb_to_recordset(${sql.json(users)}) u ("customerUserId" text, position int)
-          on conflict do nothing
+           order by u."customerUserId"
+          on conflict (app_id, customer_user_id, payment_id) do update set position = excluded.position
+           where excluded.position < payment_users.position
           returning 1)`,
     },
     {

@@ -111,6 +111,34 @@ describe('a purchase with a code', () => {
     expect(funnel).toMatchObject({ installs: 0, identified: 0, paid: 1 });
   });
 
+  // @promise code-binds
+  test('binds the same one of the users whom its events name in different places, in any order', async () => {
+    await registered({ namespace: 'app_store', value: 'PLACES' });
+    const at = Date.now() - MINUTE_MS;
+    for (const isLater of [false, true]) {
+      const transactionId = randomUUID();
+      const [first = '', second = ''] = [randomUUID(), randomUUID()].toSorted();
+      const event = (aliases: readonly string[], extra = {}) =>
+        bodyOf(
+          revenuecatEvent({
+            userId: aliases[0] ?? '',
+            aliases,
+            transactionId,
+            occurredAt: at,
+            usd: 10,
+            extra,
+          }),
+        );
+      const events = [event([second, first]), event([first])];
+      for (const body of isLater ? events.toReversed() : events) await founder.revenuecat(body);
+      await founder.revenuecat(event([`$RCAnonymousID:${randomUUID()}`], { offer_code: 'PLACES' }));
+      const sale = async () =>
+        (await commissions()).find(({ customerUserId }) => [first, second].includes(customerUserId));
+      await eventually('the payment earns', async () => (await sale()) !== undefined);
+      expect(await sale()).toMatchObject({ amountCents: 200, customerUserId: first });
+    }
+  });
+
   // @promise code-heals
   test('binds the user for a later purchase that was reported before it', async () => {
     await registered({ namespace: 'app_store', value: 'SPRING20' });
@@ -515,6 +543,32 @@ describe('a purchase that names no user', () => {
       await founder.stripe(invoice({ ...renewal, userId: user }));
       expect((await commissions()).map(({ affiliateId }) => affiliateId)).toEqual(
         whom === 'nobody' ? [founder.affiliateId] : [other.affiliateId, founder.affiliateId],
+      );
+    },
+  );
+
+  // @promise code-key-by-hand
+  test.each([['nobody'], ['another creator']])(
+    'does not hold the user of its subscription, one of several, when a founder gives the user to %s',
+    async (whom) => {
+      const other = await founder.newAffiliate('Other');
+      await ofStripe();
+      const [user, colleague, ids] = [randomUUID(), randomUUID(), names()];
+      const renewal = (n: number, userId: string | null) =>
+        invoice({ ...ids, invoiceId: `${ids.invoiceId}-${n}`, occurredAt: Date.now() + n * 1_000, userId });
+      await founder.stripe(invoice(ids, promotion));
+      await founder.stripe(bodyOf(stripeSubscription({ ...ids, userId: user })));
+      await founder.stripe(renewal(1, colleague));
+      const given = { affiliateId: whom === 'nobody' ? null : other.affiliateId, reason: 'A test' };
+      await founder.ok('POST', `/apps/${founder.app.id}/manual-attributions`, {
+        customerUserId: user,
+        ...given,
+      });
+      await founder.stripe(renewal(2, null));
+      await founder.stripe(renewal(3, colleague));
+      const own = [founder.affiliateId, founder.affiliateId];
+      expect((await commissions()).map(({ affiliateId }) => affiliateId).toSorted()).toEqual(
+        [...own, founder.affiliateId, ...(whom === 'nobody' ? [] : [other.affiliateId])].toSorted(),
       );
     },
   );
