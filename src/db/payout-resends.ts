@@ -42,19 +42,27 @@ export async function listReturned(
   appId: AppId,
   limit: number,
 ): Promise<Returns & { readonly contradicted: Returns }> {
-  const [open, contradicted] = await Promise.all(
-    [false, true].map(async (isContradicted) => await readReturns(sql, appId, isContradicted, limit)),
-  );
-  const none = { rows: [], count: 0, totalCents: 0 };
-  return { ...(open ?? none), contradicted: contradicted ?? none };
+  const rows = await sql<ReturnRow>`
+    select * from (
+      select x.*, count(*) over of_kind::int as all_count, sum(x.total_cents) over of_kind::float8 as all_cents,
+             row_number() over (of_kind order by x.total_cents desc, x.payout_id) as place
+        from (select p.id as payout_id, p.affiliate_id, p.affiliate_name, p.total_cents, r.stated_at as returned_at, r.is_contradicted
+                from ${returned(sql, appId)}) x
+      window of_kind as (partition by x.is_contradicted)) y
+     where place <= ${limit} order by place`;
+  return {
+    ...returnsOf(rows.filter((row) => !row.isContradicted)),
+    contradicted: returnsOf(rows.filter((row) => row.isContradicted)),
+  };
 }
 
-async function readReturns(sql: Sql, appId: AppId, isContradicted: boolean, limit: number): Promise<Returns> {
-  const rows = await sql<ListedReturn & { readonly allCount: number; readonly allCents: number }>`
-    select x.*, count(*) over ()::int as all_count, sum(x.total_cents) over ()::float8 as all_cents
-      from (select p.id as payout_id, p.affiliate_id, p.affiliate_name, p.total_cents, r.stated_at as returned_at
-              from ${returned(sql, appId)} where r.is_contradicted = ${isContradicted}) x
-     order by x.total_cents desc, x.payout_id limit ${limit}`;
+type ReturnRow = ListedReturn & {
+  readonly isContradicted: boolean;
+  readonly allCount: number;
+  readonly allCents: number;
+};
+
+function returnsOf(rows: readonly ReturnRow[]): Returns {
   const { allCount = 0, allCents = 0 } = rows.at(0) ?? {};
   return {
     rows: rows.map(({ payoutId, affiliateId, affiliateName, totalCents, returnedAt }) => ({
@@ -69,9 +77,14 @@ async function readReturns(sql: Sql, appId: AppId, isContradicted: boolean, limi
   };
 }
 
-/** The payouts `p` of an app whose money came back, with the position `r.position` of that statement, and whether a report contradicts it. */
+/**
+ * The payouts `p` of an app whose money came back, with the position `r.position` of that statement, and whether a report contradicts it.
+ * Those that a run has sent again are left out first: most are, and each other one costs several reads.
+ */
 const returned = (sql: Statements, appId: AppId) => sql.fragment`
-  (select distinct payout_id from payout_transfers where app_id = ${appId} and state = 'returned') d
+  (select distinct t.payout_id from payout_transfers t
+    where t.app_id = ${appId} and t.state = 'returned'
+      and not exists (select from payout_run_items x where x.payout_id = t.payout_id and x.return_position = t.position)) d
   cross join lateral (select * from payouts x where x.id = d.payout_id offset 0) p
   cross join lateral (${openReturnOf(sql)}) r`;
 
