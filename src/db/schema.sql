@@ -186,7 +186,7 @@ CREATE TRIGGER affiliates_count_changed AFTER UPDATE ON affiliates REFERENCING O
 CREATE TRIGGER affiliates_count_new AFTER INSERT ON affiliates REFERENCING NEW TABLE AS created FOR EACH STATEMENT EXECUTE FUNCTION count_new_affiliates();
 CREATE TRIGGER affiliates_email BEFORE INSERT OR UPDATE OF email ON affiliates FOR EACH ROW EXECUTE FUNCTION note_email_change();
 CREATE TRIGGER affiliates_keep_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((old.email IS NOT NULL) AND (old.email IS DISTINCT FROM new.email))) EXECUTE FUNCTION keep_former_address();
-CREATE TRIGGER affiliates_mail_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((old.email IS NOT NULL) AND (new.email IS NOT NULL) AND (lower(old.email) <> lower(new.email)))) EXECUTE FUNCTION mail_former_address();
+CREATE TRIGGER affiliates_mail_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((new.email IS NOT NULL) AND (lower(old.email) IS DISTINCT FROM lower(new.email)))) EXECUTE FUNCTION mail_former_address();
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
 
@@ -3606,12 +3606,19 @@ CREATE OR REPLACE FUNCTION mail_former_address()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  former text := coalesce(old.email, (select f.address from former_addresses f
+                                       where f.affiliate_id = new.id and f.replaced_at > now() - interval '7 days'
+                                       order by f.replaced_at desc, f.address limit 1));
 begin
+  if former is null or lower(former) = lower(new.email) or length(former) not between 3 and 320 then
+    return null;
+  end if;
   -- Bounds what a founder can have mailed to addresses of others.
   if (select count(*) from (select from emails e where e.affiliate_id = new.id and e.kind = 'address_changed'
                                and e.created_at > now() - interval '1 day' limit 5) m) < 5 then
     insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient)
-    select id, new.app_id, new.id, 'address_changed', id, old.email from new_email_id() id;
+    select id, new.app_id, new.id, 'address_changed', id, former from new_email_id() id;
   end if;
   return null;
 end $function$;
