@@ -1,7 +1,7 @@
 import type { AffiliateStatus } from '../domain/attribution.ts';
 import type { AffiliateId, AppId } from '../domain/ids.ts';
 import type { Affiliate } from './affiliates.ts';
-import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
+import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { currentBlock } from './payout-blocks.ts';
 import type { CurrentBlock } from './payout-blocks.ts';
@@ -124,13 +124,11 @@ export async function listAffiliatesByCreated(
         from affiliates a where a.app_id = ${appId} ${withStatus(sql, status)} ${withExternalId(sql, externalId)} ${from}
        order by a.created_at, a.id limit ${text === null ? limit + 1 : examines}
     ), p as (
-      select * from (select a.*, ${text === null ? sql.fragment`true` : hasText(sql, text)} as is_match from walked a) m
-       where m.is_match or m.examined = ${examines}
-       order by m.created_at, m.id limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked a`, text === null ? null : hasText(sql, text), sql.fragment`created_at, id`, { limit, examines })}
     )
     select ${listColumns(sql)}, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
-     order by p.created_at, p.id`;
+     order by p.examined`;
   return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
@@ -161,9 +159,7 @@ export async function listAffiliatesByEmail(
        where a.app_id = ${appId} and lower(a.email) collate "C" = lower(${filter.email}) ${withExternalId(sql, filter.externalId)} ${from}
        order by a.created_at, a.id limit ${filter.status === null ? limit + 1 : examines}
     ), p as (
-      select * from (select a.*, (true ${withStatus(sql, filter.status)}) as is_match from walked a) m
-       where m.is_match or m.examined = ${examines}
-       order by m.examined limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked a`, sql.fragment`true ${withStatus(sql, filter.status)}`, sql.fragment`created_at, id`, { limit, examines })}
     )
     select ${listColumns(sql)}, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
@@ -203,13 +199,11 @@ export async function listAffiliatesByName(
         from affiliates a where a.app_id = ${appId} ${withStatus(sql, status)} ${from}
        order by lower(a.name) collate "C", a.id limit ${text === null ? limit + 1 : examines}
     ), p as (
-      select * from (select a.*, ${text === null ? sql.fragment`true` : hasText(sql, text)} as is_match from walked a) m
-       where m.is_match or m.examined = ${examines}
-       order by lower(m.name) collate "C", m.id limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked a`, text === null ? null : hasText(sql, text), sql.fragment`lower(name) collate "C", id`, { limit, examines })}
     )
     select ${listColumns(sql)}, lower(p.name) as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
-     order by lower(p.name) collate "C", p.id`;
+     order by p.examined`;
   return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
@@ -275,12 +269,10 @@ export async function listAffiliatesByEarnings(
       select a.*, top.earned, row_number() over (order by top.earned desc, top.scope_id) as examined
         from top cross join lateral (select * from affiliates a where a.id = top.scope_id offset 0) a
     ), p as (
-      select * from (select a.*, ${text === null ? sql.fragment`true` : hasText(sql, text)} as is_match from walked a) m
-       where m.is_match or m.examined = ${examined}
-       order by m.examined limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked a`, text === null ? null : hasText(sql, text), sql.fragment`examined`, { limit, examines: examined })}
     )
     select ${listColumns(sql)}, p.earned::text as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
-     order by p.earned desc, p.id`;
+     order by p.examined`;
   return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }

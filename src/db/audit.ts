@@ -2,7 +2,7 @@ import type { PolicyTerms } from '../domain/policy.ts';
 import type { ActorKind, AuditAction, AuditedObject } from '../domain/audit.ts';
 import { isId } from '../domain/ids.ts';
 import type { AccountId, AffiliateId, AppId, Id, KeyId, SessionId } from '../domain/ids.ts';
-import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
+import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
@@ -189,9 +189,7 @@ export async function listAudit(
        where a.account_id = ${accountId} ${joined(given.filter((name) => indexed.has(name)))} ${from}
        order by a.changed_at desc, a.id desc limit ${others.length === 0 ? limit + 1 : examines}
     ), page as (
-      select * from (select a.*, (true ${joined(others)}) as is_match from walked a) m
-       where m.is_match or m.examined = ${examines}
-       order by m.examined limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked a`, sql.fragment`true ${joined(others)}`, sql.fragment`changed_at desc, id desc`, { limit, examines })}
     )
     select id, changed_at, app_id, actor_kind, key_id, session_id, affiliate_id, actor_label, action, object_kind, object_id,
            object_label, before, after, request_id, is_match, examined,

@@ -4,7 +4,7 @@ import type { CommissionKind as PaymentCommissionKind } from '../domain/payment-
 import type { AffiliateId, AppId, CommissionId, EntryId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
 import type { ShownPolicy } from '../domain/policy.ts';
 import type { ProviderName } from '../providers/index.ts';
-import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
+import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { shownPolicyOf } from './policy-snapshot.ts';
 import { instant } from './sql.ts';
@@ -148,13 +148,12 @@ export async function listCommissions(
            cross join lateral (select * from commissions x where x.id = i.commission_id offset 0) c
            where i.app_id = ${appId} and i.payout_id = ${filter.payoutId} ${afterItem}
            order by i.position desc`;
+  const order = filter.payoutId === null ? sql.fragment`occurred_at desc, id desc` : sql.fragment`examined`;
   const rows = await sql<CommissionListRow & Position<number> & Examined>`
     with walked as (
       ${walked} limit ${others.length === 0 ? limit + 1 : examines}
     ), p as (
-      select * from (select c.*, (true ${joined(others)}) as is_match from walked c) m
-       where m.is_match or m.examined = ${examines}
-       order by m.examined limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked c`, sql.fragment`true ${joined(others)}`, order, { limit, examines })}
     )
     select c.id, c.affiliate_id, (select a.name from affiliates a where a.id = c.affiliate_id) as affiliate_name, c.link_id,
            c.event_id, c.kind, c.reverses_commission_id, c.reason, c.status,

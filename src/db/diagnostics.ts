@@ -7,7 +7,7 @@ import type { ProviderName } from '../providers/index.ts';
 import type { ProcessingStatus } from '../domain/delivery.ts';
 import { attributableKeyOf } from './attributable-keys.ts';
 import { waitsUntil } from './event-feed.ts';
-import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
+import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Fragment, Sql } from './sql.ts';
@@ -77,9 +77,7 @@ export async function listUnattributedEvents(
              ${inRange(sql, 'occurred_at', filter)} ${from}
        order by occurred_at desc, id desc limit ${isIndexed ? limit + 1 : examines}
     ), page as (
-      select * from (select e.*, (true ${ofCause} ${ofSource}) as is_match from walked e) m
-       where m.is_match or m.examined = ${examines}
-       order by m.examined limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked e`, sql.fragment`true ${ofCause} ${ofSource}`, sql.fragment`occurred_at desc, id desc`, { limit, examines })}
     )
     select id, id as event_id, source, source_event_id, kind, customer_user_id, amount_cents, occurred_at, received_at,
            likely_cause, ${waitsUntil(sql)} as waits_until, epoch_ms(occurred_at) as sort_key, is_match, examined,
@@ -308,9 +306,7 @@ export async function listWebhookDeliveries(
        where d.app_id = ${appId} ${isRare ? ofRareStatus : none} ${inRange(sql, 'received_at', filter)} ${from}
        order by received_at desc, id desc limit ${isIndexed ? limit + 1 : examines}
     ), p as (
-      select * from (select d.*, (true ${ifProcessed} ${ofSource}) as is_match from walked d) m
-       where m.is_match or m.examined = ${examines}
-       order by m.examined limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked d`, sql.fragment`true ${ifProcessed} ${ofSource}`, sql.fragment`received_at desc, id desc`, { limit, examines })}
     )
     select id, provider as source, source_event_id, event_id, received_at,
            signature_valid, processing_status, last_error,

@@ -1,6 +1,6 @@
 import type { AppEmailKind, EmailKind, EmailStatus } from '../domain/email.ts';
 import type { AccountId, AffiliateId, AppId, EmailId } from '../domain/ids.ts';
-import { PAGE_EXAMINES, pageOf, pageOfExamined, createdBefore } from './page.ts';
+import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined, createdBefore } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import type { Sql } from './sql.ts';
 
@@ -52,9 +52,7 @@ export async function listEmails(
        where e.app_id = ${appId} ${createdBefore(sql, after)}
        order by e.created_at desc, e.id desc limit ${isFiltered ? examines : limit + 1}
     ), page as (
-      select * from (select w.*, (true ${ofCreator} ${ofStatus}) as is_match from walked w) m
-       where m.is_match or m.examined = ${examines}
-       order by m.examined limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked w`, sql.fragment`true ${ofCreator} ${ofStatus}`, sql.fragment`created_at desc, id desc`, { limit, examines })}
     )
     select p.id, p.kind, p.affiliate_id, coalesce(p.recipient, f.email) as address, p.status, p.attempts, p.last_problem, p.created_at, p.next_attempt_at,
            p.ended_at, p.is_match, p.examined, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key

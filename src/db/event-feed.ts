@@ -6,7 +6,7 @@ import { ADJUSTMENT_KINDS } from '../domain/events.ts';
 import type { Environment, EventKind } from '../domain/events.ts';
 import type { AffiliateId, AppId, DeliveryId, EventId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
-import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
+import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Fragment, Sql } from './sql.ts';
@@ -132,9 +132,7 @@ export async function listEvents(
        where e.app_id = ${appId} ${joined(given.filter((name) => INDEXED.has(name)))} ${from}
        order by e.received_at desc, e.id desc limit ${others.length === 0 ? limit + 1 : examines}
     ), e as (
-      select * from (select e.*, (true ${joined(others)}) as is_match from walked e) m
-       where m.is_match or m.examined = ${examines}
-       order by m.examined limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked e`, sql.fragment`true ${joined(others)}`, sql.fragment`received_at desc, id desc`, { limit, examines })}
     ), found as materialized (
       select e.*, ${outcomeOf(sql)} as outcome, ${waitsUntil(sql)} as waits_until, ${affiliateOf(sql)} as affiliate_id,
              (select sum(c.amount_cents)::bigint from commissions c where c.event_id = e.id) as commission_cents,

@@ -2,7 +2,7 @@ import type { AffiliateStatus } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, LinkId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import type { Existing } from './existing.ts';
-import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
+import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { shareStatements } from './shared-statements.ts';
 import type { Sql } from './sql.ts';
@@ -249,9 +249,7 @@ export async function listLinks(
         from links l where l.app_id = ${appId} ${ofAffiliate} ${ifActive} ${from}
        order by l.created_at, l.id limit ${text === null ? limit + 1 : examines}
     ), p as (
-      select * from (select l.*, ${text === null ? sql.fragment`true` : hasText(sql, text)} as is_match from walked l) m
-       where m.is_match or m.examined = ${examines}
-       order by m.created_at, m.id limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked l`, text === null ? null : hasText(sql, text), sql.fragment`created_at, id`, { limit, examines })}
     )
     select ${listColumns(sql)}, ${totalColumns(sql)},
            (extract(epoch from p.created_at) * 1000000)::bigint as sort_key, p.is_match, p.examined

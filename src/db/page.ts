@@ -36,6 +36,24 @@ export interface Examined {
 }
 
 /**
+ * Returns the rows that match of a walk, which numbers its rows by `examined`, and the last one if `examines` were examined: what
+ * `pageOfExamined` builds a page from. Without a condition all match. `order` is that of the walk, by columns of it: by another one, even
+ * by `examined`, Postgres examines all before it returns the first.
+ */
+export function matchesOf(
+  sql: Sql,
+  walk: Fragment,
+  condition: Fragment | null,
+  order: Fragment,
+  { limit, examines }: { readonly limit: number; readonly examines: number },
+): Fragment {
+  return sql.fragment`
+    select * from (select *, (${condition ?? sql.fragment`true`}) as is_match from ${walk}) m
+     where m.is_match or m.examined = ${examines}
+     order by ${order} limit ${limit + 1}`;
+}
+
+/**
  * Builds a page from rows that match, and the last examined row if `examines` rows were examined. The statement must have
  * read one row more than `limit`.
  */

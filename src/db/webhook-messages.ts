@@ -1,7 +1,7 @@
 import type { AppId, WebhookEndpointId, WebhookMessageId } from '../domain/ids.ts';
 import { TEST_TYPE } from '../domain/outgoing-webhooks.ts';
 import type { MessageStatus, MessageType } from '../domain/outgoing-webhooks.ts';
-import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
+import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import type { Sql } from './sql.ts';
 
@@ -77,9 +77,7 @@ export async function listWebhookMessages(
        order by m.created_at desc, m.id desc
        limit ${hasOthers ? examines : limit + 1}
     ), p as (
-      select * from (select w.*, (${others}) as is_match from walked w) x
-       where x.is_match or x.examined = ${examines}
-       order by x.examined limit ${limit + 1}
+      ${matchesOf(sql, sql.fragment`walked w`, others, sql.fragment`created_at desc, id desc`, { limit, examines })}
     )
     select ${columns(sql)}, (extract(epoch from created_at) * 1000000)::bigint as sort_key, is_match, examined
       from p order by examined`;
