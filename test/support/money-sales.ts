@@ -146,6 +146,8 @@ const anyPlainSale = fc.record({
   /** The creators whose codes the purchase and its session came with. */
   code: maybeCode,
   sessionCode: maybeCode,
+  /** Whether the invoice has codes of both creators, of Stripe alone. */
+  hasBothCodes: fc.constantFrom(false, false, false, false, true),
   /** The creator with whose code the subscription began without a payment, and how long before the purchase. After it, it changes nothing. */
   freeCode: maybeCode,
   freeDays: fc.constantFrom(0, 7, 7, 30, -1),

@@ -17,9 +17,13 @@ import { addTake, Story } from './stripe-story.ts';
 
 // The events of Stripe's sales, with what each states in the words of Stripe's documentation.
 
-/** Adds the promotion code of a purchase. */
-const withCode = (body: Payload, code: string | null): Payload =>
-  code === null ? body : withFields(body, ['data', 'object'], { discounts: [{ promotion_code: code }] });
+/** Adds the promotion codes of a purchase. */
+const withCodes = (body: Payload, codes: readonly string[]): Payload =>
+  codes.length === 0
+    ? body
+    : withFields(body, ['data', 'object'], {
+        discounts: codes.map((code) => ({ promotion_code: code })),
+      });
 
 /** Adds the tax of an invoice, as it is stated since API version 2025-03-31 or before. */
 const withTax = (body: Payload, tax: number | null, isLegacy = false): Payload =>
@@ -57,8 +61,8 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
       { ref, source: 'stripe', minor },
       { tax: tax === null ? null : { minor: tax }, fee: null, product },
     );
-  const code = codeOf(sale.code, run);
-  const sessionCode = codeOf(sale.sessionCode, run);
+  const codes = (sale.hasBothCodes ? [0, 1] : [sale.code]).flatMap((one) => listed(codeOf(one, run)));
+  const sessionCodes = listed(codeOf(sale.sessionCode, run));
   const freeCode = codeOf(sale.freeCode, run);
   if (freeCode !== null) {
     const began = beganAt(sale, at);
@@ -96,7 +100,7 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
     const isLegacy = sale.invoice === 'legacy';
     story.add(
       (ids) =>
-        withCode(
+        withCodes(
           withTax(
             stripeInvoicePaid({
               ...ids,
@@ -111,11 +115,11 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
             tax,
             isLegacy,
           ),
-          code,
+          codes,
         ),
       {
         states: states(invoiceId, productId),
-        codes: listed(code).map((one) => ({ ref: invoiceId, code: one })),
+        codes: codes.map((code) => ({ ref: invoiceId, code })),
         payment: payment(invoiceId, listed(user), [key], [customer]),
         same: isLegacy
           ? [
@@ -131,7 +135,7 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
     const ref = namesInvoice ? invoiceId : intentId;
     story.add(
       (ids) =>
-        withCode(
+        withCodes(
           withFields(
             stripeCheckoutSession({
               ...ids,
@@ -144,10 +148,10 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
             ['data', 'object'],
             { total_details: { amount_tax: tax } },
           ),
-          sessionCode,
+          sessionCodes,
         ),
       {
-        codes: listed(sessionCode).map((one) => ({ ref, code: one })),
+        codes: sessionCodes.map((code) => ({ ref, code })),
         states: states(ref, null),
         payment: payment(ref, listed(otherUser), [], sale.isCompany ? [customer] : []),
         same: namesInvoice ? [[invoiceId, intentId]] : [],
