@@ -254,6 +254,60 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     expect(problems()).toEqual([]);
   });
 
+  test('what is planned for a date is changed at that date, undone, and named where it still takes effect', async () => {
+    const { page, problems } = await openApp('policies', { timezoneId: 'UTC' });
+    const groupId = await newGroup('VIPs');
+    const first = await publishPolicy(founder, service.sql, YEAR_THEN_LESS);
+    await assignPolicy(founder, service.sql, first, { groupId });
+    const { id: vip } = await founder.ok<{ id: string }>('POST', `${app()}/policies`, { name: 'VIP' });
+    const effectiveFrom = Date.UTC(NEXT_YEAR, 0, 1);
+    const terms = { base: 'gross', rules: [{ percentBps: 6_000 }] };
+    await founder.ok('POST', `${app()}/policies/${vip}/versions`, { ...terms, effectiveFrom });
+    const assign = async (policyId: string, at?: number) =>
+      await founder.ok('PUT', `${app()}/groups/${groupId}/policy-assignment`, {
+        policyId,
+        effectiveFrom: at,
+      });
+    await assign(vip, effectiveFrom);
+    const planned = `Jan 1, ${NEXT_YEAR}, 12:00 AM`;
+    const change = async (which: RegExp) =>
+      await row(page, which).getByRole('button', { name: 'Change the policy of' }).click();
+
+    await page.reload();
+    await change(/VIPs VIP Scheduled/);
+    const field = (name: string) => dialog(page).getByLabel(name, { exact: true });
+    await dialog(page).getByText('The policy has no version in effect before').waitFor();
+    expect(await field('Policy').locator('option:checked').textContent()).toBe('VIP');
+    expect(await field('Takes effect').locator('option:checked').textContent()).toBe(
+      `As planned, ${planned}`,
+    );
+    await field('Takes effect').selectOption('soon');
+    await dialog(page).getByText(`VIP still takes effect at ${planned}.`).waitFor();
+    await field('Takes effect').selectOption('planned');
+    await button(page, 'Undo this change').click();
+    await row(page, /VIPs VIP Scheduled/).waitFor({ state: 'hidden' });
+    await row(page, /VIPs Test policy In effect/).waitFor();
+    expect((await assignments()).map(({ policy, day }) => [policy, day]).slice(1)).toEqual([
+      ['VIP', `${NEXT_YEAR}-01-01`],
+      ['Test policy', `${NEXT_YEAR}-01-01`],
+    ]);
+
+    await page.goto(`${service.url}/console/apps/${founder.app.id}/policies/${vip}/new-version`);
+    await rule(page, 1).getByLabel('Percentage').fill('65');
+    await page.getByLabel('Takes effect').selectOption('soon');
+    await page.getByText(`Version 1 still takes effect at ${planned}, and then counts instead`).waitFor();
+    await page.getByLabel('Takes effect').selectOption('planned');
+    await button(page, 'Publish the version').click();
+    await title(page, 'VIP');
+    const versions = await service.sql`
+      select version, epoch_ms(effective_from) as at from policy_versions where policy_id = ${vip} order by version`;
+    expect(versions).toEqual([
+      { version: 1, at: effectiveFrom },
+      { version: 2, at: effectiveFrom },
+    ]);
+    expect(problems()).toEqual([]);
+  });
+
   test('the page of a creator shows how they earn now and later, and assigns a policy and moves them to a group', async () => {
     const { affiliateId } = founder;
     const { page, problems } = await openApp(`creators/${affiliateId}`);

@@ -8,10 +8,11 @@ import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
 import { assignPolicy } from './assign.ts';
 import type { Scope } from './assign.ts';
-import { canTakeEffect, EffectiveField, effectiveFromOf, SOON } from './effective.tsx';
+import { canTakeEffect, EffectiveField, effectiveFromOf, insteadOf } from './effective.tsx';
+import { before, isOfScope, laterThan } from './order.ts';
 import { OwnRates } from './own-rates.tsx';
-import { staleAfterTerms, useGroups, usePolicies } from './queries.ts';
-import type { AffiliateGroup, Policy } from './queries.ts';
+import { staleAfterTerms, useAssignments, useGroups, usePolicies } from './queries.ts';
+import type { AffiliateGroup, Assignment, Policy } from './queries.ts';
 import { Sentences } from './sentences.tsx';
 
 /** What the policy of a scope goes before. */
@@ -97,6 +98,7 @@ function PolicyField({
         value={policyId}
         onChange={(event) => onChange(event.currentTarget.value)}
       >
+        {policyId === '' && <option value="">Choose a policy …</option>}
         {policies.map(({ id, name }) => (
           <option key={id} value={id}>
             {name}
@@ -105,7 +107,12 @@ function PolicyField({
         <option value={NONE}>No policy of its own</option>
       </NativeSelect>
       {shown != null && <Sentences sentences={shown.sentences} />}
-      {policyId !== NONE && shown == null && (
+      {current === null && next != null && (
+        <Text size="sm" className="quiet">
+          The policy has no version in effect before {formatInstant(next.effectiveFrom)}.
+        </Text>
+      )}
+      {policyId !== '' && policyId !== NONE && shown == null && (
         <Text size="sm" className="quiet">
           The policy has no version yet, so it has no effect before one is published.
         </Text>
@@ -114,10 +121,29 @@ function PolicyField({
   );
 }
 
+/** Returns the policy that the form begins with: that of the row, or the only one. Empty: it has to be chosen. */
+function firstChoice(policies: readonly Policy[], row: Assignment | undefined): string {
+  if (row?.policyId === null) return NONE;
+  const of = row?.policyId ?? (policies.length === 1 ? policies[0]?.id : undefined);
+  return policies.find(({ id }) => id === of)?.id ?? '';
+}
+
+/** Says what is assigned later, which a change before it does not cancel. */
+function Later({ rows }: { readonly rows: readonly Assignment[] }) {
+  return rows.map(({ policyName, effectiveFrom }) => (
+    <Text key={effectiveFrom} size="sm" role="status">
+      {policyName === null ? 'The end of the policy' : policyName} still takes effect at{' '}
+      {formatInstant(effectiveFrom)}.
+    </Text>
+  ));
+}
+
 function Form({
   appId,
   fixedPolicy,
   fixedScope,
+  row,
+  assignments,
   policies,
   groups,
   onClose,
@@ -125,16 +151,26 @@ function Form({
   readonly appId: string;
   readonly fixedPolicy: Policy | undefined;
   readonly fixedScope: Scope | undefined;
+  /** The assignment that is changed. */
+  readonly row: Assignment | undefined;
+  readonly assignments: readonly Assignment[];
   readonly policies: readonly Policy[];
   readonly groups: readonly AffiliateGroup[];
   readonly onClose: () => void;
 }) {
-  const [policyId, setPolicyId] = useState(fixedPolicy?.id ?? policies[0]?.id ?? NONE);
+  const [policyId, setPolicyId] = useState(fixedPolicy?.id ?? firstChoice(policies, row));
   const [scope, setScope] = useState<Scope | null>(fixedScope ?? { kind: 'app' });
-  const [effective, setEffective] = useState(SOON);
+  const [effective, setEffective] = useState(() => insteadOf(row?.effectiveFrom));
   const assign = useChange(
-    async ({ to, from }: { readonly to: Scope; readonly from: number | undefined }) =>
-      await assignPolicy(appId, to, policyId === NONE ? null : policyId, from),
+    async ({
+      to,
+      from,
+      policy,
+    }: {
+      readonly to: Scope;
+      readonly from: number | undefined;
+      readonly policy: string | null;
+    }) => await assignPolicy(appId, to, policy, from),
     ...staleAfterTerms(appId),
   );
   if (assign.data !== undefined) {
@@ -151,13 +187,15 @@ function Form({
     );
   }
   const from = effectiveFromOf(effective);
+  const ofScope = scope === null ? [] : assignments.filter((one) => isOfScope(one, scope));
+  const cancelled = row?.state === 'scheduled' && effective.kind === 'planned' ? row : undefined;
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
         if (scope === null || from === null) return;
         assign.mutate(
-          { to: scope, from },
+          { to: scope, from, policy: policyId === NONE ? null : policyId },
           { onSuccess: ({ ownRates }) => (ownRates.length === 0 || policyId === NONE) && onClose() },
         );
       }}
@@ -170,15 +208,35 @@ function Form({
           <ScopeFields appId={appId} groups={groups} scope={scope} onChange={setScope} />
         )}
         <EffectiveField draft={effective} onChange={setEffective} />
+        {from !== null && <Later rows={laterThan(ofScope, from)} />}
         {assign.error !== null && <ErrorBox error={assign.error} />}
         <Group justify="flex-end">
+          {cancelled !== undefined && scope !== null && (
+            <Button
+              variant="default"
+              mr="auto"
+              disabled={assign.isPending}
+              onClick={() =>
+                assign.mutate(
+                  {
+                    to: scope,
+                    from: cancelled.effectiveFrom,
+                    policy: before(ofScope, cancelled)?.policyId ?? null,
+                  },
+                  { onSuccess: onClose },
+                )
+              }
+            >
+              Undo this change
+            </Button>
+          )}
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
           <Button
             type="submit"
             loading={assign.isPending}
-            disabled={scope === null || !canTakeEffect(effective)}
+            disabled={scope === null || policyId === '' || !canTakeEffect(effective)}
           >
             {policyId === NONE ? 'Remove the policy' : 'Assign'}
           </Button>
@@ -192,19 +250,29 @@ function Choices({
   appId,
   policy,
   scope,
+  row,
   onClose,
 }: {
   readonly appId: string;
   readonly policy: Policy | undefined;
   readonly scope: Scope | undefined;
+  readonly row: Assignment | undefined;
   readonly onClose: () => void;
 }) {
   const policies = usePolicies(appId);
   const groups = useGroups(appId);
-  const error = policies.error ?? groups.error;
+  const assignments = useAssignments(appId);
+  const all = [policies, groups, assignments];
+  const error = all.find((query) => query.error !== null)?.error ?? null;
   if (error !== null)
-    return <ErrorBox error={error} retry={() => void Promise.all([policies.refetch(), groups.refetch()])} />;
-  if (policies.data === undefined || groups.data === undefined) return <Waiting what="the policies" />;
+    return (
+      <ErrorBox
+        error={error}
+        retry={() => void Promise.all(all.map(async (query) => await query.refetch()))}
+      />
+    );
+  if (policies.data === undefined || groups.data === undefined || assignments.data === undefined)
+    return <Waiting what="the policies" />;
   if (policy === undefined && policies.data.rows.length === 0)
     return <Text size="sm">Create a policy first, on the page Policies.</Text>;
   return (
@@ -212,6 +280,8 @@ function Choices({
       appId={appId}
       fixedPolicy={policy}
       fixedScope={scope}
+      row={row}
+      assignments={assignments.data.rows}
       policies={policies.data.rows}
       groups={groups.data.rows}
       onClose={onClose}
@@ -219,17 +289,19 @@ function Choices({
   );
 }
 
-/** Assigns a policy to a scope. What is given is fixed; the other one is chosen. */
+/** Assigns a policy to a scope. What is given is fixed; the other one is chosen. `row`: the assignment that is changed. */
 export function AssignDialog({
   appId,
   policy,
   scope,
+  row,
   isOpen,
   onClose,
 }: {
   readonly appId: string;
   readonly policy?: Policy;
   readonly scope?: Scope;
+  readonly row?: Assignment;
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }) {
@@ -240,7 +312,7 @@ export function AssignDialog({
       onClose={onClose}
       title={policy === undefined ? `Policy${to}` : `Assign ${policy.name}`}
     >
-      {isOpen && <Choices appId={appId} policy={policy} scope={scope} onClose={onClose} />}
+      {isOpen && <Choices appId={appId} policy={policy} scope={scope} row={row} onClose={onClose} />}
     </Dialog>
   );
 }

@@ -8,6 +8,7 @@ import { ListEnd } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { AssignDialog } from './assign-dialog.tsx';
 import type { Scope } from './assign.ts';
+import { counting } from './order.ts';
 import { ScopeName } from './assigned-to.tsx';
 import { useAssignments } from './queries.ts';
 import type { Assignment } from './queries.ts';
@@ -90,14 +91,14 @@ export function Assignments({
   readonly policyId?: string;
   readonly groupId?: string;
 }) {
-  const [changing, setChanging] = useState<Scope | null>(null);
+  const [changing, setChanging] = useState<Assignment | null>(null);
   const assignments = useAssignments(appId, groupId);
   const { data, error, refetch } = assignments;
   if (error !== null) return <ErrorBox error={error} retry={() => void refetch()} />;
   if (data === undefined) return <Waiting what="the assignments" />;
   // A scope without a policy that never had one is not listed by the service; one that lost its policy is.
   const rows = inOrder(
-    data.rows.filter(
+    counting(data.rows).filter(
       (row) =>
         (policyId === undefined || row.policyId === policyId) &&
         (row.policyId !== null || row.state === 'scheduled'),
@@ -130,7 +131,7 @@ export function Assignments({
                   row={row}
                   hasScope={groupId === undefined}
                   hasPolicy={policyId === undefined}
-                  onChange={() => setChanging(scopeOf(row))}
+                  onChange={() => setChanging(row)}
                 />
               ))}
             </tbody>
@@ -139,7 +140,13 @@ export function Assignments({
       </div>
       {data.isCut && <ListEnd>Only the latest assignments are shown.</ListEnd>}
       {changing !== null && (
-        <AssignDialog appId={appId} scope={changing} isOpen onClose={() => setChanging(null)} />
+        <AssignDialog
+          appId={appId}
+          scope={scopeOf(changing)}
+          row={changing}
+          isOpen
+          onClose={() => setChanging(null)}
+        />
       )}
     </>
   );

@@ -3,21 +3,28 @@ import { formatInstant, timeZone } from '../format.ts';
 
 /** When a change takes effect, as it is being entered. */
 export interface EffectiveDraft {
-  readonly kind: 'soon' | 'at';
+  readonly kind: 'soon' | 'planned' | 'at';
+  /** The instant of what the change replaces, epoch ms. Null unless that is still ahead. */
+  readonly planned: number | null;
   /** Such as 2027-01-01. */
   readonly date: string;
   /** Such as 14:30. */
   readonly time: string;
 }
 
-export const SOON: EffectiveDraft = { kind: 'soon', date: '', time: '00:00' };
+export const SOON: EffectiveDraft = { kind: 'soon', planned: null, date: '', time: '00:00' };
 
 /** How far ahead a change takes effect at the earliest, ms. */
 const SOONEST_MS = 120_000;
 
+/** Begins with the instant of what a change replaces, if that can still be replaced. */
+export const insteadOf = (planned: number | null | undefined): EffectiveDraft =>
+  planned != null && planned >= Date.now() + SOONEST_MS ? { ...SOON, kind: 'planned', planned } : SOON;
+
 /** Returns the chosen instant, epoch ms. Undefined for the earliest one, null while it is incomplete. */
-export function effectiveFromOf({ kind, date, time }: EffectiveDraft): number | null | undefined {
+export function effectiveFromOf({ kind, planned, date, time }: EffectiveDraft): number | null | undefined {
   if (kind === 'soon') return undefined;
+  if (kind === 'planned') return planned;
   const at = new Date(`${date}T${time}`).getTime();
   return Number.isNaN(at) ? null : at;
 }
@@ -27,6 +34,8 @@ export function canTakeEffect(draft: EffectiveDraft): boolean {
   const at = effectiveFromOf(draft);
   return at === undefined || (at !== null && at >= Date.now() + SOONEST_MS);
 }
+
+const KINDS = ['soon', 'planned', 'at'] as const;
 
 /** Asks when a change takes effect. */
 export function EffectiveField({
@@ -46,8 +55,14 @@ export function EffectiveField({
         label={label}
         description="Payments from then on count. Earlier payments, and commissions that exist, do not change."
         value={draft.kind}
-        onChange={(event) => onChange({ ...draft, kind: event.currentTarget.value === 'at' ? 'at' : 'soon' })}
+        error={draft.kind === 'planned' && isEarly && 'That is less than two minutes ahead by now.'}
+        onChange={(event) =>
+          onChange({ ...draft, kind: KINDS.find((kind) => kind === event.currentTarget.value) ?? 'soon' })
+        }
       >
+        {draft.planned !== null && (
+          <option value="planned">As planned, {formatInstant(draft.planned)}</option>
+        )}
         <option value="soon">In two minutes</option>
         <option value="at">At a date …</option>
       </NativeSelect>

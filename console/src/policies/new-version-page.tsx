@@ -40,6 +40,7 @@ function Form({
       draft={draft}
       onDraft={setDraft}
       action="Publish the version"
+      scheduled={policy.next}
       change={publish}
       onCancel={() => void navigate(page)}
       onPublish={(publication, { onError, release }) =>

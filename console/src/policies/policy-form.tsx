@@ -3,15 +3,17 @@ import { useState } from 'react';
 import type { ReactNode } from 'react';
 import { Problem } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
+import { formatInstant } from '../format.ts';
 import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { ErrorBox } from '../parts.tsx';
 import { isRaised, RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { needsToPay, problemOf, termsOf } from './draft.ts';
 import type { TermsDraft } from './draft.ts';
-import { canTakeEffect, EffectiveField, effectiveFromOf, SOON } from './effective.tsx';
+import { canTakeEffect, EffectiveField, effectiveFromOf, insteadOf } from './effective.tsx';
 import { Preview } from './preview.tsx';
 import type { Publication } from './publish.ts';
+import type { Version } from './queries.ts';
 import { TermsFields } from './terms-fields.tsx';
 
 /** Returns what the page calls the fields that an error is about. */
@@ -34,6 +36,7 @@ export function PolicyForm({
   isEdited = false,
   missingBefore = '',
   action,
+  scheduled,
   before,
   after,
   change,
@@ -49,6 +52,8 @@ export function PolicyForm({
   readonly missingBefore?: string;
   /** The text of the button. */
   readonly action: string;
+  /** The version of the policy that takes effect next. The new one takes its place, unless another time is chosen. */
+  readonly scheduled?: Version | null;
   readonly before?: ReactNode;
   readonly after?: ReactNode;
   readonly change: { readonly error: Error | null; readonly isPending: boolean };
@@ -61,9 +66,10 @@ export function PolicyForm({
 }) {
   const canWrite = usePermission('write');
   const session = useCurrentSession();
-  const [effective, setEffective] = useState(SOON);
+  const [firstEffective] = useState(() => insteadOf(scheduled?.effectiveFrom));
+  const [effective, setEffective] = useState(firstEffective);
   const [begun] = useState(draft);
-  const [question, release] = useLeaveGuard(isEdited || draft !== begun || effective !== SOON);
+  const [question, release] = useLeaveGuard(isEdited || draft !== begun || effective !== firstEffective);
   const [isAsking, setIsAsking] = useState(false);
   const problem = problemOf(draft);
   const terms = problem === null ? termsOf(draft) : null;
@@ -101,6 +107,14 @@ export function PolicyForm({
               <Stack gap="md">
                 {after}
                 <EffectiveField draft={effective} onChange={setEffective} />
+                {scheduled != null &&
+                  effectiveFrom !== null &&
+                  (effectiveFrom === undefined || effectiveFrom < scheduled.effectiveFrom) && (
+                    <Text size="sm" role="status">
+                      Version {scheduled.version} still takes effect at{' '}
+                      {formatInstant(scheduled.effectiveFrom)}, and then counts instead of this one.
+                    </Text>
+                  )}
               </Stack>
             </div>
             {change.error !== null && !isNotRaised && (
