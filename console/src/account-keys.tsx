@@ -1,13 +1,14 @@
 import { Badge, Button, Checkbox, Group, Stack, Text, TextInput, Title, Tooltip } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, read } from './api/client.ts';
+import { api, Problem, read } from './api/client.ts';
 import type { Permission, Schemas } from './api/client.ts';
 import { KEYS, useChange } from './api/queries.ts';
 import { Confirm, Dialog } from './dialog.tsx';
 import { formatAgo, formatInstant } from './format.ts';
 import { ErrorBox, PermissionBadges, Secret, Waiting } from './parts.tsx';
 import { useFieldErrors } from './parts/field-errors.tsx';
+import { RaiseForm } from './payouts/raise-form.tsx';
 import { useCurrentSession, usePermission } from './session.ts';
 import { sayDone } from './parts/toast.tsx';
 
@@ -57,6 +58,9 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
       </Stack>
     );
   }
+  if (create.error instanceof Problem && create.error.code === 'session_not_raised') {
+    return <RaiseForm onRaised={() => create.mutate(undefined)} onCancel={() => create.reset()} />;
+  }
   return (
     <form
       {...errors.root}
@@ -68,8 +72,8 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
       <Stack>
         <TextInput
           label="Who uses it"
-          placeholder="Ann, marketing"
-          description="A person or a program. It is shown wherever the key was used."
+          placeholder="Nightly report"
+          description="A program, or a person. It is shown wherever the key was used."
           required
           withAsterisk={false}
           maxLength={200}

@@ -146,6 +146,18 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     expect(problems()).toEqual([]);
   });
 
+  test('a misspelled code of a purchase is named where its event says what it brought about', async () => {
+    await turnOn();
+    await addOldCode(founder.affiliateId, 'SPRING20');
+    const { body } = await buy('user-1', 'SPR1NG20');
+    const { page, problems } = await openApp(`events/${body.eventId}`);
+    await page
+      .getByRole('region', { name: 'What it brought about' })
+      .getByText('The purchase came with the code SPR1NG20, which no creator has.')
+      .waitFor();
+    expect(problems()).toEqual([]);
+  });
+
   test('the set-up asks for a link or a purchase code, and takes either', async () => {
     const { items } = await founder.ok<{ items: { id: string }[] }>('GET', `${app()}/links`);
     for (const { id } of items) await founder.ok('PATCH', `${app()}/links/${id}`, { active: false });
@@ -158,6 +170,13 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await page.reload();
     await page.getByRole('button', { name: /link or a purchase code \(Done\) *Purchase codes/ }).click();
     await page.getByText('sales count without a link and without a click').waitFor();
+    await page
+      .getByRole('button', { name: /Put the SDK into your app \(Done\) *Not needed for codes/ })
+      .waitFor();
+    await page.getByRole('button', { name: /Receive the first purchase/ }).click();
+    await page.getByText('any new user id: the purchase comes with the code of Test creator.').waitFor();
+    const command = page.locator('pre', { hasText: '"tributary_code"' });
+    await command.getByText('{"value": "ADA"').waitFor();
     const { app: steps } = await founder.ok<{ app: { step: string; ok: boolean; detail: string }[] }>(
       'POST',
       `${app()}/self-test`,

@@ -369,6 +369,23 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     expect(problems(/status of 401/)).toEqual([]);
   });
 
+  test('a key that may pay, created long after the sign-in, asks for one first and keeps what was entered', async () => {
+    const { page, problems } = await newPage();
+    await begin(page, 'Team');
+    await page.getByRole('link', { name: 'Access' }).click();
+    await title(page, 'Access');
+    await service.sql`update sessions set created_at = created_at - interval '20 minutes'`;
+    await button(page, 'New key').click();
+    await page.getByLabel('Who uses it').fill('Payroll');
+    await page.getByLabel('payout').check();
+    await button(page, 'Create the key').click();
+    await page.getByLabel('Key that may pay').waitFor();
+    await page.getByText('npm run -s admin -- console').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    expect(await page.getByLabel('Who uses it').inputValue()).toBe('Payroll');
+    expect(problems(/status of 403/)).toEqual([]);
+  });
+
   test('a key of the Access page signs a colleague in with fewer rights, until it is revoked', async () => {
     const { page, problems } = await newPage();
     await begin(page, 'Team');

@@ -41,12 +41,15 @@ export function Verdict({
   const sumOf = (some: typeof rows) => some.reduce((sum, row) => sum + row.amountCents, 0);
   const [cents, rest] = [sumOf(own), sumOf(rows)];
   const isUndecided = steps.some(({ decision }) => UNDECIDED.includes(decision));
-  const users = find(steps, 'attribute')?.facts.users ?? [];
+  const attributed = find(steps, 'attribute');
   const creators = new Map(
-    users.flatMap(({ attribution }) =>
+    (attributed?.facts.users ?? []).flatMap(({ attribution }) =>
       attribution?.decided === true ? [[attribution.affiliateId, attribution.affiliateName]] : [],
     ),
   );
+  // Why its code did not count says more than that its user is unknown.
+  const hasOpenCode = own.length === 0 && (attributed?.facts.codes ?? []).length > 0;
+  const reason = hasOpenCode ? attributed?.explanation : reasonOf(steps);
   const userId = find(steps, 'normalize')?.facts.customerUserId;
   return (
     <section className="surface verdict" aria-label="What it brought about">
@@ -67,7 +70,7 @@ export function Verdict({
         )}
       </Text>
       <Text size="sm" mt={4}>
-        {reasonOf(steps)}
+        {reason}
         {own.length > 0 &&
           rest !== cents &&
           ` After refunds and corrections, ${formatMoney(rest)} of it remain.`}

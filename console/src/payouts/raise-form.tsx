@@ -150,7 +150,9 @@ function RaiseByKey({ onRaised, onCancel }: RaiseProps) {
           <Anchor component={Link} to="/access" target="_blank" size="sm">
             Access
           </Anchor>
-          , which opens in another tab. What you entered stays here.
+          , which opens in another tab. What you entered stays here. That is possible within 15 minutes after
+          a sign-in; later, the operator of the service can give you a new link, with the command{' '}
+          <code>npm run -s admin -- console</code>.
         </Text>
         <PasswordInput
           label="Key that may pay"

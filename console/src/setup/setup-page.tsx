@@ -40,6 +40,8 @@ function TestPurchase({ setup }: { readonly setup: Setup }) {
   const connected = setup.providers.filter(({ configured }) => configured);
   const provider = connected.find(({ provider: name }) => name in TEST_PURCHASES);
   const command = TEST_PURCHASES[provider?.provider ?? ''];
+  const code = setup.purchaseCodes?.namespaces.find(({ namespace }) => namespace === 'attribute')?.codes[0];
+  const comesWithCode = provider?.provider === 'revenuecat' && code !== undefined;
   if (provider === undefined || command === undefined) {
     return (
       <Text size="sm">
@@ -52,10 +54,12 @@ function TestPurchase({ setup }: { readonly setup: Setup }) {
     <>
       <Text size="sm">
         Billing providers cannot reach this address. Send a purchase as {provider.title} would, in a terminal
-        of this computer. Replace SECRET by the secret of the first step, and USER by the user id that the app
-        passed to identify.
+        of this computer. Replace SECRET by the secret of the first step, and USER by{' '}
+        {comesWithCode
+          ? `any new user id: the purchase comes with the code of ${code.affiliateName}.`
+          : 'the user id that the app passed to identify.'}
       </Text>
-      <CodeBlock code={command(provider.url)} what={`the purchase of ${provider.title}`} />
+      <CodeBlock code={command(provider.url, code?.value)} what={`the purchase of ${provider.title}`} />
       <Text size="sm" className="quiet">
         It counts like a purchase with real money: it creates a commission, which cannot be deleted. So send
         it only to an app that you created for tests.
@@ -119,6 +123,9 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
   const hasPassed = test.report?.ok ?? setup.selfTestPassedAt !== null;
   const isMatching = identity.data?.verdict === 'ok';
   const codes = setup.purchaseCodes;
+  // Codes lead to creators without an install.
+  const needsNoSdk =
+    codes !== undefined && !setup.hasActiveLink && setup.installs === 0 && setup.identified === 0;
   const steps: readonly StepSpec[] = [
     {
       id: 'provider',
@@ -148,15 +155,25 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
     {
       id: 'sdk',
       title: 'Put the SDK into your app',
-      summary: setup.installs > 0 ? `${formatCountOf(setup.installs, 'install')} in 30 days` : '',
-      isDone: setup.hasUser,
+      summary: needsNoSdk
+        ? 'Not needed for codes'
+        : setup.installs > 0
+          ? `${formatCountOf(setup.installs, 'install')} in 30 days`
+          : '',
+      isDone: needsNoSdk || setup.hasUser,
       body: <SdkStep appId={appId} setup={setup} />,
     },
     {
       id: 'identity',
       title: 'Check that user ids match',
-      summary: identity.data?.verdict === 'no_overlap' ? 'They differ' : isMatching ? 'They match' : '',
-      isDone: isMatching,
+      summary: needsNoSdk
+        ? 'Not needed for codes'
+        : identity.data?.verdict === 'no_overlap'
+          ? 'They differ'
+          : isMatching
+            ? 'They match'
+            : '',
+      isDone: needsNoSdk || isMatching,
       body: <IdentityStep identity={identity} />,
     },
     ...(codes === undefined

@@ -77,18 +77,23 @@ curl ${url}/sdk/identify -H 'Authorization: Bearer ${key}' \\
   },
 ];
 
+/** The attribute in which an app states the code of a creator, as a line of a body in single quotes. */
+const attributeOf = (code: string): string => `
+    "subscriber_attributes": {"tributary_code":
+      {"value": ${JSON.stringify(code).replaceAll("'", "'\\''")}, "updated_at_ms": '$NOW'}},`;
+
 /**
  * The commands that send a purchase of 9.99 USD as a billing provider would, by the provider's name, for a service that no
- * provider can reach. SECRET is the webhook secret, USER the user id of the app.
+ * provider can reach. SECRET is the webhook secret, USER the user id of the app. `code`: the code of a creator that the purchase comes with.
  */
-export const TEST_PURCHASES: Readonly<Record<string, (webhookUrl: string) => string>> = {
-  revenuecat: (url) => `NOW=$(date +%s)000
+export const TEST_PURCHASES: Readonly<Record<string, (webhookUrl: string, code?: string) => string>> = {
+  revenuecat: (url, code) => `NOW=$(date +%s)000
 curl ${url} -H 'Authorization: SECRET' \\
   -H 'Content-Type: application/json' \\
   -d '{"event": {"id": "try-'$NOW'", "type": "INITIAL_PURCHASE",
     "event_timestamp_ms": '$NOW', "purchased_at_ms": '$NOW',
     "environment": "PRODUCTION", "store": "APP_STORE",
-    "transaction_id": "'$NOW'", "app_user_id": "USER",
+    "transaction_id": "'$NOW'", "app_user_id": "USER",${code === undefined ? '' : attributeOf(code)}
     "price": 9.99, "currency": "USD"}}'`,
   stripe: (url) => `NOW=$(date +%s)
 BODY='{"id": "evt_'$NOW'", "type": "payment_intent.succeeded",
