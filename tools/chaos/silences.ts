@@ -92,6 +92,11 @@ export class Silences {
     const begun = { provider, alertId: undefined };
     this.#begun = begun;
     await this.#untilDone(async () => {
+      // A delivery that waits is verified again, as of the time at which it was received.
+      const waiting = await this.#stack.sql().maybe`
+        select from deliveries
+         where app_id = ${this.#appId} and provider = ${provider} and signature_valid and completed_at is null limit 1`;
+      if (waiting !== undefined) return false;
       // The rhythm stays as it was.
       await this.#stack.sql()`
         update deliveries set received_at = received_at - interval '1 day'
@@ -122,6 +127,15 @@ export class Silences {
         await evaluateAlerts(this.#stack);
       }
       return open === undefined;
+    });
+    // One that opened and closed between two looks.
+    await this.#untilDone(async () => {
+      const known = this.ended.map((silence) => silence.alertId);
+      const row = await this.#stack.sql().maybe<{ id: string }>`
+        select id from alerts where app_id = ${this.#appId} and rule = 'provider_silent' and subject = ${provider}
+           and id <> all(${known}::text[]) order by opened_at limit 1`;
+      begun.alertId ??= row?.id;
+      return true;
     });
     await this.#untilDone(async () => {
       await this.#stack.sql()`
