@@ -42,7 +42,7 @@ for (const [index, payout] of payouts.entries()) {
 const csv = readFileSync(csvFile);
 const paid = payouts.find(({ csvSha256 }) => csvSha256 === sha256(csv));
 if (paid === undefined) fail(`no payout has a CSV with the SHA-256 ${sha256(csv)}`);
-const cents = csv.toString('utf8').matchAll(/,(-?\d+),-?\d+\.\d\d,USD,[^,]+,\d+\r\n/g);
+const cents = csv.toString('utf8').matchAll(/,(-?\d+),-?\d+\.\d\d,USD,[^,]*,\d+\r\n/g);
 const total = [...cents].reduce((sum, [, amount]) => sum + Number(amount), 0);
 if (total !== paid.totalCents)
   fail(`its rows add up to ${total} cents, and the payout is ${paid.totalCents}`);

@@ -401,3 +401,14 @@ export function foundOrThrow<T>(value: T | undefined): T {
   if (value === undefined) throw notFound();
   return value;
 }
+
+/** An operator has to act first. */
+const STOPPED_RETRY_AFTER_SECONDS = 600;
+
+/** Returns the error of a call that would pay while payouts are stopped. `call` is a verb, with a capital. */
+export function payoutsStopped(call: string): ApiError {
+  return new ApiError('payouts_stopped', {
+    detail: `Nothing was paid. The database was restored or copied and may have forgotten payouts. ${call} again when the operator has recorded them.`,
+    headers: { 'Retry-After': String(STOPPED_RETRY_AFTER_SECONDS) },
+  });
+}

@@ -150,6 +150,44 @@ test('a kept hash does not prove a payout after it', async () => {
   }
 });
 
+async function fileOf(name: string, text: string | Buffer): Promise<string> {
+  const file = path.join(folder, name);
+  await writeFile(file, text);
+  return file;
+}
+
+/** Returns what the verifier without the service prints. */
+async function offline(...args: string[]): Promise<string> {
+  return await promisify(execFile)(process.execPath, [
+    path.join(projectRoot, 'tools/verify-payout.mjs'),
+    appId,
+    ...args,
+  ]).then(
+    ({ stdout }) => stdout,
+    ({ stderr }: { stderr: string }) => stderr,
+  );
+}
+
+test('the verifier without the service proves a payout with a bonus and a deduction, whose rows have no event', async () => {
+  const affiliateId = await newAffiliate(api, app);
+  for (const amountCents of [700, -50]) {
+    const body = { amountCents, category: 'other', reason: 'A test', externalId: `entry-${amountCents}` };
+    const route = `/apps/${appId}/affiliates/${affiliateId}/entries`;
+    expect((await api.call('POST', route, { key: app.key, body })).status).toBe(201);
+  }
+  const payoutId = (await payOut(api, app, affiliateId)) as PayoutId;
+  const csv = (await readPayoutCsv(api.sql, appId, payoutId))?.bytes ?? '';
+  const payouts = (await chain()).map(({ payoutId: id, position, previousHash, hash, ...link }) => ({
+    ...link,
+    id,
+    chainPosition: position,
+    chainPreviousHash: previousHash,
+    chainHash: hash,
+  }));
+  const [bonus, list] = [await fileOf('bonus.csv', csv), await fileOf('bonus.json', JSON.stringify(payouts))];
+  expect(await offline(bonus, list)).toContain(`PROVED: ${bonus} was paid as ${payoutId}, 650 cents`);
+});
+
 test('the command line and the verifier without the service agree about a CSV, a changed one and a changed chain', async () => {
   const csv = await payWithCsv();
   const laterCsv = await payWithCsv();
@@ -168,20 +206,6 @@ test('the command line and the verifier without the service agree about a CSV, a
     });
     return { status, out, err };
   };
-  const fileOf = async (name: string, text: string | Buffer) => {
-    const file = path.join(folder, name);
-    await writeFile(file, text);
-    return file;
-  };
-  const offline = async (...args: string[]) =>
-    await promisify(execFile)(process.execPath, [
-      path.join(projectRoot, 'tools/verify-payout.mjs'),
-      appId,
-      ...args,
-    ]).then(
-      ({ stdout }) => stdout,
-      ({ stderr }: { stderr: string }) => stderr,
-    );
   const paid = await fileOf('paid.csv', csv);
   const changed = await fileOf('changed.csv', csv.toString().replace(',500,5.00,', ',600,6.00,'));
   const list = (await admin('payouts', 'chain', '--app', appId)).out;

@@ -61,11 +61,32 @@ test('payouts are stopped when the database has another history, for the API and
     headers: { 'idempotency-key': randomUUID() },
   });
   expect(exported).toMatchObject({ status: 503, body: { code: 'payouts_stopped' } });
+  expect(exported.headers.get('retry-after')).toBe('600');
   await expect(payOut(api, app, affiliateId)).rejects.toThrow('payouts are stopped');
   expect(await payouts()).toEqual([]);
   await resumePayouts(api.sql);
   await payOut(api, app, affiliateId);
   expect(await payouts()).toHaveLength(1);
+});
+
+// @promise payouts-stop-after-restore
+test('a payout run is not approved while payouts are stopped, and the response says when to try again', async () => {
+  await earn(300);
+  const call = async (rest: string, body: object) =>
+    await api.call<{ id: string; status: string }>('POST', `/apps/${app.appId}/payout-runs${rest}`, {
+      key: app.key,
+      body,
+    });
+  const { body: run } = await call('', { withoutPayee: 'include' });
+  await api.sql`update installation set history = regexp_replace(history, '/.*', '/0000BEEF')`;
+  const approved = await call(`/${run.id}/approve`, { expectedTotalCents: 300 });
+  expect(approved).toMatchObject({ status: 503, body: { code: 'payouts_stopped' } });
+  expect(approved.headers.get('retry-after')).toBe('600');
+  await resumePayouts(api.sql);
+  expect(await call(`/${run.id}/approve`, { expectedTotalCents: 300 })).toMatchObject({
+    status: 202,
+    body: { status: 'approved' },
+  });
 });
 
 // @promise payouts-stop-after-restore

@@ -10,6 +10,8 @@ import type { SMTPServerSession } from 'smtp-server';
 export interface ReceivedMail extends ParsedMail {
   /** The recipients of its envelope. */
   readonly recipients: readonly string[];
+  /** When its text had arrived, epoch ms. */
+  readonly receivedAt: number;
 }
 
 /** A mail server on the loopback address. */
@@ -49,7 +51,11 @@ export async function startMailServer({
   const receive = async (stream: Readable, session: SMTPServerSession): Promise<Error | null> => {
     const mail = await simpleParser(stream);
     if (server.refusesMails !== null) return refusal(server.refusesMails);
-    received.push({ ...mail, recipients: session.envelope.rcptTo.map(({ address }) => address) });
+    received.push({
+      ...mail,
+      recipients: session.envelope.rcptTo.map(({ address }) => address),
+      receivedAt: Date.now(),
+    });
     await sleep(server.delayMs);
     return null;
   };

@@ -5,6 +5,8 @@ export interface Answer {
   readonly status: number;
   readonly retryAfter: string | undefined;
   readonly payoutId: string | undefined;
+  /** The hash of a file of a payout run. */
+  readonly sha256: string | undefined;
   readonly body: Buffer;
 }
 
@@ -69,6 +71,7 @@ async function sendOnce(
           status: response.statusCode ?? 0,
           retryAfter: response.headers['retry-after'],
           payoutId: response.headers['x-payout-id'] as string | undefined,
+          sha256: response.headers['x-payout-sha256'] as string | undefined,
           body: Buffer.concat(parts),
         }),
       );

@@ -6,17 +6,36 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { send } from './answers.ts';
-import { expectedBooks } from './books.ts';
+import { creatorName, expectedBooks } from './books.ts';
 import type { ExpectedPayment } from './books.ts';
 import { exportRequest } from './load.ts';
+import { READERS } from './listeners.ts';
+import type { Listeners } from './listeners.ts';
 import type { Load, ReceivedPayout, Tenant } from './load.ts';
+import { alertProblems, mailProblems, messageProblems } from './message-checks.ts';
+import type { StoredAlert, StoredMail, StoredMessage } from './message-checks.ts';
+import type { PayingFounder } from './payout-runs.ts';
+import { RUN_APPS } from './plan.ts';
 import type { Plan, Story } from './plan.ts';
+import { runProblems } from './run-checks.ts';
+import type { StoredFile, StoredItem, StoredPayout, StoredRun } from './run-checks.ts';
+import { evaluateAlerts } from './silences.ts';
+import type { Silences } from './silences.ts';
+import { MAIL_DOMAIN } from './stack.ts';
 import type { Stack } from './stack.ts';
 
 const run = promisify(execFile);
 /** How many differences of a kind are named. */
 const MOST_NAMED = 10;
 const PAYOUTS_TO_PROVE = 5;
+/** How many openings of alerts about the same are mailed in a day; the last one says so, and its end is not mailed. */
+const MAILED_A_DAY = 3;
+
+/** A provider of an app of which so many requests were refused that an alert opens. */
+interface RefusedProvider {
+  readonly appId: string;
+  readonly provider: string;
+}
 
 export interface Run {
   readonly plan: Plan;
@@ -27,6 +46,11 @@ export interface Run {
   readonly stack: Stack;
   readonly tenant: Tenant;
   readonly load: Load;
+  readonly founders: readonly PayingFounder[];
+  readonly silences: Silences;
+  readonly listeners: Listeners;
+  /** Known when the causes of alerts have ended. */
+  refused: readonly RefusedProvider[];
   readonly folder: string;
 }
 
@@ -40,17 +64,30 @@ async function unfinished({ stack }: Run): Promise<Record<string, number>> {
            (select count(*)::int from payments where recheck_since is not null) as rechecks,
            (select count(*)::int from commissions where status = 'pending' and due_at <= now()) as overdue,
            (select count(*)::int from payout_requests where status = 'open') as exports,
-           (select count(*)::int from payouts p where not exists (select from payout_chain c where c.payout_id = p.id)) as unchained`;
+           (select count(*)::int from payouts p where not exists (select from payout_chain c where c.payout_id = p.id)) as unchained,
+           (select count(*)::int from payout_runs where status = 'approved') as runs`;
 }
 
-/** Waits until nothing is left to do. Returns how long it took, or the work that is left after the limit. */
+/** Mails and messages of outgoing webhooks that wait for an attempt. */
+async function waitingMessages({ stack }: Run): Promise<Record<string, number>> {
+  return await stack.sql().one<Record<string, number>>`
+    select (select count(*)::int from emails where status = 'queued') as mails,
+           (select count(*)::int from webhook_messages where status = 'pending') as messages`;
+}
+
+/**
+ * Waits until nothing is left to do, with `hasMessages` also until no mail or outgoing webhook waits for an attempt. Returns how long it
+ * took, or the work that is left after the limit.
+ */
 export async function settle(
   one: Run,
   limitMs: number,
+  hasMessages = false,
 ): Promise<{ readonly tookMs: number; readonly left: Readonly<Record<string, number>> }> {
   const startedAt = Date.now();
   for (;;) {
-    const left = Object.fromEntries(Object.entries(await unfinished(one)).filter(([, n]) => n > 0));
+    const counts = { ...(await unfinished(one)), ...(hasMessages ? await waitingMessages(one) : {}) };
+    const left = Object.fromEntries(Object.entries(counts).filter(([, n]) => n > 0));
     const tookMs = Date.now() - startedAt;
     if (Object.keys(left).length === 0 || tookMs > limitMs) return { tookMs, left };
     await sleep(500);
@@ -106,7 +143,8 @@ const text = (payment: Pick<ExpectedPayment, 'creator' | 'earned' | 'net' | 'rev
 const sum = (list: readonly ExpectedPayment[]) => list.reduce((total, { net }) => total + net, 0);
 
 /** The ledger has the books of the model, payment by payment and creator by creator. */
-async function checkBooks({ plan, stories, epoch, tenant, stack }: Run): Promise<string[]> {
+async function checkBooks(one: Run): Promise<string[]> {
+  const { plan, stories, epoch, tenant, stack } = one;
   const sql = stack.sql();
   const expected = expectedBooks(plan, stories, epoch);
   const names = new Map([...tenant.creators].map(([name, id]) => [id, name]));
@@ -149,7 +187,12 @@ async function checkBooks({ plan, stories, epoch, tenant, stack }: Run): Promise
              coalesce((select sum(amount_cents)::bigint from commissions
                         where affiliate_id = ${id} and status <> 'paid'), 0) as pending`;
     const due = sum(mine.filter(({ dueAt }) => dueAt <= now));
-    const wanted = { net: sum(mine), paid: due, items: due, pending: sum(mine) - due };
+    const entries = one.founders
+      .flatMap((founder) => founder.entries)
+      .filter(({ app, creator }) => creatorName(app, creator) === name)
+      .reduce((total, { cents }) => total + cents, 0);
+    const paid = due + entries;
+    const wanted = { net: sum(mine) + entries, paid, items: paid, pending: sum(mine) - due };
     for (const [key, value] of Object.entries(wanted)) {
       const is = found[key as keyof typeof found];
       if (is !== value) creators.push(`${name} has ${key} ${is}; the model has ${value}`);
@@ -169,8 +212,11 @@ async function checkPayoutBytes({ stack, tenant, load }: Run): Promise<string[]>
   const ask = async (payout: ReceivedPayout) => {
     const { app, affiliateId, key, payoutId, csv } = payout;
     for (const { base } of stack.processes) {
-      const [route, options] = exportRequest(tenant, app, affiliateId, key);
-      const again = [await send(base, 'POST', route, options)];
+      const again = [];
+      if (key !== null) {
+        const [route, options] = exportRequest(tenant, app, affiliateId, key);
+        again.push(await send(base, 'POST', route, options));
+      }
       if (payoutId !== undefined) {
         const stored = `/apps/${tenant.apps[app]?.id}/payouts/${payoutId}/csv`;
         again.push(await send(base, 'GET', stored, { headers: { authorization } }));
@@ -178,7 +224,7 @@ async function checkPayoutBytes({ stack, tenant, load }: Run): Promise<string[]>
       for (const { status, body, payoutId: id } of again)
         if (status !== 200 || id !== payoutId || !body.equals(csv))
           differences.push(
-            `${key} was ${payoutId} ${sha256(csv)}, and is ${status} ${id} ${sha256(body)} at ${base}`,
+            `${key ?? 'the payout of a run'} was ${payoutId} ${sha256(csv)}, and is ${status} ${id} ${sha256(body)} at ${base}`,
           );
     }
   };
@@ -215,7 +261,7 @@ async function checkPayouts({ stack, tenant, load, folder }: Run): Promise<strin
     await writeFile(chain, listed);
     const hashes = new Set((JSON.parse(listed) as { csvSha256: string }[]).map(({ csvSha256 }) => csvSha256));
     const paid = load.payouts.filter((payout) => payout.app === app && payout.payoutId !== undefined);
-    const missing = paid.filter(({ csv }) => !hashes.has(sha256(csv))).map(({ key }) => key);
+    const missing = paid.filter(({ csv }) => !hashes.has(sha256(csv))).map(({ payoutId }) => payoutId ?? '');
     problems.push(...named('a CSV is not in the chain', missing));
     for (const [n, { csv }] of paid.slice(-PAYOUTS_TO_PROVE).entries()) {
       const file = path.join(folder, `payout-${app}-${n}.csv`);
@@ -226,6 +272,183 @@ async function checkPayouts({ stack, tenant, load, folder }: Run): Promise<strin
     }
   }
   return problems;
+}
+
+/** Every payout run has paid what was approved, in its files too, and nobody twice. */
+async function checkRuns({ stack, load, founders }: Run): Promise<string[]> {
+  const sql = stack.sql();
+  const runs = await sql<StoredRun>`
+    select id, kind, status, item_count, total_cents::float8, paid_count, paid_cents::float8 from payout_runs`;
+  const items = await sql<StoredItem>`
+    select i.id, i.run_id, i.expected_cents::float8, coalesce(i.payout_id, q.payout_id) as payout_id,
+           coalesce(i.resend_result = 'resent', q.status = 'paid', false) as is_filed
+      from payout_run_items i left join payout_requests q on q.id = i.request_id`;
+  const files = await sql<StoredFile>`
+    select id, run_id, row_count, total_cents::float8, encode(sha256, 'hex') as sha256 from payout_run_files`;
+  const payouts = await sql<StoredPayout>`
+    select p.id, p.total_cents::float8, (select sum(amount_cents) from payout_items i where i.payout_id = p.id)::float8 as items_cents,
+           (select state from payout_transfers t where t.payout_id = p.id order by position desc limit 1) as stated
+      from payouts p`;
+  const exported = new Set(
+    load.payouts.flatMap(({ key, payoutId }) => (key === null ? [] : [payoutId ?? ''])),
+  );
+  const known = founders.flatMap((founder) => founder.runs);
+  const payments = founders.flatMap(({ rail }) => rail.payments);
+  return [
+    ...named(
+      'what a founder saw',
+      founders.flatMap(({ problems }) => problems),
+    ),
+    ...named(
+      'money was sent twice',
+      founders.flatMap(({ rail }) => rail.sentTwice),
+    ),
+    ...named('payout runs', runProblems({ runs, items, files, payouts, known, exported, payments })),
+  ];
+}
+
+const ALERTS_LIMIT_MS = 120_000;
+
+/** Ends the causes of all alerts: no request was refused for hours, as it seems. Waits until they are closed, and says how it was before. */
+export async function endAlerts({ stack, silences }: Run): Promise<readonly RefusedProvider[]> {
+  const sql = stack.sql();
+  await silences.end();
+  const refused = await sql<RefusedProvider>`
+    select app_id, provider from deliveries where refused_hour is not null group by 1, 2 having sum(refused_count) >= 3`;
+  const until = async (isDone: (open: number) => boolean) => {
+    for (const endsAt = Date.now() + ALERTS_LIMIT_MS; Date.now() < endsAt; await sleep(1_000)) {
+      await evaluateAlerts(stack);
+      const { open } = await sql.one<{ open: number }>`
+        select count(*)::int as open from alerts where rule = 'webhooks_refused' and closed_at is null`;
+      if (isDone(open)) return;
+    }
+  };
+  await until((open) => open >= refused.length);
+  await sql`
+    update deliveries set refused_hour = refused_hour - interval '5 hours', received_at = received_at - interval '5 hours'
+     where refused_hour is not null`;
+  await until((open) => open === 0);
+  return refused;
+}
+
+/** Each alert has one cause and is closed, and each mail and message about it, about a payee and about a payout exists and arrived once. */
+async function checkMessages({
+  stack,
+  tenant,
+  silences,
+  founders,
+  listeners,
+  refused,
+}: Run): Promise<string[]> {
+  const sql = stack.sql();
+  const alerts = await sql<StoredAlert>`
+    select id, app_id, rule, subject, opened_at, closed_at from alerts order by opened_at, id`;
+  const mails = await sql<StoredMail>`
+    select id, kind, subject_id, status, attempts, last_problem, ended_at from emails`;
+  const payees = await sql<{ id: string }>`select id from payees`;
+  const statements = await sql<{ id: string }>`select id from payout_transfers where state = 'sent'`;
+  const apps = new Set(RUN_APPS.map((app) => tenant.apps[app]?.id));
+  const earlier = new Map<string, number>();
+  const ofAlerts = alerts
+    .filter(({ appId }) => apps.has(appId))
+    .flatMap(({ id, appId, rule, subject, closedAt }) => {
+      const name = `${appId} ${rule} ${subject}`;
+      const before = earlier.get(name) ?? 0;
+      earlier.set(name, before + 1);
+      const count = READERS.length;
+      return [
+        { kind: 'alert_opened', subject: id, count: before < MAILED_A_DAY ? count : 0 },
+        {
+          kind: 'alert_closed',
+          subject: id,
+          count: before < MAILED_A_DAY - 1 && closedAt !== null ? count : 0,
+        },
+      ];
+    });
+  const versions = founders.reduce((all, { payeeVersions }) => all + payeeVersions, 0);
+  const endpoints = await sql<{ id: string; appId: string; isSlack: boolean }>`
+    select id, app_id, is_slack from webhook_endpoints`;
+  const messages =
+    await sql<StoredMessage>`select id, endpoint_id, type, subject_id, status from webhook_messages`;
+  const payouts = await sql<{ id: string; appId: string }>`select id, app_id from payouts`;
+  const wanted = endpoints.flatMap(({ id: endpointId, appId, isSlack }) => [
+    ...(isSlack ? [] : payouts)
+      .filter((payout) => payout.appId === appId)
+      .map(({ id }) => ({ endpointId, type: 'payout.created', subjectId: id })),
+    ...alerts
+      .filter((alert) => alert.appId === appId)
+      .flatMap(({ id, closedAt }) => [
+        { endpointId, type: 'alert.opened', subjectId: id },
+        ...(closedAt === null ? [] : [{ endpointId, type: 'alert.closed', subjectId: id }]),
+      ]),
+  ]);
+  const slackEndpoints = new Set(endpoints.filter(({ isSlack }) => isSlack).map(({ id }) => id));
+  const ofSlack = messages.filter(({ endpointId }) => slackEndpoints.has(endpointId)).length;
+  return [
+    ...named('alerts', alertProblems({ alerts, silences: silences.ended, refused })),
+    ...named(
+      'mails',
+      mailProblems({
+        mails,
+        received: listeners.mail.received,
+        domain: MAIL_DOMAIN,
+        wanted: [
+          ...ofAlerts,
+          ...payees.map(({ id }) => ({ kind: 'payee_changed', subject: id, count: 1 })),
+          ...statements.map(({ id }) => ({ kind: 'payout_sent', subject: id, count: 1 })),
+        ],
+      }),
+    ),
+    ...(payees.length === versions
+      ? []
+      : [`${versions} payees were set, and ${payees.length} versions are stored`]),
+    ...named(
+      'outgoing webhooks',
+      messageProblems({
+        messages,
+        receivedIds: new Set(listeners.webhooks.received.map(({ id }) => id)),
+        slackEndpoints,
+        wanted,
+      }),
+    ),
+    ...(listeners.slack.received.length >= ofSlack
+      ? []
+      : [`Slack got ${listeners.slack.received.length} of ${ofSlack} messages`]),
+  ];
+}
+
+/** How much of payout runs, mails and alerts there was. */
+export async function describeRuns({ stack, founders, listeners, silences }: Run): Promise<string> {
+  const counts = await stack.sql().one<Record<string, number>>`
+    select (select count(*)::int from payout_runs where status = 'settled') as "settled runs",
+           (select count(*)::int from payout_runs where status = 'settled' and kind = 'resend') as "resend runs",
+           (select count(*)::int from payout_runs where stopped_at is not null) as "stopped runs",
+           (select count(*)::int from payout_runs where status = 'cancelled') as "cancelled drafts",
+           (select count(*)::int from payouts) as payouts,
+           (select count(*)::int from payout_requests q join payout_run_items i on i.request_id = q.id and q.status = 'paid') as "payouts of runs",
+           (select count(*)::int from payout_run_items i left join payout_requests q on q.id = i.request_id
+             join payout_runs r on r.id = i.run_id and r.status = 'settled'
+             where not coalesce(i.resend_result = 'resent', q.status = 'paid', false)) as "items not paid",
+           (select count(*)::int from payout_run_files) as files,
+           (select count(*)::int from payout_file_downloads) as downloads,
+           (select count(*)::int from emails where status = 'sent') as "mails sent",
+           (select count(*)::int from emails where status = 'sent' and attempts > 1) as "mails of several attempts",
+           (select count(*)::int from emails where status = 'failed') as "mails that were outdated",
+           (select count(*)::int from webhook_messages) as "outgoing webhooks",
+           (select count(*)::int from alerts) as alerts`;
+  const inAll = (part: (founder: PayingFounder) => number) =>
+    founders.reduce((all, one) => all + part(one), 0);
+  const all = {
+    ...counts,
+    'mails at the server': listeners.mail.received.length,
+    silences: silences.ended.length,
+    'reports imported': inAll(({ imports }) => imports),
+    payments: inAll(({ rail }) => rail.payments.length),
+    entries: inAll(({ entries }) => entries.length),
+  };
+  return Object.entries(all)
+    .map(([name, n]) => `${name}: ${n}`)
+    .join(', ');
 }
 
 /** The operator's own checks find nothing. */
@@ -262,7 +485,15 @@ export async function payTheRest({ plan, stack, load }: Run): Promise<void> {
 export async function checkAll(one: Run): Promise<string[]> {
   const problems = named('a client got an answer that it should not get', one.load.answers.bad);
   problems.push(...one.stack.processes.flatMap(({ base, crashes }) => named(base, crashes)));
-  for (const check of [checkFacts, checkBooks, checkPayoutBytes, checkPayouts, checkCommands])
-    problems.push(...(await check(one)));
+  const checks = [
+    checkFacts,
+    checkBooks,
+    checkPayoutBytes,
+    checkPayouts,
+    checkRuns,
+    checkMessages,
+    checkCommands,
+  ];
+  for (const check of checks) problems.push(...(await check(one)));
   return problems;
 }

@@ -7,6 +7,7 @@ const UMOUNT = 'umount';
 const WHOLE = '8g';
 /** What is left on a full disk, bytes: less than Postgres needs for its next piece of log. */
 const LEFT_BYTES = 256 * 1024;
+const MOST_ATTEMPTS = 20;
 
 /** A file system of its own for the data of Postgres, which can become full. */
 export interface Disk {
@@ -32,8 +33,16 @@ export async function mountDisk(folder: string): Promise<Disk | null> {
   const resize = async (size: string) => await mount('-o', `remount,size=${size}`, folder);
   return {
     fill: async () => {
-      const { stdout } = await run('df', ['--block-size=1', '--output=used', folder]);
-      await resize(String(Number(stdout.split('\n')[1]) + LEFT_BYTES));
+      for (let attempt = 1; ; attempt += 1) {
+        const { stdout } = await run('df', ['--block-size=1', '--output=used', folder]);
+        try {
+          await resize(String(Number(stdout.split('\n')[1]) + LEFT_BYTES));
+          return;
+        } catch (error) {
+          // Postgres has written more than that meanwhile.
+          if (attempt === MOST_ATTEMPTS) throw error;
+        }
+      }
     },
     free: async () => void (await resize(WHOLE)),
     unmount: async () => {

@@ -119,6 +119,7 @@ export const KINDS = {
   'Temporal slow': usual(SERVES),
   'Temporal without database': usual(SERVES),
   'Temporal wiped': usual(NO_TEMPORAL),
+  'mail server cut': { says: SERVES, lastsMs: [8_000, 15_000] },
 } as const satisfies Readonly<Record<string, KindOfFault>>;
 
 export type FaultKind = keyof typeof KINDS;

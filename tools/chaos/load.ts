@@ -83,7 +83,8 @@ export async function createTenant(stack: Stack, plan: Plan, folder: string): Pr
 export interface ReceivedPayout {
   readonly app: number;
   readonly affiliateId: string;
-  readonly key: string;
+  /** The key of the export. Null: a run has paid it. */
+  readonly key: string | null;
   /** Undefined when nothing was due. */
   readonly payoutId: string | undefined;
   readonly csv: Buffer;
@@ -99,6 +100,26 @@ const STALE_MS = 4_000;
 /** Where payouts are stopped, `Retry-After` asks for minutes, until an operator has resumed them. The run does it at once. */
 const MOST_ASKED_MS = 10_000;
 const RETRY_MS = [300, 700, 1_500, 3_000] as const;
+
+/** What a call of the founder has besides its route. */
+export interface FounderCall {
+  readonly method?: string;
+  readonly body?: object;
+  /** The `Idempotency-Key`. */
+  readonly key?: string;
+  /** Which process is asked first. */
+  readonly process?: number;
+  /** Statuses beside 2xx that end the call. */
+  readonly expected?: readonly number[];
+}
+
+export interface FounderAnswer<T> extends Answer {
+  readonly json: T;
+}
+
+/** Another call with the same `Idempotency-Key` is in progress, or was when its process ended. */
+const isInUse = ({ status, body }: Answer): boolean =>
+  status === 409 && body.includes('"idempotency_key_in_use"');
 
 /** Sends the facts and exports of a plan, each until it is accepted. */
 export class Load {
@@ -116,7 +137,7 @@ export class Load {
   readonly #stack: Stack;
   readonly tenant: Tenant;
   readonly #epoch: number;
-  readonly #startedAt = Date.now();
+  #startedAt = Date.now();
 
   constructor(stack: Stack, tenant: Tenant, epoch: number) {
     this.#stack = stack;
@@ -130,6 +151,11 @@ export class Load {
       ...stories.map(async (story) => await this.#playStory(story)),
       ...exports.map(async (planned) => await this.#export(planned)),
     ]);
+  }
+
+  /** The plan begins now. */
+  begin(): void {
+    this.#startedAt = Date.now();
   }
 
   async #until(at: number): Promise<void> {
@@ -209,12 +235,35 @@ export class Load {
     }
   }
 
+  /** Calls the API as the founder until the call is done. `route` is that below an app. */
+  async ask<T>(
+    name: string,
+    app: number,
+    route: string,
+    { method = 'POST', body, key, process = 0, expected = [] }: FounderCall = {},
+  ): Promise<FounderAnswer<T>> {
+    const headers = {
+      authorization: `Bearer ${this.tenant.key}`,
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
+    };
+    const options = { headers, ...(body === undefined ? {} : { body }) };
+    const whole = `/apps/${this.tenant.apps[app]?.id}${route}`;
+    const answer = await this.#repeat(name, process, () => [whole, options], expected, method);
+    return {
+      ...answer,
+      get json() {
+        return JSON.parse(answer.body.toString()) as T;
+      },
+    };
+  }
+
   /** Sends a request until it is done, to one process after the other. */
   async #repeat(
     name: string,
     firstProcess: number,
     next: () => readonly [route: string, options: RequestOptions],
     expected: readonly number[] = [],
+    method = 'POST',
   ): Promise<Answer> {
     const { processes } = this.#stack;
     this.waiting += 1;
@@ -224,7 +273,7 @@ export class Load {
         if (target === undefined) throw new Error('the stack has no process');
         const [route, options] = next();
         const sentAt = Date.now();
-        const answer = await send(target.base, 'POST', route, options).catch((error: unknown) => {
+        const answer = await send(target.base, method, route, options).catch((error: unknown) => {
           this.answers.failed(name, error, target.wasAway(sentAt, Date.now()));
           return undefined;
         });
@@ -232,7 +281,10 @@ export class Load {
           // Paddle signs each attempt again.
           const isStale = name === 'paddle' && answer.status === 401 && Date.now() - sentAt > STALE_MS;
           // Such an answer is no fault of the caller, whom another process answers rightly.
-          const isOdd = isStale || (target.tolerated.has(answer.status) && !expected.includes(answer.status));
+          const isOdd =
+            isStale ||
+            isInUse(answer) ||
+            (target.tolerated.has(answer.status) && !expected.includes(answer.status));
           if (this.answers.answered(name, answer, isOdd ? [answer.status] : expected) && !isOdd)
             return answer;
         }

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 
 /** What the run calls its users and devices, and addresses of e-mail, which some payloads have. */
-const PERSONAL = /\b(?:user|device)-(?:s\d+|closing-\d+-\d+|probe|noise)\b|[\w.+-]+@[\w-]+\.[a-z]{2,}/;
+const PERSONAL = /\b(?:user|device)-(?:s\d+|closing-\d+-\d+|probe|noise|silent)\b|[\w.+-]+@[\w-]+\.[a-z]{2,}/;
 const MOST_NAMED = 5;
 
 async function logFiles(folder: string): Promise<string[]> {

@@ -97,7 +97,18 @@ const APPS = 2;
 export const PROBED_APP = APPS;
 /** The app that sends many times its share. */
 export const NOISY_APP = APPS + 1;
+/** The app that pays many creators bonuses, and whose providers fall silent. */
+export const BONUS_APP = APPS + 2;
+/** The apps that pay by payout runs, too. */
+export const RUN_APPS: readonly number[] = [...Array.from({ length: APPS }, (_, n) => n), BONUS_APP];
+const BONUS_CREATORS = 16;
 const CREATORS_PER_APP = 5;
+
+/** The creators of an app that pays by runs. */
+export const creatorsOfRuns = (app: number): readonly [number, ...number[]] => [
+  0,
+  ...Array.from({ length: (app === BONUS_APP ? BONUS_CREATORS : CREATORS_PER_APP) - 1 }, (_, n) => n + 1),
+];
 const EXPORT_EVERY_MS = 3_000;
 /** No fault in the last seconds. */
 const CALM_END_MS = 5_000;
@@ -337,6 +348,11 @@ export function makePlan(settings: {
     apps: [
       ...Array.from({ length: APPS }, (_, n) => planCreators(random.part(`app ${n}`))),
       ...[PROBED_APP, NOISY_APP].map(() => [{ slug: 'creator-0', rateBps: 2_000, isPaused: false }]),
+      Array.from({ length: BONUS_CREATORS }, (_, n) => ({
+        slug: `creator-${n}`,
+        rateBps: 2_000,
+        isPaused: false,
+      })),
     ],
     stories: Array.from({ length: count }, (_, n) =>
       planStory(random.part(`story ${n}`), `s${n}`, starts.int(0, lastsMs), lastsMs),

@@ -3,17 +3,21 @@ import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { closeConnections } from './answers.ts';
-import { checkAll, payTheRest, settle } from './checks.ts';
+import { checkAll, describeRuns, endAlerts, payTheRest, settle } from './checks.ts';
+import type { Run } from './checks.ts';
 import { startBusyProcesses } from './busy.ts';
 import { FAULT_KINDS, kindsOfRun } from './fault-kinds.ts';
 import type { FaultKind } from './fault-kinds.ts';
 import { injectFaults } from './faults.ts';
+import { startListeners, subscribe } from './listeners.ts';
 import { createTenant, Load } from './load.ts';
 import { checkLogs } from './logs.ts';
-import { makePlan, PROCESSES } from './plan.ts';
+import { foundersOf } from './payout-runs.ts';
+import { makePlan, PROCESSES, RUN_APPS } from './plan.ts';
 import { Probes } from './probes.ts';
 import { Random } from './random.ts';
 import { faultProblems, faultTable } from './report.ts';
+import { Silences } from './silences.ts';
 import { startStack } from './stack.ts';
 
 /*
@@ -37,6 +41,8 @@ const { values } = parseArgs({
   },
 });
 const SETTLE_LIMIT_MS = 180_000;
+/** A mail that met a fault three times waits two minutes for its fourth attempt. */
+const MESSAGES_LIMIT_MS = 300_000;
 const PROGRESS_MS = 5_000;
 /** How many wrong answers are printed, when they arrive. */
 const PRINTED_PROBLEMS = 20;
@@ -66,12 +72,16 @@ say(
 /** Runs the plan. Returns what is wrong at the end. */
 async function main(folder: string): Promise<string[]> {
   let phase = 'starts';
+  const listeners = await startListeners();
   const stack = await startStack({
     folder,
     processes: PROCESSES,
     random: new Random(plan.seed).part('proxies'),
     // One process writes all that it can.
     environments: [{}, { LOG_LEVEL: 'debug' }],
+    // The receivers are on this machine.
+    environment: { WEBHOOK_TARGETS: 'any', RATE_LIMIT_REPORTS: '0' },
+    mailPort: listeners.mail.port,
     hasDisk: plan.faults.some(({ kind }) => kind === 'disk full'),
     say,
   });
@@ -84,6 +94,9 @@ async function main(folder: string): Promise<string[]> {
     // Stripe states whole seconds.
     const epoch = Math.floor(Date.now() / 1_000) * 1_000;
     const load = new Load(stack, tenant, epoch);
+    const random = new Random(plan.seed);
+    const founders = foundersOf(stack, load, random, RUN_APPS);
+    const silences = new Silences(stack, load, random.part('silences'));
     progress = setInterval(() => {
       for (; printedProblems < Math.min(load.answers.bad.length, PRINTED_PROBLEMS); printedProblems += 1) {
         say(load.answers.bad[printedProblems] ?? '');
@@ -93,31 +106,52 @@ async function main(folder: string): Promise<string[]> {
         .reduce((sum, [, n]) => sum + n, 0);
       say(
         `${phase}: ${load.answers.bad.length} problems, ${load.accepted} of ${facts.length} facts, ${load.waiting} wait, ${load.payouts.length} exports, ` +
+          `${founders.reduce((sum, { runs }) => sum + runs.length, 0)} runs, ${listeners.mail.received.length} mails, ${silences.ended.length} alerts closed, ` +
           `${load.retries} retries, ${unavailable} times 503, load average ${loadavg()[0]?.toFixed(1)}`,
       );
     }, PROGRESS_MS);
 
     probes = new Probes(stack, load);
     await probes.complete();
+    await subscribe(load, listeners);
+    await Promise.all([...founders, silences].map(async (each) => await each.setUp()));
+    load.begin();
+    const until = Date.now() + lastsMs;
     phase = 'calm';
     const [{ tried, untried }] = await Promise.all([
       injectFaults({ stack, load, folder }, probes, plan, (kind) => {
         phase = kind ?? 'calm';
       }),
       load.play(plan),
+      ...[...founders, silences].map(async (each) => await each.play(until)),
     ]);
     phase = 'settles';
     const noise = load.noise === undefined ? [] : [load.noise];
     await Promise.all([load.rest(), probes.complete(), load.play({ stories: noise, exports: [] })]);
-    const stories = [...plan.stories, ...plan.closing, ...noise, probes.story];
-    const one = { plan, stories, epoch, stack, tenant, load, folder };
+    const stories = [...plan.stories, ...plan.closing, ...noise, probes.story, silences.story];
+    const one: Run = {
+      plan,
+      stories,
+      epoch,
+      stack,
+      tenant,
+      load,
+      founders,
+      silences,
+      listeners,
+      refused: [],
+      folder,
+    };
     const first = await settle(one, SETTLE_LIMIT_MS);
     say(`every fact was accepted; nothing was left to do after ${(first.tookMs / 1_000).toFixed(1)} s`);
     phase = 'closes';
     await load.play({ stories: plan.closing, exports: [] });
     const second = await settle(one, SETTLE_LIMIT_MS);
+    await Promise.all(founders.map(async (founder) => await founder.finish()));
     await payTheRest(one);
-    const third = await settle(one, SETTLE_LIMIT_MS);
+    one.refused = await endAlerts(one);
+    const third = await settle(one, MESSAGES_LIMIT_MS, true);
+    say(await describeRuns(one));
     phase = 'is checked';
     const problems = [first, second, third].flatMap(({ left }) =>
       Object.entries(left).map(
@@ -141,6 +175,7 @@ async function main(folder: string): Promise<string[]> {
     closeConnections();
     await endLoad();
     await stack.stop();
+    await listeners.close();
   }
 }
 

@@ -22,6 +22,8 @@ import { ServiceProcess } from './service-process.ts';
 
 const run = promisify(execFile);
 export const TEMPORAL_DATABASES = ['temporal', 'temporal_visibility'] as const;
+/** The domain of the sender of mails, which their `Message-ID` has. */
+export const MAIL_DOMAIN = 'tributary.example';
 
 /** All that runs: the topology of docker-compose.yml, with a proxy on every connection. */
 export interface Stack {
@@ -37,6 +39,8 @@ export interface Stack {
     readonly temporal: FaultyProxy;
     /** From Temporal to Postgres. */
     readonly temporalDatabase: FaultyProxy;
+    /** From the service to the mail server. */
+    readonly mail: FaultyProxy;
   };
   /** A connection that no fault touches, with the rights of the owner. A stopped Postgres does end it. */
   readonly sql: () => Sql;
@@ -56,6 +60,8 @@ export async function startStack(options: {
   readonly environment?: Readonly<Record<string, string>>;
   /** Adds to that of each process, in turn. */
   readonly environments?: readonly Readonly<Record<string, string>>[];
+  /** The port of the mail server. Without one, no mail is sent. */
+  readonly mailPort?: number;
   /** Whether the data of Postgres has a file system of its own. */
   readonly hasDisk?: boolean;
   readonly say: (line: string) => void;
@@ -109,8 +115,9 @@ export async function startStack(options: {
       temporalDatabase,
       database: await startFaultyProxy(() => postgres.port, random.part('database')),
       temporal: await startFaultyProxy(() => temporal.port, random.part('temporal')),
+      mail: await startFaultyProxy(() => options.mailPort ?? 0, random.part('mail')),
     };
-    stops.push(proxies.database.close, proxies.temporal.close);
+    stops.push(proxies.database.close, proxies.temporal.close, proxies.mail.close);
 
     const secrets = { SECRETS_KEY: randomBytes(32).toString('base64'), RATES_URL: 'off' };
     const admin = async (...args: readonly string[]) => {
@@ -140,6 +147,13 @@ export async function startStack(options: {
       DATA_DIR: '/dev/null/nowhere',
       ...WITHOUT_LIMITS,
       RATE_LIMIT_REFUSALS: '0',
+      ...(options.mailPort === undefined
+        ? {}
+        : {
+            SMTP_URL: `smtp://127.0.0.1:${proxies.mail.port}`,
+            MAIL_FROM: `Chaos <partners@${MAIL_DOMAIN}>`,
+            PUBLIC_URL: `https://${MAIL_DOMAIN}`,
+          }),
       ...options.environment,
     };
     const processes: ServiceProcess[] = [];

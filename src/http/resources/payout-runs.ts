@@ -10,7 +10,7 @@ import {
 import { draftRun } from '../../db/payout-run-drafts.ts';
 import { downloadFile, listRunFiles } from '../../db/payout-run-files.ts';
 import { arePayoutsStopped } from '../../db/payout-stops.ts';
-import { ApiError, foundOrThrow } from '../errors.ts';
+import { ApiError, foundOrThrow, payoutsStopped } from '../errors.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
@@ -97,7 +97,7 @@ export const payoutRunRoutes = [
     response: { status: 202, schema: payoutRun },
     errors: ['total_changed', 'payout_run_not_possible', 'another_approver_needed', 'payouts_stopped'],
     handler: async ({ deps, caller, app, ids, body }) => {
-      if (await arePayoutsStopped(deps.sql)) throw new ApiError('payouts_stopped');
+      if (await arePayoutsStopped(deps.sql)) throw payoutsStopped('Approve');
       const { accountId, keyId } = caller;
       const { runId } = ids;
       const { expectedTotalCents } = body;

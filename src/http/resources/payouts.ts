@@ -11,7 +11,7 @@ import {
   previewEarlierPayouts,
   previewPayouts,
 } from '../../db/payout-lists.ts';
-import { ApiError, foundOrThrow, invalidField, notFound } from '../errors.ts';
+import { ApiError, foundOrThrow, invalidField, notFound, payoutsStopped } from '../errors.ts';
 import { filterId, inputId } from '../fields.ts';
 import { instantInQuery } from '../instants.ts';
 import { readIdempotencyKey } from '../idempotency.ts';
@@ -51,9 +51,6 @@ const exportBody = z
   .meta({ id: 'PayoutExport', description: 'The condition of an export.' });
 
 const EXPORT_RETRY_AFTER_SECONDS = 5;
-
-/** An operator has to act first. */
-const STOPPED_RETRY_AFTER_SECONDS = 600;
 
 export const payoutRoutes = [
   route({
@@ -215,11 +212,7 @@ export const payoutRoutes = [
             detail: 'The key belongs to an earlier export with other parameters. Use a new key.',
           });
         case 'stopped':
-          throw new ApiError('payouts_stopped', {
-            detail:
-              'Nothing was paid. The database was restored or copied and may have forgotten payouts. Export again when the operator has recorded them.',
-            headers: { 'Retry-After': String(STOPPED_RETRY_AFTER_SECONDS) },
-          });
+          throw payoutsStopped('Export');
         case 'timed_out':
           throw new ApiError('payout_not_settled', {
             detail:

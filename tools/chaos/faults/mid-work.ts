@@ -3,13 +3,13 @@ import { Client, Connection } from '@temporalio/client';
 import { between } from './fault.ts';
 import type { Fault } from './fault.ts';
 
-/** Starts a sweep now, instead of at the next minute. */
-async function triggerSweep(address: string): Promise<void> {
+/** Starts the workflow of a Schedule now, instead of at its next time. */
+export async function triggerSchedule(address: string, name: string): Promise<void> {
   const connection = await Connection.connect({ address });
   try {
     const { schedule } = new Client({ connection });
     for await (const { scheduleId } of schedule.list())
-      if (scheduleId.includes('sweep')) await schedule.getHandle(scheduleId).trigger();
+      if (scheduleId.includes(name)) await schedule.getHandle(scheduleId).trigger();
   } finally {
     await connection.close();
   }
@@ -17,7 +17,7 @@ async function triggerSweep(address: string): Promise<void> {
 
 /** Postgres is killed at the moment at which the most money moves: every creator is paid, and a sweep runs. */
 const killWhilePaying: Fault = async ({ stack: { postgres, temporal }, load }, planned) => {
-  await triggerSweep(`127.0.0.1:${temporal.port}`);
+  await triggerSchedule(`127.0.0.1:${temporal.port}`, 'sweep');
   load.payAll(`kill-${Date.now()}`);
   await sleep(between(0, 600, planned));
   await postgres.stop('crash');

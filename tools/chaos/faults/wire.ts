@@ -34,6 +34,7 @@ export const WIRE_FAULTS = {
   'Temporal cut': onWire('temporal', () => ({ kind: 'cut' })),
   'Temporal silent': onWire('temporal', () => ({ kind: 'silent' })),
   'Temporal slow': onWire('temporal', (planned) => ({ kind: 'slow', delayMs: between(20, 200, planned) })),
+  'mail server cut': onWire('mail', () => ({ kind: 'cut' })),
   'Temporal without database': onWire(
     'temporalDatabase',
     () => ({ kind: 'cut' }),
