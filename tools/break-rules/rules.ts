@@ -1,8 +1,12 @@
+import type { Theme } from '../../test/support/money-sales.ts';
+
 // Rules of the money, each broken in one place of the code. The model of the money must notice every one.
 
 /** A rule, and how its code is changed so that it does not hold. */
 export interface BrokenRule {
   readonly rule: string;
+  /** What the worlds are about in which the rule matters most often. Payments, if absent. */
+  readonly theme?: Theme;
   readonly file: string;
   /** Stands once in the file. */
   readonly code: string;
@@ -29,6 +33,7 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   },
   {
     rule: 'what a founder attributes works from its instant on',
+    theme: 'customers who are given away',
     file: EVALUATE,
     code: "if (binding.matchMethod === 'manual') return payment.occurredAt >= binding.touchedAt;",
     broken: "if (binding.matchMethod === 'manual') return true;",
@@ -47,12 +52,14 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   },
   {
     rule: 'a key that a code bound goes before the users of a payment',
+    theme: 'customers who are given away',
     file: EVALUATE,
     code: '(!isByHand && (binding === null || mayAttribute(payment, binding)))',
     broken: 'false',
   },
   {
     rule: "a founder's later word about a user goes before the key",
+    theme: 'customers who are given away',
     file: EVALUATE,
     code: "const isByHand = lastOf((via) => via === 'event' || via === 'key') > lastOf((via) => via === 'bound_key');",
     broken: 'const isByHand = lastOf(() => true) === Infinity;',
@@ -95,6 +102,7 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   },
   {
     rule: "the components of the payment's own provider go before those of another one",
+    theme: 'payments that two providers report',
     file: POLICY,
     code: 'Number(a.source !== ownSource) - Number(b.source !== ownSource) ||',
     broken: '',
@@ -113,6 +121,7 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   },
   {
     rule: 'a payment up to two days before the end of a month counts after it',
+    theme: 'customers who are given away',
     file: 'src/domain/calendar.ts',
     code: 'export const EARLY_CHARGE_MS = 48 * HOUR_MS;',
     broken: 'export const EARLY_CHARGE_MS = 0 * HOUR_MS;',
@@ -150,18 +159,21 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   },
   {
     rule: 'a part earns nothing beside the whole',
+    theme: 'invoices that are paid in parts',
     file: ROWS,
     code: 'isPart(own) || attributed.some((row) => row.paymentId !== own.paymentId && !isPart(row));',
     broken: 'attributed.some((row) => row.paymentId !== own.paymentId && !isPart(row));',
   },
   {
     rule: 'a transfer of several users who belong to creators binds nobody',
+    theme: 'purchases that are transferred',
     file: 'src/db/transfers.ts',
     code: 'group by t.event_id having count(*) = 1',
     broken: 'group by t.event_id',
   },
   {
     rule: 'a user who is named with keys of several creators belongs to none',
+    theme: 'customers who are given away',
     file: 'src/db/signed-in-users.ts',
     code: 'having count(distinct t.affiliate_id) = 1 and count(*) = count(t.affiliate_id)',
     broken: 'having count(t.affiliate_id) > 0',
