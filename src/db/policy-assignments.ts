@@ -71,7 +71,7 @@ export async function assignPolicy(
     if (typeof from !== 'number') return from;
     const latest = await tx.maybe<{ position: number; isRepeated: boolean }>`
       select position, policy_id is not distinct from ${policyId}::text and effective_from = ${instant(from)} as is_repeated
-        from policy_assignments where scope_id = ${scopeId} order by position desc limit 1`;
+        from policy_assignments where app_id = ${appId} and scope_id = ${scopeId} order by position desc limit 1`;
     const isRepeated = latest?.isRepeated === true;
     const archived = await tx.maybe`
       select from policies where app_id = ${appId} and id = ${policyId}::text and archived_at is not null`;
@@ -88,7 +88,7 @@ export async function assignPolicy(
     }
     return await tx.maybe<PolicyAssignment>`
       select ${columns(tx)} from policy_assignments a
-       where a.scope_id = ${scopeId} and a.position = ${position}`;
+       where a.app_id = ${appId} and a.scope_id = ${scopeId} and a.position = ${position}`;
   });
 }
 
@@ -99,6 +99,20 @@ export async function hasRuleAboveBase(sql: Statements, appId: AppId, policyId: 
                     where v.app_id = ${appId} and v.policy_id = ${policyId}
                       and v.terms @? '$.rules[*] ? (@.aboveBase == true)') as is_above`;
   return isAbove;
+}
+
+/** Whether a policy has a version in effect at an instant; null is now. Without one it does not count. */
+export async function hasVersionAt(
+  sql: Statements,
+  appId: AppId,
+  policyId: PolicyId,
+  at: number | null,
+): Promise<boolean> {
+  const { hasVersion } = await sql.one<{ hasVersion: boolean }>`
+    select exists (select from policy_versions v
+                    where v.app_id = ${appId} and v.policy_id = ${policyId}
+                      and v.effective_from <= ${at === null ? sql.fragment`now()` : instant(at)}) as has_version`;
+  return hasVersion;
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   ASSIGNMENT_STATES,
   assignPolicy,
   hasRuleAboveBase,
+  hasVersionAt,
   sharedPolicyHasRuleAboveBase,
   listAssignments,
   listOwnRates,
@@ -136,12 +137,15 @@ async function assign(
   const { app, body } = call;
   const policyId: PolicyId | null = idInBody('policy', body.policyId);
   const { sql } = call.deps;
-  const paysAboveBase =
-    policyId === null
-      ? scope.kind !== 'app' && (await sharedPolicyHasRuleAboveBase(sql, app.id))
-      : await hasRuleAboveBase(sql, app.id, policyId);
-  const { deps } = paysAboveBase ? withPermission(call, 'payout') : call;
   const { effectiveFrom = null } = body;
+  // Without a version the policies of the group and the app count, as without a policy.
+  const leadsToShared =
+    scope.kind !== 'app' &&
+    (policyId === null || !(await hasVersionAt(sql, app.id, policyId, effectiveFrom))) &&
+    (await sharedPolicyHasRuleAboveBase(sql, app.id));
+  const paysAboveBase =
+    leadsToShared || (policyId !== null && (await hasRuleAboveBase(sql, app.id, policyId)));
+  const { deps } = paysAboveBase ? withPermission(call, 'payout') : call;
   const outcome = await assignPolicy(deps.sql, app.id, scope, { policyId, effectiveFrom });
   if (outcome === 'archived') {
     throw new ApiError('policy_archived', { detail: 'The policy is archived. Bring it back first.' });
