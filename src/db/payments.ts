@@ -261,7 +261,14 @@ function paymentColumns(
                             and y.user_key = k.user_key
                          union all
                          select y.customer_user_id, true from bindings y
-                          where y.app_id = p.app_id and y.customer_user_id = k.user_key and y.key_source is not null offset 0) l) x
+                          where y.app_id = p.app_id and y.customer_user_id = k.user_key and y.key_source is not null offset 0) l
+                      union all
+                      -- A code has bound the payment alone, while its amount was unknown.
+                      select y.customer_user_id, -1, false, 2000
+                        from (select p.decided_binding_id as id where p.decided_binding_id is not null) d
+                       cross join lateral (
+                         select * from bindings x
+                          where x.id = d.id and x.key_source is not null and x.customer_user_id = p.ref offset 0) y) x
                order by x.customer_user_id, x.distance, x.is_of_other, x.position) u
        cross join lateral (
          select (select true from identities y
