@@ -11,8 +11,9 @@ import type { ManualAttribution, NewManualAttribution, Refusal } from '../db/man
 import type { NewCommission } from '../db/evaluations.ts';
 import { findWaitingPayments, loadPayments } from '../db/payments.ts';
 import type { Statements } from '../db/sql.ts';
-import type { EvaluationLimits } from '../domain/evaluation.ts';
-import type { AffiliateId, PaymentId } from '../domain/ids.ts';
+import { evaluatePayment } from '../domain/evaluate-payment.ts';
+import type { Evaluation, EvaluationLimits } from '../domain/evaluation.ts';
+import type { AffiliateId, BindingId, PaymentId } from '../domain/ids.ts';
 import type { CommandDeps } from './deps.ts';
 import { healBinding } from './heal-binding.ts';
 
@@ -98,7 +99,7 @@ async function write(
   const held = await holdBinding(tx, request);
   if (held === undefined) throw new RolledBack({ kind: 'unknown_affiliate' });
   if (typeof held === 'string') throw new RolledBack({ kind: held });
-  const evaluated = from === null ? [] : await evaluateWaiting(tx, request);
+  const evaluated = from === null ? [] : await evaluateWaiting(tx, request, held.bindingId);
   const earlier = sumOf(evaluated);
   if (isPreview) throw new RolledBack({ kind: 'previewed', current, ...earlier });
   if (expectedCents !== null && expectedCents !== earlier.earnedCents)
@@ -111,22 +112,33 @@ async function write(
   };
 }
 
-/** Evaluates the waiting payments of the user. Those before the attribution earn nothing. */
+/**
+ * Evaluates the waiting payments that are attributed through the binding. Others of the user are those of somebody else, or from before
+ * the attribution: they stay as they are.
+ */
 async function evaluateWaiting(
   tx: Statements,
   { appId, customerUserId, limits }: AttributionByHand,
+  bindingId: BindingId,
 ): Promise<readonly EvaluatedPayment[]> {
   const waiting = await findWaitingPayments(tx, appId, customerUserId, null, MOST_WAITING_PAYMENTS + 1);
   if (waiting.length > MOST_WAITING_PAYMENTS) throw new RolledBack({ kind: 'too_many_payments' });
   if (waiting.length === 0) return [];
   const evaluated: EvaluatedPayment[] = [];
-  for (const { paymentId } of await loadPayments(tx, { paymentIds: waiting }))
+  for (const { paymentId } of await loadPayments(tx, { paymentIds: waiting })) {
+    const [payment] = await loadPayments(tx, { rowId: paymentId });
+    if (payment === undefined || !isThrough(evaluatePayment(payment, limits), bindingId)) continue;
     evaluated.push(await evaluateOne(tx, paymentId, limits));
+  }
   // They would earn later, beyond what anybody was shown.
   if (evaluated.some(({ evaluation }) => evaluation.likelyCause === 'missing_exchange_rate'))
     throw new RolledBack({ kind: 'payments_wait_for_rate' });
   return evaluated;
 }
+
+/** Whether a payment is attributed through a binding, also if its amount is not known yet. */
+const isThrough = ({ binding, decidedBindingId }: Evaluation, bindingId: BindingId): boolean =>
+  binding?.bindingId === bindingId || decidedBindingId === bindingId;
 
 async function evaluateOne(
   tx: Statements,
