@@ -72,7 +72,7 @@ export async function holdBinding(
 ): Promise<HeldBinding | Refusal | undefined> {
   const { appId, customerUserId, userHash, affiliateId, from } = attribution;
   const { wasErased } = await tx.one<{ wasErased: boolean }>`
-    select ${isErased(tx, appId, [userHash], ['user'])} as was_erased`;
+    select ${isErased(tx, appId, [userHash], ['user', 'key'])} as was_erased`;
   if (wasErased) return 'erased';
   const bound = await tx.maybe<{ id: BindingId }>`
     select id from bindings where app_id = ${appId} and customer_user_id = ${customerUserId} for no key update`;
