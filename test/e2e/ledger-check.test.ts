@@ -730,6 +730,13 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     ],
   ],
   [
+    'policy_earnings_count_what_was_stated',
+    'an earning by a product that no event states',
+    [
+      `update commissions set policy_inputs = jsonb_set(policy_inputs, '{productId}', '"other"') where id = ${aPolicyEarning} returning id`,
+    ],
+  ],
+  [
     'policies_are_not_passed_over',
     'an earning by the rate of the app',
     [

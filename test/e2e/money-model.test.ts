@@ -562,6 +562,7 @@ test('the ledger is consistent after all sequences, in which users got their cre
     'undone_entries_net_to_zero',
     'policy_earnings_can_be_computed_again',
     'policy_earnings_follow_the_first_rule',
+    'policy_earnings_count_what_was_stated',
     'payments_of_a_customer_are_numbered',
   ]);
 }, 600_000);

@@ -1,3 +1,4 @@
+import { PAYMENT_KINDS } from '../../domain/events.ts';
 import type { AppId } from '../../domain/ids.ts';
 import type { Fragment, Sql } from '../sql.ts';
 import { byPages, byStatement, rounded } from './check.ts';
@@ -83,6 +84,35 @@ export const POLICY_CHECKS: readonly LedgerCheck[] = [
               -- A payment from a clock that is ahead is evaluated before the instant of its terms.
               or (n.counts_as is null and c.occurred_at <= c.created_at and c.policy_version_id is distinct from (
                     select i.version_id::text from policy_in_effect(c.app_id, c.affiliate_id, c.occurred_at) i)))`,
+  ),
+  byPages(
+    'policy_earnings_count_what_was_stated',
+    'The product, and each tax and store fee that counted as stated or estimated, is that of an event of the payment.',
+    (sql) => sql.fragment`commissions`,
+    (sql) => sql.fragment`
+      select c.id::text
+        from page c
+        join payments p on p.id = c.payment_id
+        join events first on first.id = p.event_id
+       cross join lateral (
+         select stated_components(
+                  p, array(select n.ref from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n),
+                  ${[...PAYMENT_KINDS]}::text[]) as events) f
+       where c.kind = 'earning' and c.policy_version_id is not null
+         and (c.policy_inputs->>'productId' is not null
+              and c.policy_inputs->>'productId' is distinct from first.product_id
+              and not exists (
+                select from jsonb_array_elements(f.events) e where e->>'productId' = c.policy_inputs->>'productId')
+              or exists (
+                select from (values ('tax'), ('storeFee')) k (name)
+                 cross join lateral (select c.policy_inputs->k.name as counted) i
+                 where i.counted->>'origin' in ('stated', 'estimated')
+                   and not exists (
+                     select from jsonb_array_elements(f.events) e
+                      where case i.counted->>'origin'
+                              when 'stated' then (e->>'isSameAmount')::boolean and (e->k.name->>'minor')::bigint = (i.counted->>'minor')::bigint
+                              else ${rounded(sql, sql.fragment`p.amount_minor::numeric * (e->k.name->>'ppm')::bigint`, sql.fragment`1000000`)}
+                                   = (i.counted->>'minor')::bigint end)))`,
   ),
   byPages(
     'policies_are_not_passed_over',
