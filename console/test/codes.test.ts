@@ -9,6 +9,7 @@ import type { Founder } from '../../test/support/founder.ts';
 import { bodyOf, revenuecatEvent } from '../../test/support/provider-fixtures.ts';
 import { button, checkPage, row, title, WINDOWS } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
+import { takeCodesFromTheBeginning } from '../../test/support/codes.ts';
 import { describeInBrowser } from './suite.ts';
 
 describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
@@ -32,8 +33,10 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     await founder.ok<{ id: string }>('POST', `${app()}/affiliates/${affiliateId}/codes`, body);
   const setting = async () =>
     (await founder.ok<{ purchaseCodes?: string }>('GET', `${app()}/settings`)).purchaseCodes;
-  const turnOn = async () =>
+  const turnOn = async () => {
     await founder.ok('PATCH', `${app()}/settings`, { purchaseCodes: 'when_unattributed' });
+    await takeCodesFromTheBeginning(service.sql, founder.app.id);
+  };
 
   /** Registers a code of the App Store, as if that was a day ago. */
   const addOldCode = async (affiliateId: string, value: string) => {

@@ -146,9 +146,9 @@ async function findCodes(sql: Sql, paymentId: PaymentId): Promise<ExplainedCode[
     select distinct on (s.namespace, s.value) s.namespace, s.value, f.id as affiliate_id, f.name as affiliate_name,
            case when c.id is null then 'unregistered'
                 when s.used_at < c.created_at then 'registered_later'
-                when not ${isInForce(sql.fragment`c`)} then 'deactivated'
                 when f.status = 'removed' then 'creator_removed'
-                when app.purchase_codes is null then 'off'
+                when not ${isInForce(sql.fragment`c`)} then 'deactivated'
+                when app.purchase_codes is null or s.used_at < app.purchase_codes_from then 'off'
                 when not s.is_free and p.binding_id is null then 'user_attributed'
                 else 'in_force' end as state
       from payments p

@@ -185,6 +185,7 @@ CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH RO
 CREATE TRIGGER affiliates_count_changed AFTER UPDATE ON affiliates REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION count_changed_affiliates();
 CREATE TRIGGER affiliates_count_new AFTER INSERT ON affiliates REFERENCING NEW TABLE AS created FOR EACH STATEMENT EXECUTE FUNCTION count_new_affiliates();
 CREATE TRIGGER affiliates_email BEFORE INSERT OR UPDATE OF email ON affiliates FOR EACH ROW EXECUTE FUNCTION note_email_change();
+CREATE TRIGGER affiliates_end_codes AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN (((new.status = 'removed'::text) AND (old.status <> 'removed'::text))) EXECUTE FUNCTION end_codes_of_removed();
 CREATE TRIGGER affiliates_keep_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((old.email IS NOT NULL) AND (old.email IS DISTINCT FROM new.email))) EXECUTE FUNCTION keep_former_address();
 CREATE TRIGGER affiliates_mail_former_address AFTER UPDATE OF email ON affiliates FOR EACH ROW WHEN (((new.email IS NOT NULL) AND (lower(old.email) IS DISTINCT FROM lower(new.email)))) EXECUTE FUNCTION mail_former_address();
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
@@ -244,6 +245,7 @@ create table apps (
   weekly_report boolean,
   notifications_since timestamp with time zone,
   self_test_passed_at timestamp with time zone,
+  purchase_codes_from timestamp with time zone,
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),
@@ -268,6 +270,7 @@ CREATE INDEX apps_with_mobile_apps_of_account ON apps USING btree (account_id, c
 CREATE INDEX apps_with_notifications ON apps USING btree (id) WHERE (notification_emails IS NOT NULL);
 CREATE INDEX apps_with_payout_schedule ON apps USING btree (id) WHERE (payout_schedule IS NOT NULL);
 CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payee_wait_days payout_approval payout_schedule notification_emails! weekly_report');
+CREATE TRIGGER apps_begin_purchase_codes BEFORE UPDATE OF purchase_codes ON apps FOR EACH ROW WHEN (((old.purchase_codes IS NULL) AND (new.purchase_codes IS NOT NULL))) EXECUTE FUNCTION begin_purchase_codes();
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
 CREATE TRIGGER apps_limit BEFORE INSERT ON apps FOR EACH ROW EXECUTE FUNCTION refuse_app_beyond_limit();
 
@@ -2584,6 +2587,15 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION begin_purchase_codes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.purchase_codes_from := now();
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION binding_of_giver(of_app app_id, receiver text, of_attribution attribution_id)
  RETURNS text
  LANGUAGE sql
@@ -2858,8 +2870,11 @@ AS $function$
                  select jsonb_build_object('scope', i.scope, 'versionId', i.version_id, 'terms', i.terms)
                    from policy_in_effect(p.app_id, f.id, p.occurred_at) i)) end)) order by o.created_at, o.id), '[]')
     from (
-      select c.id, c.affiliate_id, c.created_at, s.used_at, rank() over (order by s.used_at) as turn
+     -- Beside a creator of today, one who was removed makes the codes ambiguous. Alone, the codes count for nobody.
+     select x.*, bool_or(x.status <> 'removed') over () as has_creator from (
+      select c.id, c.affiliate_id, c.created_at, g.status, s.used_at, rank() over (order by s.used_at) as turn
         from codes_of_payment(p, row_ids, refs) s
+        join apps taker on taker.id = p.app_id and coalesce(taker.purchase_codes_from <= s.used_at, true)
        cross join lateral (
          -- A code works from its registration until it is deactivated. Of some namespaces events state the id.
          select * from (
@@ -2872,10 +2887,12 @@ AS $function$
                where y.app_id = p.app_id and y.namespace = s.namespace and y.external_id = s.value collate "C"
                  and y.created_at <= s.used_at and coalesce(y.deactivated_at > s.used_at, true) order by y.created_at limit 1)) o
           limit 1) c
-        join affiliates g on g.id = c.affiliate_id and g.status <> 'removed') o
+        -- The codes of who was removed by an earlier version work on, and count for nobody.
+        join affiliates g on g.id = c.affiliate_id and (g.status <> 'removed' or c.deactivated_at is not null)) x
+      where x.turn = 1) o
    cross join lateral (select * from apps y where y.id = p.app_id offset 0) app
    cross join lateral (select * from affiliates y where y.id = o.affiliate_id offset 0) f
-   where o.turn = 1
+   where o.has_creator
 $function$;
 
 CREATE OR REPLACE FUNCTION codes_of_payment(p payments, row_ids text[], refs text[])
@@ -3036,6 +3053,16 @@ begin
   end if;
   raise check_violation using table = 'deliveries', constraint = broken,
     message = format('new row for relation "deliveries" violates check constraint "%s"', broken);
+end $function$;
+
+CREATE OR REPLACE FUNCTION end_codes_of_removed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update codes set deactivated_at = greatest(now(), created_at)
+   where app_id = new.app_id and affiliate_id = new.id and deactivated_at is null;
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION end_payee_changes()

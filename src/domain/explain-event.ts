@@ -276,7 +276,7 @@ function codeSentence({ value, state, affiliateName }: ExplainedCode, hasCreator
     case 'user_attributed':
       return `The subscription began with the code ${value} of ${affiliateName}, and a user of it belongs to a creator: codes take no user from a creator.`;
     case 'off':
-      return `${of}, and purchase codes attribute nothing in this app.`;
+      return `${of}, and the app did not take purchase codes then.`;
   }
 }
 

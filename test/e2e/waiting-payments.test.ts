@@ -17,6 +17,7 @@ import type { TestApi, TestApp } from '../support/api.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { takesEffect } from '../support/policies.ts';
 import { runOn } from '../support/postgres-admin.ts';
+import { takeCodesFromTheBeginning } from '../support/codes.ts';
 import {
   bodyOf,
   fakeSecret,
@@ -346,6 +347,7 @@ describe('a payment of a user whom a code has bound', () => {
 
   beforeEach(async () => {
     await send('PATCH', '/settings', { purchaseCodes: 'when_unattributed' });
+    await takeCodesFromTheBeginning(api.sql, app.appId);
     const code = { namespace: 'stripe', value: 'SPRING20', externalId: 'promo_spring' };
     await send('POST', `/affiliates/${affiliateId}/codes`, code);
     await api.sql.transaction(async (tx) => {
@@ -423,6 +425,7 @@ describe('a payment that waits for the rate of its currency', () => {
       key: app.key,
       body: { purchaseCodes: 'when_unattributed' },
     });
+    await takeCodesFromTheBeginning(api.sql, app.appId);
     rivalId = await newAffiliate(api, app);
   });
 

@@ -275,6 +275,7 @@ const ROWS_OF_PURCHASES = [
   `insert into subscription_codes (app_id, environment, source, user_key, namespace, value, used_at)
      select app_id, environment, 'stripe', 'sub_' || ref, 'attribute', 'code-1', occurred_at from payments`,
   `update apps set purchase_codes = 'when_unattributed' where id = ${id('app', '1')}`,
+  `update apps set purchase_codes_from = null where id = ${id('app', '1')}`,
   `insert into manual_attributions (id, app_id, binding_id, position, attribution_id, effective_from, payments, earned_cents, reason,
                                      account_id, key_id, created_at)
      select ${id('manualAttribution', 'n')}, ${id('app', '1')}, ${id('binding', '1')}, n, null, ${moment(`n / ${TERMS}.0`)}, 0, 0, 'Support',
