@@ -32,11 +32,14 @@ interface Draft {
   readonly due: string;
 }
 
+/** What a new entry of a direction is for until something else is chosen: nothing that only some deductions are. */
+const FIRST_CATEGORY: Readonly<Record<Draft['direction'], Category>> = { add: 'bonus', deduct: 'other' };
+
 const newDraft = (): Draft => ({
   externalId: newIdempotencyKey(),
   direction: 'add',
   dollars: '',
-  category: 'bonus',
+  category: FIRST_CATEGORY.add,
   reason: '',
   due: '',
 });
@@ -63,6 +66,8 @@ const staleAfterEntry = (appId: string) =>
     ['entries', appId],
     ['commissions', appId],
     ['creator', appId],
+    ['overview', appId],
+    ['overview-series', appId],
   ] as const;
 
 const DESCRIPTION = 'The creator reads it. Name no customer.';
@@ -140,7 +145,7 @@ function EntryForm({
           value={direction}
           onChange={(event) => {
             const next = event.currentTarget.value === 'add' ? 'add' : 'deduct';
-            onDraft({ direction: next, category: CATEGORIES[next][0] ?? 'other' });
+            onDraft({ direction: next, category: FIRST_CATEGORY[next] });
           }}
         >
           <option value="add">Add to what {creator.name} earned</option>
