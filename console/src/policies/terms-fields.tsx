@@ -19,7 +19,9 @@ function Assumptions({
     <details className="assumed">
       <summary>If the provider does not state tax{base === 'proceeds' ? ' or store fee' : ''}</summary>
       <Text size="sm" className="quiet" mt={4} mb="sm">
-        These shares are taken off instead, and the commission is marked as estimated.
+        These shares are taken off instead, and the commission is marked as estimated. The tax is a share of
+        the price that the customer pays: 15.97 % for a tax of 19 % that is in it.
+        {base === 'proceeds' && ' A fee is a share of the rest.'}
       </Text>
       <div className="shares">
         <PercentField size="xs" label="Tax" value={tax} onChange={(value) => onChange({ tax: value })} />
