@@ -150,7 +150,7 @@ const columnsOf = (
   { name: 'User', share: 18, dropsAt: 3, isOffPhone: true, cell: (row) => row.customerUserId },
   hasCreator && {
     name: 'Creator',
-    share: 22,
+    share: 18,
     isAbout: true,
     cell: (row) => <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>,
   },
@@ -161,7 +161,7 @@ const columnsOf = (
   },
   {
     name: 'From',
-    share: 28,
+    share: 35,
     dropsAt: 1,
     isOffPhone: true,
     cell: (row) => <Basis appId={appId} row={row} relations={relations} />,
