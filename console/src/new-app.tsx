@@ -1,4 +1,4 @@
-import { Button, NumberInput, Stack, TextInput } from '@mantine/core';
+import { Button, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api, read } from './api/client.ts';
@@ -7,6 +7,8 @@ import { rememberSdkKey } from './setup/sdk-key.ts';
 import { useLeaveGuard } from './leave/leave-guard.tsx';
 import { NoPermission, PageHead } from './parts.tsx';
 import { useFieldErrors } from './parts/field-errors.tsx';
+import { isNumber, NumberField, PercentField } from './parts/number-field.tsx';
+import type { Entered } from './parts/number-field.tsx';
 import { usePermission } from './session.ts';
 
 const PERCENT_IN_BPS = 100;
@@ -15,16 +17,13 @@ const PERCENT_IN_BPS = 100;
 const RATE = 20;
 const HOLD_DAYS = 30;
 
-/** Whether a field has a number. While it is edited it may be empty, which is not 0. */
-const isNumber = (value: number | string) => value !== '' && Number.isFinite(Number(value));
-
 export default function NewAppPage() {
   const isAllowed = usePermission('setup');
   const apps = useApps();
   const navigate = useNavigate();
   const [name, setName] = useState('');
-  const [rate, setRate] = useState<number | string>(RATE);
-  const [hold, setHold] = useState<number | string>(HOLD_DAYS);
+  const [rate, setRate] = useState<Entered>(RATE);
+  const [hold, setHold] = useState<Entered>(HOLD_DAYS);
   const create = useChange(
     async () =>
       await read(
@@ -87,29 +86,21 @@ export default function NewAppPage() {
             {...errors.at('name')}
             onChange={(event) => setName(event.currentTarget.value)}
           />
-          <NumberInput
+          <PercentField
             label="Commission"
             description="The share of each payment that a creator earns, in percent."
             required
             withAsterisk={false}
-            min={0}
-            max={100}
-            allowNegative={false}
-            decimalScale={2}
-            suffix=" %"
             value={rate}
             {...errors.at('commissionRateBps')}
             onChange={setRate}
           />
-          <NumberInput
+          <NumberField
             label="Hold period"
             description="Days from the purchase until its commission is due, so that refunds come first. 0 in an app that is only for a trial: then you can try the payout at once."
             required
             withAsterisk={false}
-            min={0}
             max={365}
-            allowNegative={false}
-            allowDecimal={false}
             suffix=" days"
             value={hold}
             {...errors.at('holdPeriodDays')}

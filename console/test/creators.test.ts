@@ -515,6 +515,8 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     // The session may no longer pay: the form asks for the key and keeps what was entered.
     await button(page, 'Add or deduct').click();
     await page.getByLabel('What to do').selectOption('Deduct from what Ada earned');
+    // What a deduction is for is not guessed.
+    expect(await page.getByLabel('For', { exact: true }).inputValue()).toBe('other');
     await page.getByLabel('Amount').fill('2.5');
     await page.getByLabel('Reason').fill('Upgrade of 3 May');
     await page.getByLabel('Due').fill('2020-01-01');
@@ -528,6 +530,13 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await button(page, 'Deduct $2.50').click();
     await dialog.waitFor({ state: 'hidden' });
     await due('$53.00');
+    // Sooner than the page asks again by itself.
+    const inMenu = async (text: string) =>
+      await page
+        .getByRole('navigation')
+        .getByRole('link', { name: `Payouts ${text} due` })
+        .waitFor({ timeout: 8_000 });
+    await inMenu('$53.00');
 
     await button(page, /^Undo \$50\.00/).click();
     await dialog.getByText('-$50.00 is added to the ledger').waitFor();
@@ -535,12 +544,18 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await dialog.getByRole('button', { name: 'Undo', exact: true }).click();
     await dialog.waitFor({ state: 'hidden' });
     await due('$3.00');
+    await inMenu('$3.00');
     await page.getByRole('row', { name: /A mistake Fixed fee, undone .*-\$50\.00/ }).waitFor();
     await page.getByRole('row', { name: /Retainer for May .*\$50\.00 Undone/ }).waitFor();
     expect(await button(page, /^Undo /).count()).toBe(1);
+    await button(page, /^Undo -\$2\.50/).click();
+    await page.getByLabel('Reason').fill('It was reported');
+    await dialog.getByRole('button', { name: 'Undo', exact: true }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByRole('row', { name: /Undo Other, undone: It was reported .*\$2\.50/ }).waitFor();
     const { entries } = await service.sql.one<{ entries: number }>`
       select count(*)::int as entries from entries where affiliate_id = ${ada}`;
-    expect(entries).toBe(3);
+    expect(entries).toBe(4);
 
     await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada}/commissions`);
     await page.getByText('Fixed fee: Retainer for May').waitFor();

@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { projectRoot } from '../../src/config/project-root.ts';
 import * as ofService from '../../src/domain/money.ts';
 import { currencyDecimals, formatMoney, formatRate, formatShare } from '../src/format.ts';
+import { readNumber } from '../src/parts/read-number.ts';
 
 describe('amounts of money on the pages', () => {
   test.each([
@@ -59,4 +60,47 @@ test('every page writes percentages by the same two functions, with a space befo
     .filter((name) => /\.tsx?$/.test(name) && name !== 'format.ts')
     .filter((name) => /\} %/.test(readFileSync(path.join(folder, name), 'utf8')));
   expect(others).toEqual([]);
+});
+
+describe('numbers that a person enters', () => {
+  const dollars = { decimals: 2, prefix: '$', suffix: '' };
+  test.each([
+    ['', null],
+    ['  ', null],
+    ['2,50', 2.5],
+    ['2.50', 2.5],
+    ['2,', 2],
+    [',5', 0.5],
+    ['$ 2,5', 2.5],
+    ['0005', 5],
+    ['1.234,56', 1_234.56],
+    ['1,234.56', 1_234.56],
+    ['1,234,567', 1_234_567],
+    ['1.234.567,8', 1_234_567.8],
+    ['1 234,56', 1_234.56],
+    ['1\u00A0234', 1_234],
+    ["1'234.50", 1_234.5],
+    ['1,234', 'Write 1234 or 1.23'],
+    ['12.345', 'Write 12345 or 12.34'],
+    ['0,123', 'At most 2 decimals'],
+    ['1234,567', 'At most 2 decimals'],
+    ['1.234,567', 'At most 2 decimals'],
+    ...['.', '-1', '1e5', '2,50 €', '1,23,4', '1,2.3', '12 50', '1 234 56', '2 5', 'NaN'].map(
+      (text) => [text, 'Write a number, such as 12.50'] as const,
+    ),
+  ])('“%s” as an amount in dollars is read as %p', (text, read) => {
+    expect(readNumber(text, dollars)).toBe(read);
+  });
+
+  test.each([
+    ['12.5 %', 2, 12.5],
+    ['12,5%', 2, 12.5],
+    ['1,234', 2, 'Write 1234 or 1.23'],
+    ['30 %', 0, 30],
+    ['1,5', 0, 'Write a whole number'],
+    ['1,234', 0, 'Write 1234'],
+    ['$5', 2, 'Write a number, such as 12.50'],
+  ])('“%s” in percent with %d decimals is read as %p', (text, decimals, read) => {
+    expect(readNumber(text, { decimals, prefix: '', suffix: ' %' })).toBe(read);
+  });
 });

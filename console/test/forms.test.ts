@@ -301,6 +301,95 @@ describeInBrowser(
       expect(problems(/status of 400/)).toEqual([]);
     });
 
+    test('a percentage above 100 stays as it was entered, is refused at its field, and is not sent', async () => {
+      const { page, problems } = await open('policies/new');
+      await page.getByLabel('Name', { exact: true }).fill('Too much');
+      const percentage = page.getByLabel('Percentage', { exact: true });
+      // A click selects what is there, so that the next keys do not add to it.
+      await percentage.click();
+      await page.waitForFunction(() => getSelection()?.toString() === '20 %');
+      await percentage.pressSequentially('25');
+      await percentage.blur();
+      expect(await percentage.inputValue()).toBe('25 %');
+      await percentage.fill('5025');
+      await percentage.blur();
+      const atMost = page.getByText('At most 100 %', { exact: true });
+      await atMost.waitFor();
+      expect(await percentage.inputValue()).toBe('5025 %');
+      expect(await percentage.getAttribute('aria-invalid')).toBe('true');
+      expect(await button(page, 'Create the policy').isDisabled()).toBe(true);
+      await percentage.fill('2,5');
+      await atMost.waitFor({ state: 'hidden' });
+      await button(page, 'Cancel').click();
+
+      await page.getByRole('link', { name: 'Settings', exact: true }).click();
+      const sent = changesTo(page, '/settings');
+      const commission = page.getByLabel('Commission', { exact: true });
+      await commission.fill('150');
+      await page.getByLabel('Hold period').fill('1000');
+      await page.getByText('At most 365 days', { exact: true }).waitFor();
+      await button(page, 'Save').click();
+      await atMost.waitFor();
+      expect(await commission.inputValue()).toBe('150 %');
+      expect(await commission.evaluate((field) => field === document.activeElement)).toBe(true);
+      await page.getByLabel('Hold period').fill('14');
+      await commission.fill('15,5');
+      await button(page, 'Save').click();
+      await button(page, 'Save').and(page.locator('[disabled]')).waitFor();
+      expect(sent.map((request) => request.postDataJSON() as object)).toEqual([
+        { commissionRateBps: 1_550, holdPeriodDays: 14 },
+      ]);
+      expect(problems()).toEqual([]);
+    });
+
+    test('an amount that comes in one piece is read with either decimal sign, and one that could mean two amounts is refused', async () => {
+      const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+        name: 'Grace',
+      });
+      const { page, problems } = await open(`creators/${id}`);
+      await button(page, 'Add or deduct').click();
+      await page.getByLabel('Key that may pay').fill(founder.key);
+      await button(page, 'Continue').click();
+      const amount = page.getByLabel('Amount', { exact: true });
+      await page.getByLabel('Reason').fill('Retainer for May');
+      // As a dictation, the suggestions of a telephone, or the clipboard insert it.
+      const insert = async (text: string) => {
+        await amount.fill('');
+        await amount.focus();
+        await page.keyboard.insertText(text);
+      };
+      for (const [text, shown] of [
+        ['2,50', '$2.50'],
+        ['2.50', '$2.50'],
+        ['$2,5', '$2.50'],
+        ['1.234,56', '$1,234.56'],
+        ['1,234.56', '$1,234.56'],
+        ['1 234,56', '$1,234.56'],
+        ['1.234.567', '$1,234,567.00'],
+      ] as const) {
+        await insert(text);
+        await button(page, `Add ${shown}`).waitFor({ timeout: 5_000 });
+        await amount.blur();
+        expect(await amount.inputValue()).toBe(shown.replaceAll(',', ''));
+      }
+      for (const [text, error] of [
+        ['1,234', 'Write 1234 or 1.23'],
+        ['1.234', 'Write 1234 or 1.23'],
+        ['2.5055', 'At most 2 decimals'],
+        ['2,50 €', 'Write a number, such as 12.50'],
+        ['-5', 'Write a number, such as 12.50'],
+      ] as const) {
+        await insert(text);
+        await page.getByText(error, { exact: true }).waitFor({ timeout: 5_000 });
+        expect(await amount.inputValue()).toBe(text);
+        expect(await button(page, /^Add\s*$/).isDisabled()).toBe(true);
+      }
+      await insert('2,50');
+      await button(page, 'Add $2.50').click();
+      await page.getByRole('row', { name: /Retainer for May .*\$2\.50 Undo/ }).waitFor();
+      expect(problems()).toEqual([]);
+    });
+
     test('a code that another link has, and settings that are refused, are said at their fields', async () => {
       const { id: affiliateId } = await post<{ id: string }>(
         `/apps/${founder.appId}/affiliates`,

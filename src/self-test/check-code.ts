@@ -103,7 +103,7 @@ export async function checkPurchaseCodes(
     return [
       advice(
         step,
-        `${latest === null ? `${NONE_ARRIVED} ` : ''}No purchase has come with a code of these yet: ${namespaces.join(', ')}.`,
+        `${latest === null ? `${NONE_ARRIVED} ` : ''}No purchase has come with a code of these namespaces yet: ${namespaces.join(', ')}.`,
         `${namespaces.map((namespace) => codesArriveBy(namespace, connected)).join(' ')} Buy with one in a sandbox, then run the self-test again.`,
       ),
     ];

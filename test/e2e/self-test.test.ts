@@ -250,7 +250,7 @@ describe('a correctly configured app', () => {
       ok: false,
       level: 'advice',
       detail:
-        'No code arrived yet. No purchase has come with a code of these yet: play_store, stripe, attribute.',
+        'No code arrived yet. No purchase has come with a code of these namespaces yet: play_store, stripe, attribute.',
       fix: expect.stringContaining('tributary_code'),
     });
     const left = await service.sql.one`

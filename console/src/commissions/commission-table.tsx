@@ -86,6 +86,10 @@ function relationsOf(rows: readonly Commission[], query: CommissionQuery): Relat
 const wordsOfEntry = ({ category, reason, undoesEntryId }: NonNullable<Commission['entry']>): string =>
   `${ENTRY_CATEGORIES[category]}${undoesEntryId === null ? '' : ', undone'}: ${reason}`;
 
+/** Returns what a row is. What undoes a deduction adds, but is no bonus. */
+const kindOf = ({ kind, entry }: Commission): string =>
+  (entry?.undoesEntryId ?? null) === null ? KINDS[kind] : 'Undo';
+
 /** Says how the user came to the creator, unless a device said so as for most users. */
 const matchOf = ({ kind, matchMethod }: Commission): string | null =>
   kind === 'earning' && (matchMethod === 'purchase_code' || matchMethod === 'manual')
@@ -146,18 +150,18 @@ const columnsOf = (
   { name: 'User', share: 18, dropsAt: 3, isOffPhone: true, cell: (row) => row.customerUserId },
   hasCreator && {
     name: 'Creator',
-    share: 22,
+    share: 18,
     isAbout: true,
     cell: (row) => <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>,
   },
   {
     name: 'Kind',
     dropsAt: 1,
-    cell: (row) => (row.kind === 'earning' ? KINDS[row.kind] : <b>{KINDS[row.kind]}</b>),
+    cell: (row) => (row.kind === 'earning' ? KINDS.earning : <b>{kindOf(row)}</b>),
   },
   {
     name: 'From',
-    share: 28,
+    share: 35,
     dropsAt: 1,
     isOffPhone: true,
     cell: (row) => <Basis appId={appId} row={row} relations={relations} />,

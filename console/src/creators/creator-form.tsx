@@ -1,9 +1,11 @@
-import { Button, Group, NumberInput, Stack } from '@mantine/core';
+import { Button, Group, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
+import { PercentField } from '../parts/number-field.tsx';
+import type { Entered } from '../parts/number-field.tsx';
 import { IdentityFields } from './identity-fields.tsx';
 import type { Identity } from './identity-fields.tsx';
 
@@ -23,7 +25,7 @@ export function CreatorForm({
 }) {
   const [identity, setIdentity] = useState<Identity>({ name: creator.name, email: creator.email ?? '' });
   const own = creator.defaultCommissionRateBps;
-  const [rate, setRate] = useState<number | string>(own === null ? '' : own / PERCENT_IN_BPS);
+  const [rate, setRate] = useState<Entered>(own === null ? '' : own / PERCENT_IN_BPS);
   const save = useChange(
     async () => {
       const body = {
@@ -60,14 +62,9 @@ export function CreatorForm({
           errors={errors}
           onChange={(changed) => setIdentity({ ...identity, ...changed })}
         />
-        <NumberInput
+        <PercentField
           label="Own commission"
           description="In percent of the price. It goes before the policies of groups and the app, and before the commission of the settings; empty: one of these applies. A change counts for payments that are evaluated from now on; existing commissions stay as they are."
-          min={0}
-          max={100}
-          allowNegative={false}
-          decimalScale={2}
-          suffix=" %"
           value={rate}
           {...errors.at('defaultCommissionRateBps')}
           onChange={setRate}

@@ -1,4 +1,4 @@
-import { Button, Group, NativeSelect, NumberInput, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
@@ -7,6 +7,8 @@ import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatMoney } from '../format.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
+import { DollarField } from '../parts/number-field.tsx';
+import type { Entered } from '../parts/number-field.tsx';
 import { AskToPay, watchRaise } from '../payouts/raise-form.tsx';
 import { ENTRY_CATEGORIES } from '../words.ts';
 import { ReasonDialog, ReasonField } from './reason-dialog.tsx';
@@ -23,18 +25,21 @@ interface Draft {
   /** The same for each attempt, so that the service adds it once. */
   readonly externalId: string;
   readonly direction: 'add' | 'deduct';
-  readonly dollars: number | string;
+  readonly dollars: Entered;
   readonly category: Category;
   readonly reason: string;
   /** A date, or empty for now. */
   readonly due: string;
 }
 
+/** What a new entry of a direction is for until something else is chosen: nothing that only some deductions are. */
+const FIRST_CATEGORY: Readonly<Record<Draft['direction'], Category>> = { add: 'bonus', deduct: 'other' };
+
 const newDraft = (): Draft => ({
   externalId: newIdempotencyKey(),
   direction: 'add',
   dollars: '',
-  category: 'bonus',
+  category: FIRST_CATEGORY.add,
   reason: '',
   due: '',
 });
@@ -61,6 +66,8 @@ const staleAfterEntry = (appId: string) =>
     ['entries', appId],
     ['commissions', appId],
     ['creator', appId],
+    ['overview', appId],
+    ['overview-series', appId],
   ] as const;
 
 const DESCRIPTION = 'The creator reads it. Name no customer.';
@@ -138,22 +145,18 @@ function EntryForm({
           value={direction}
           onChange={(event) => {
             const next = event.currentTarget.value === 'add' ? 'add' : 'deduct';
-            onDraft({ direction: next, category: CATEGORIES[next][0] ?? 'other' });
+            onDraft({ direction: next, category: FIRST_CATEGORY[next] });
           }}
         >
           <option value="add">Add to what {creator.name} earned</option>
           <option value="deduct">Deduct from what {creator.name} earned</option>
         </NativeSelect>
-        <NumberInput
+        <DollarField
           label="Amount"
           description="In US dollars."
           required
           withAsterisk={false}
           min={0.01}
-          decimalScale={2}
-          fixedDecimalScale
-          allowNegative={false}
-          prefix="$"
           data-autofocus
           value={dollars}
           {...errors.at('amountCents')}
@@ -190,8 +193,8 @@ function EntryForm({
           <Button variant="default" disabled={add.isPending} onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={add.isPending} disabled={cents === 0 || reason.trim() === ''}>
-            {direction === 'add' ? 'Add' : 'Deduct'} {formatMoney(cents)}
+          <Button type="submit" loading={add.isPending} disabled={!(cents > 0) || reason.trim() === ''}>
+            {direction === 'add' ? 'Add' : 'Deduct'} {cents >= 0 && formatMoney(cents)}
           </Button>
         </Group>
       </Stack>

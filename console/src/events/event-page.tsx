@@ -143,7 +143,7 @@ function factsOf(step: Step, appId: string, keys: ReadonlySet<string>): ReactNod
       return (
         <Facts
           rows={[
-            ['Delivery', step.facts.deliveryId],
+            ['Delivery', <span className="code-text">{step.facts.deliveryId}</span>],
             ['Bytes', step.facts.bodyBytes],
           ]}
         />

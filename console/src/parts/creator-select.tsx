@@ -41,7 +41,7 @@ export function CreatorSelect({
         onChange(option === undefined ? null : { id: option.value, name: option.label });
       }}
       error={typed === '' ? null : found.error?.message}
-      nothingFoundMessage={typed === '' ? 'Enter a beginning' : found.error === null && 'Nothing found'}
+      nothingFoundMessage={typed !== '' && found.error === null && 'Nothing found'}
     />
   );
 }

@@ -66,7 +66,7 @@ export function SearchFilter({
       onSearchChange={setText}
       onChange={(value) => filters.set({ [kind]: value ?? '' })}
       error={typed === '' ? null : found.error?.message}
-      nothingFoundMessage={typed === '' ? 'Enter a beginning' : found.error === null && 'Nothing found'}
+      nothingFoundMessage={typed !== '' && found.error === null && 'Nothing found'}
     />
   );
 }

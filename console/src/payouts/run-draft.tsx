@@ -1,4 +1,4 @@
-import { Checkbox, NumberInput, Text } from '@mantine/core';
+import { Checkbox, Text } from '@mantine/core';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api, read } from '../api/client.ts';
@@ -7,6 +7,8 @@ import { useRetryKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant } from '../format.ts';
+import { DollarField } from '../parts/number-field.tsx';
+import type { Entered } from '../parts/number-field.tsx';
 import { AskToPay, watchRaise } from './raise-form.tsx';
 import { Steps } from './run-dialogs.tsx';
 import { useMoneyChanged } from './runs.ts';
@@ -18,7 +20,7 @@ const MOST_DOLLARS = 1_000_000;
 
 /** What a draft is asked for. */
 interface DraftTerms {
-  readonly dollars: number | string;
+  readonly dollars: Entered;
   /** Whether it pays creators without a payee, too. */
   readonly isEverybody: boolean;
 }
@@ -87,15 +89,10 @@ function DraftForm({
           It takes the place of the draft of {formatInstant(replaced.createdAt)}, which is then cancelled.
         </Text>
       )}
-      <NumberInput
+      <DollarField
         label="Leave out creators to whom less than this is due"
         description="In US dollars. Empty: leave out nobody for that."
-        min={0}
         max={MOST_DOLLARS}
-        decimalScale={2}
-        allowNegative={false}
-        thousandSeparator=","
-        prefix="$"
         placeholder="$0"
         data-autofocus
         value={dollars}

@@ -1,5 +1,6 @@
 import { given } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
+import type { Entered } from '../parts/number-field.tsx';
 
 /** The contents of a version. */
 export type Terms = Omit<Schemas['NewPolicyVersion'], 'effectiveFrom'>;
@@ -13,9 +14,6 @@ const MOST_DOLLARS = 1_000;
 
 /** Number of rules of a version at most. */
 export const MOST_RULES = 20;
-
-/** A number that is being entered. Empty: none. */
-type Entered = number | string;
 
 /** Whole numbers from 1, both inclusive. An empty one is no limit. */
 export interface RangeDraft {
@@ -142,6 +140,8 @@ const isWithin = (entered: Entered, least: number, most: number): boolean => {
 function rangeProblem(range: RangeDraft | null, what: string): string | null {
   if (range === null) return null;
   const [from, to] = [numberOf(range.from) ?? 1, numberOf(range.to)];
+  if (![from, to ?? from].every((one) => Number.isInteger(one) && one >= 1))
+    return `enter whole numbers from 1 for the first and the last ${what}`;
   if (to !== undefined && from > to) return `the last ${what} must not be before the first one`;
   return from === 1 && to === undefined ? `enter the last ${what}, or remove the condition` : null;
 }
@@ -172,7 +172,7 @@ export function problemOf({ base, tax, fees, rules }: TermsDraft): string | null
   const assumed = [...(base === 'gross' ? [] : [tax]), ...(base === 'proceeds' ? Object.values(fees) : [])];
   return assumed.every((share) => isWithin(share, 0, MOST_PERCENT))
     ? null
-    : 'Enter each assumed share, or 0.';
+    : 'Enter each assumed share up to 100 %, or 0.';
 }
 
 const bpsOf = (percent: Entered) => Math.round(Number(percent) * PERCENT_IN_BPS);

@@ -1,4 +1,4 @@
-import { NativeSelect, NumberInput, Stack, Text, TextInput, Title } from '@mantine/core';
+import { NativeSelect, Stack, Text, TextInput, Title } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -7,6 +7,8 @@ import type { Schemas } from '../api/client.ts';
 import { earnedWords } from '../commissions/earned.tsx';
 import { formatMoney } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
+import { DollarField } from '../parts/number-field.tsx';
+import type { Entered } from '../parts/number-field.tsx';
 import type { Terms } from './draft.ts';
 import { Sentences } from './sentences.tsx';
 import { STORE_IDS, storeName } from './words.ts';
@@ -14,6 +16,7 @@ import { STORE_IDS, storeName } from './words.ts';
 /** How long the preview waits for the next key, ms. */
 const TYPING_MS = 300;
 const CENTS = 100;
+const MOST_DOLLARS = 1_000_000;
 
 type Example = Schemas['ExamplePayment'];
 
@@ -33,7 +36,7 @@ const PLACES: Readonly<
 /** A payment to try the rules with, as it is being entered. */
 interface ExampleDraft {
   readonly place: string;
-  readonly dollars: number | string;
+  readonly dollars: Entered;
   readonly store: string;
   readonly product: string;
 }
@@ -44,11 +47,14 @@ const FIRST_EXAMPLES: readonly ExampleDraft[] = [
   { place: 'first', dollars: 9.99, store: 'stripe', product: '' },
 ];
 
+const hasPrice = ({ dollars }: Pick<ExampleDraft, 'dollars'>): boolean =>
+  Number(dollars) > 0 && Number(dollars) <= MOST_DOLLARS;
+
 function paymentOf({ place, dollars, store, product }: ExampleDraft): Example {
   const { paymentNumber = 1, monthsSinceFirst = 0 } = PLACES[place] ?? {};
   return {
-    // An empty price is being entered.
-    priceCents: Math.max(1, Math.round(Number(dollars) * CENTS)),
+    // A price that is being entered: its result is not shown.
+    priceCents: hasPrice({ dollars }) ? Math.round(Number(dollars) * CENTS) : 1,
     store,
     paymentNumber,
     monthsSinceFirst,
@@ -100,16 +106,11 @@ function ExampleFields({
             </option>
           ))}
         </NativeSelect>
-        <NumberInput
+        <DollarField
           size="xs"
           aria-label={`Price of example ${number}`}
           min={0.01}
-          max={1_000_000}
-          decimalScale={2}
-          fixedDecimalScale
-          allowNegative={false}
-          hideControls
-          prefix="$"
+          max={MOST_DOLLARS}
           value={example.dollars}
           onChange={(dollars) => onChange({ dollars })}
         />
@@ -203,7 +204,7 @@ export function Preview({
         </Title>
         <ul className="examples">
           {examples.map((example, index) => {
-            const earning = shown?.earnings[index];
+            const earning = hasPrice(example) ? shown?.earnings[index] : undefined;
             return (
               <ExampleFields
                 key={index}

@@ -1,5 +1,6 @@
-import { Button, Checkbox, Group, NativeSelect, NumberInput, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Checkbox, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { DollarField, NumberField, PercentField } from '../parts/number-field.tsx';
 import type { Base, RangeDraft, RuleDraft } from './draft.ts';
 import { BASE_WORDS, STORE_IDS, storeName } from './words.ts';
 
@@ -52,15 +53,12 @@ function RangeFields({
   readonly onChange: (range: RangeDraft) => void;
 }) {
   const field = (name: keyof RangeDraft) => (
-    <NumberInput
+    <NumberField
       size="xs"
       w={84}
       aria-label={`${name === 'from' ? 'First' : 'Last'} ${what}`}
       placeholder={name === 'from' ? '1' : 'no end'}
       min={1}
-      allowDecimal={false}
-      allowNegative={false}
-      hideControls
       value={range[name]}
       onChange={(value) => onChange({ ...range, [name]: value })}
     />
@@ -151,31 +149,20 @@ function Amount({
         <option value="fixed">A fixed amount</option>
       </NativeSelect>
       {isPercent ? (
-        <NumberInput
+        <PercentField
           key="percent"
           w={104}
           aria-label="Percentage"
-          min={0}
-          max={100}
-          decimalScale={2}
-          allowNegative={false}
-          hideControls
-          suffix=" %"
           value={rule.percent}
           onChange={(percent) => onChange({ percent })}
         />
       ) : (
-        <NumberInput
+        <DollarField
           key="fixed"
           w={104}
           aria-label="Amount in US dollars"
           min={0.01}
           max={1_000}
-          decimalScale={2}
-          fixedDecimalScale
-          allowNegative={false}
-          hideControls
-          prefix="$"
           value={rule.dollars}
           onChange={(dollars) => onChange({ dollars })}
         />

@@ -1,19 +1,10 @@
-import { Button, Group, NativeSelect, NumberInput, Stack, Text } from '@mantine/core';
+import { Button, Group, NativeSelect, Stack, Text } from '@mantine/core';
 import { MOST_RULES, newRule, unreachableRule } from './draft.ts';
 import type { Base, RuleDraft, TermsDraft } from './draft.ts';
+import { PercentField } from '../parts/number-field.tsx';
 import { RuleFields } from './rule-fields.tsx';
 import { BASES, storeName } from './words.ts';
 import './policies.css';
-
-const PERCENT = {
-  size: 'xs',
-  min: 0,
-  max: 100,
-  decimalScale: 2,
-  allowNegative: false,
-  hideControls: true,
-  suffix: ' %',
-} as const;
 
 /** What counts where no provider states the tax or the fee of a payment. Folded, because the usual values are filled in. */
 function Assumptions({
@@ -28,15 +19,17 @@ function Assumptions({
     <details className="assumed">
       <summary>If the provider does not state tax{base === 'proceeds' ? ' or store fee' : ''}</summary>
       <Text size="sm" className="quiet" mt={4} mb="sm">
-        These shares are taken off instead, and the commission is marked as estimated.
+        These shares are taken off instead, and the commission is marked as estimated. The tax is a share of
+        the price that the customer pays: 15.97 % for a tax of 19 % that is in it.
+        {base === 'proceeds' && ' A fee is a share of the rest.'}
       </Text>
       <div className="shares">
-        <NumberInput {...PERCENT} label="Tax" value={tax} onChange={(value) => onChange({ tax: value })} />
+        <PercentField size="xs" label="Tax" value={tax} onChange={(value) => onChange({ tax: value })} />
         {base === 'proceeds' &&
           Object.entries(fees).map(([store, fee]) => (
-            <NumberInput
+            <PercentField
               key={store}
-              {...PERCENT}
+              size="xs"
               label={`Fee of ${storeName(store)}`}
               value={fee}
               onChange={(value) => onChange({ fees: { ...fees, [store]: value } })}

@@ -1,5 +1,7 @@
 import type { Schemas } from '../api/client.ts';
 import { timeZone } from '../format.ts';
+import { isNumber } from '../parts/number-field.tsx';
+import type { Entered } from '../parts/number-field.tsx';
 
 type Settings = Schemas['AppSettings'];
 type Change = Schemas['AppSettingsChange'];
@@ -39,18 +41,18 @@ export interface Draft {
   readonly name: string;
   readonly linkSubdomain: string;
   /** Percent. */
-  readonly rate: number | string;
-  readonly attributionWindowDays: number | string;
-  readonly holdPeriodDays: number | string;
-  readonly deferredWindowMinutes: number | string;
-  readonly payeeWaitDays: number | string;
+  readonly rate: Entered;
+  readonly attributionWindowDays: Entered;
+  readonly holdPeriodDays: Entered;
+  readonly deferredWindowMinutes: Entered;
+  readonly payeeWaitDays: Entered;
   readonly payoutApproval: NonNullable<Settings['payoutApproval']>;
   /** Whether a run is drafted each month, and its terms. */
   readonly hasSchedule: boolean;
-  readonly scheduleDay: number | string;
+  readonly scheduleDay: Entered;
   readonly scheduleTimezone: string;
   /** US dollars. */
-  readonly scheduleMinimum: number | string;
+  readonly scheduleMinimum: Entered;
   readonly schedulePaysWithoutPayee: boolean;
   readonly notificationEmails: string;
   readonly weeklyReport: boolean;
@@ -93,8 +95,6 @@ export function draftOf(settings: Settings): Draft {
       .join('\n'),
   };
 }
-
-const isNumber = (value: number | string) => value !== '' && Number.isFinite(Number(value));
 
 /** Whether every field that needs a value has one. The service checks the rest. */
 export function isComplete(draft: Draft): boolean {

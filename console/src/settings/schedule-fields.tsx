@@ -1,6 +1,7 @@
-import { Autocomplete, Group, NumberInput, Stack, Switch, Textarea } from '@mantine/core';
+import { Autocomplete, Group, Stack, Switch, Textarea } from '@mantine/core';
 import { timeZones } from '../format.ts';
 import type { FieldErrors } from '../parts/field-errors.tsx';
+import { DollarField, NumberField } from '../parts/number-field.tsx';
 import type { Draft, SETTING_LABELS } from './draft.ts';
 import { Section } from './section.tsx';
 
@@ -28,12 +29,10 @@ export function ScheduleFields({ draft, set, canWrite, errorAt }: Fields) {
       {hasSchedule && (
         <Stack gap="sm">
           <Group grow align="flex-start">
-            <NumberInput
+            <NumberField
               label="Day of the month"
               min={1}
               max={LAST_DAY}
-              allowDecimal={false}
-              allowNegative={false}
               value={draft.scheduleDay}
               {...errorAt('payoutSchedule.day')}
               disabled={!canWrite}
@@ -50,13 +49,9 @@ export function ScheduleFields({ draft, set, canWrite, errorAt }: Fields) {
               onChange={(scheduleTimezone) => set({ scheduleTimezone })}
             />
           </Group>
-          <NumberInput
+          <DollarField
             label="Least payout"
             description="Creators to whom less is due wait for the next run."
-            prefix="$"
-            decimalScale={2}
-            min={0}
-            allowNegative={false}
             value={draft.scheduleMinimum}
             {...errorAt('payoutSchedule.minimumCents')}
             disabled={!canWrite}

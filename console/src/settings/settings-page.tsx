@@ -1,4 +1,4 @@
-import { Button, Group, NumberInput, Stack, Switch, Text, Textarea, TextInput } from '@mantine/core';
+import { Button, Group, Stack, Switch, Text, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useParams } from 'react-router';
@@ -10,6 +10,8 @@ import { SettingsParts } from '../navigation.tsx';
 import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
+import { NumberField, PercentField } from '../parts/number-field.tsx';
+import type { Entered } from '../parts/number-field.tsx';
 import { RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
 import { usePermission } from '../session.ts';
 import { NotificationFields, ScheduleFields } from './schedule-fields.tsx';
@@ -68,11 +70,9 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     value: draft[name],
     ...errors.at(name === 'rate' ? 'commissionRateBps' : name),
     disabled: !canWrite,
-    min: 0,
-    allowNegative: false,
     required: true,
     withAsterisk: false,
-    onChange: (value: number | string) => set({ [name]: value }),
+    onChange: (value: Entered) => set({ [name]: value }),
   });
   return (
     <>
@@ -107,38 +107,32 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             </div>
           </Section>
           <Section title="Commissions">
-            <NumberInput
+            <PercentField
               label="Commission"
               description="From now on: payments that are evaluated after the change. Commissions that exist stay as they are, and so do their refunds. A creator's own commission and policies come before it."
-              max={100}
-              decimalScale={2}
-              suffix=" %"
               {...number('rate')}
             />
-            <NumberInput
+            <NumberField
               label="Hold period"
               description="From now on: days from a purchase until its commission is due. Commissions that exist keep their date."
               max={365}
-              allowDecimal={false}
               suffix=" days"
               {...number('holdPeriodDays')}
             />
           </Section>
           <Section title="Attribution">
-            <NumberInput
+            <NumberField
               label="Attribution window"
               description="From now on: days from a click to the first start of the app. Devices that have their creator keep the creator."
               {...number('attributionWindowDays')}
               min={1}
               max={365}
-              allowDecimal={false}
               suffix=" days"
             />
-            <NumberInput
+            <NumberField
               label="Deferred match"
               description="From now on: minutes in which an install without a link code is matched to a click by its address. 0 turns it off."
               max={1440}
-              allowDecimal={false}
               suffix=" minutes"
               {...number('deferredWindowMinutes')}
             />
@@ -161,13 +155,12 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             />
           </Section>
           <Section title="Payouts">
-            <NumberInput
+            <NumberField
               label="Wait of a new payee"
               description="For payees that are set from now on: days until it counts where the money of a creator goes. A change needs a key that may pay."
               {...number('payeeWaitDays')}
               min={1}
               max={30}
-              allowDecimal={false}
               suffix=" days"
             />
             <Switch

@@ -265,7 +265,19 @@ function Payments({
   );
   return (
     <>
-      <ListView list={list} what="payments" isFiltered onClearFilters={filters.clear} nothingYet="">
+      <ListView
+        list={list}
+        what="payments"
+        {...(filters.isEmpty
+          ? {
+              nothing: (
+                <Text size="sm" className="quiet" p="xl">
+                  No payment of this range is without a commission.
+                </Text>
+              ),
+            }
+          : { isFiltered: true, onClearFilters: filters.clear, nothingYet: '' })}
+      >
         {(rows) => (
           <DataTable columns={columnsOf(appId, setAttributing)} rows={rows} idOf={({ eventId }) => eventId} />
         )}
