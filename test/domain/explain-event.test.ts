@@ -382,7 +382,7 @@ describe('the step attribute', () => {
     ['registered_later', false, 'SPRING20 of Ada, who has it only since after the purchase.'],
     ['deactivated', false, 'SPRING20 of Ada, which was deactivated before the purchase.'],
     ['creator_removed', false, 'SPRING20 of Ada, who is removed.'],
-    ['off', false, 'SPRING20 of Ada, and purchase codes attribute nothing in this app.'],
+    ['off', false, 'SPRING20 of Ada, and the app did not take purchase codes then.'],
   ])('the step attribute says why a code that is %s did not count (%#)', (state, hasCreator, words) => {
     const code: ExplainedCode = {
       namespace: 'app_store',

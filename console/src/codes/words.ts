@@ -21,7 +21,7 @@ export const CODE_STATES: Readonly<Record<Schemas['ExplainedCode']['state'], str
   deactivated: 'deactivated before the purchase',
   creator_removed: 'the creator is removed',
   user_attributed: 'a user of the subscription belongs to a creator',
-  off: 'codes attribute nothing in this app',
+  off: 'the app took no codes then',
 };
 
 /** In the order of a form: first what works in every store. */
