@@ -143,7 +143,12 @@ function factsOf(step: Step, appId: string, keys: ReadonlySet<string>): ReactNod
       return (
         <Facts
           rows={[
-            ['Delivery', <span key="id" className="code-text">{step.facts.deliveryId}</span>],
+            [
+              'Delivery',
+              <span key="id" className="code-text">
+                {step.facts.deliveryId}
+              </span>,
+            ],
             ['Bytes', step.facts.bodyBytes],
           ]}
         />
