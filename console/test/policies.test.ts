@@ -299,6 +299,7 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     await page.getByLabel('Takes effect').selectOption('planned');
     await button(page, 'Publish the version').click();
     await title(page, 'VIP');
+    await row(page, /Version 2 .*Scheduled/).waitFor();
     const versions = await service.sql`
       select version, epoch_ms(effective_from) as at from policy_versions where policy_id = ${vip} order by version`;
     expect(versions).toEqual([

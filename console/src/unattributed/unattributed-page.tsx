@@ -272,7 +272,7 @@ function Payments({
           ? {
               nothing: (
                 <Text size="sm" className="quiet" p="xl">
-                  No payment of this range is without a commission.
+                  Nothing is left to explain.
                 </Text>
               ),
             }
