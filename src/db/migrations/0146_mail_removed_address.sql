@@ -1,4 +1,4 @@
--- An address that was removed gets a mail, too, when another one takes its place within a week: to remove it first told nobody of the change.
+-- A removed address gets a mail, too, when another one takes its place within a week. Otherwise a removal hides the change from its owner.
 create or replace function mail_former_address() returns trigger language plpgsql as $$
 declare
   former text := coalesce(old.email, (select f.address from former_addresses f
