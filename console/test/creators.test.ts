@@ -135,6 +135,45 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems(/status of 409/)).toEqual([]);
   });
 
+  test('a new creator has a purchase code and a group at once; a code of another creator is chosen again', async () => {
+    const founder = await newFounder();
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+      name: 'Bea',
+    });
+    const group = await post<{ id: string }>(`/apps/${founder.appId}/groups`, founder.key, { name: 'VIPs' });
+    await post(`/apps/${founder.appId}/affiliates/${id}/codes`, founder.key, {
+      namespace: 'attribute',
+      value: 'SPRING20',
+    });
+    const { page, problems } = await openApp(founder, 'creators');
+    await button(page, 'New creator').click();
+    const field = (label: string) => page.getByRole('dialog').getByLabel(label, { exact: true });
+    await field('Name').fill('Ada');
+    await field('Add a purchase code').check();
+    expect(await button(page, 'Add the creator').isDisabled()).toBe(true);
+    await field('Code').fill('spring20');
+    await field('Group').selectOption({ label: 'VIPs' });
+    await button(page, 'Add the creator').click();
+    await page.getByText('A creator of the app has this code already.').waitFor();
+    await page.getByText('Ada exists already').waitFor();
+    await field('Code').fill('ADA');
+    await checkPage(page, 'new-creator-code');
+    await button(page, 'Add the creator').click();
+    await page.getByText('Ada is a creator now.').waitFor();
+    await page.getByRole('dialog').locator('code', { hasText: 'ADA' }).waitFor();
+    await checkPage(page, 'new-creator-code-done');
+    expect(
+      await service.sql`
+        select a.name, c.value, m.group_id from affiliates a
+          left join codes c on c.affiliate_id = a.id left join group_memberships m on m.affiliate_id = a.id
+         where a.app_id = ${founder.appId} order by a.id`,
+    ).toEqual([
+      { name: 'Bea', value: 'SPRING20', groupId: null },
+      { name: 'Ada', value: 'ADA', groupId: group.id },
+    ]);
+    expect(problems(/status of 409/)).toEqual([]);
+  });
+
   test('“Revoke links and sign out” ends the access of a creator once it is confirmed', async () => {
     const founder = await newFounder();
     const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {

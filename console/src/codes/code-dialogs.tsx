@@ -1,4 +1,4 @@
-import { Button, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'react-router';
@@ -9,21 +9,11 @@ import { useChange } from '../api/queries.ts';
 import { Confirm, Dialog } from '../dialog.tsx';
 import { Waiting } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
-import type { FieldError } from '../parts/field-errors.tsx';
-import { NAMESPACES } from './words.ts';
-import type { Namespace } from './words.ts';
 import { sayDone } from '../parts/toast.tsx';
+import { codeBody, CodeFields, codeLabels, isCompleteCode, NO_CODE_YET } from './code-fields.tsx';
 
 export type Code = Schemas['Code'];
 export type Creator = Pick<Schemas['ListedAffiliate'], 'id' | 'name'>;
-
-/** What the service accepts as a code. A text with @ is an address, which is not stored. */
-const isCode = (text: string) => /^[^@\p{C}]{1,64}$/u.test(text);
-const NO_CODE = 'Up to 64 characters, without @.';
-
-/** Returns the props of a field that says at once what the service would refuse. */
-const withOwn = (field: FieldError, text: string): FieldError =>
-  text !== '' && !isCode(text) ? { ...field, error: NO_CODE } : field;
 
 /** Says whose a code is that cannot be added once more. */
 function Taken({
@@ -71,12 +61,8 @@ function AddForm({
   readonly creator: Creator;
   readonly onClose: () => void;
 }) {
-  const [namespace, setNamespace] = useState<Namespace>('attribute');
-  const [value, setValue] = useState('');
-  const [externalId, setExternalId] = useState('');
-  const words = NAMESPACES[namespace];
-  const [code, id] = [value.trim(), externalId.trim()];
-  const body = { namespace, value: code, ...(words.externalId === undefined ? {} : { externalId: id }) };
+  const [input, setInput] = useState(NO_CODE_YET);
+  const body = codeBody(input);
   const retry = useRetryKey(body);
   const add = useChange(
     async () =>
@@ -89,11 +75,7 @@ function AddForm({
     ['codes', appId],
   );
   const { error } = add;
-  const errors = useFieldErrors(error, {
-    namespace: 'Where the code is from',
-    value: words.label,
-    externalId: words.externalId?.label ?? 'Id',
-  });
+  const errors = useFieldErrors(error, codeLabels(input.namespace));
   const takenBy = error instanceof Problem && error.code === 'code_taken' ? error.existingId : null;
   return (
     <form
@@ -110,46 +92,12 @@ function AddForm({
       }}
     >
       <Stack>
-        <NativeSelect
-          label="Where the code is from"
-          description={words.hint}
-          data-autofocus
-          value={namespace}
-          {...errors.at('namespace')}
-          onChange={(event) => setNamespace(event.currentTarget.value as Namespace)}
-        >
-          {Object.entries(NAMESPACES).map(([name, { name: text }]) => (
-            <option key={name} value={name}>
-              {text}
-            </option>
-          ))}
-        </NativeSelect>
-        <TextInput
-          label={words.label}
-          description="Upper and lower case make no difference."
-          placeholder="SPRING20"
-          required
-          withAsterisk={false}
-          spellCheck={false}
-          autoCapitalize="off"
-          value={value}
-          {...withOwn(errors.at('value'), code)}
-          onChange={(event) => setValue(event.currentTarget.value)}
+        <CodeFields
+          hasFocus
+          value={input}
+          errors={errors}
+          onChange={(changed) => setInput({ ...input, ...changed })}
         />
-        {words.externalId !== undefined && (
-          <TextInput
-            label={words.externalId.label}
-            description={`It begins with ${words.externalId.beginning}. Payments state it instead of the code.`}
-            placeholder={`${words.externalId.beginning}…`}
-            required
-            withAsterisk={false}
-            spellCheck={false}
-            autoCapitalize="off"
-            value={externalId}
-            {...withOwn(errors.at('externalId'), id)}
-            onChange={(event) => setExternalId(event.currentTarget.value)}
-          />
-        )}
         <Text size="sm" className="quiet">
           Purchases from now on count. Earlier ones do not.
         </Text>
@@ -159,11 +107,7 @@ function AddForm({
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button
-            type="submit"
-            loading={add.isPending}
-            disabled={!isCode(code) || (words.externalId !== undefined && !isCode(id))}
-          >
+          <Button type="submit" loading={add.isPending} disabled={!isCompleteCode(input)}>
             Add the code
           </Button>
         </Group>

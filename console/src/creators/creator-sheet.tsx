@@ -1,12 +1,14 @@
-import { Button, Checkbox, Group, Stack, Text } from '@mantine/core';
+import { Button, Checkbox, Group, NativeSelect, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'react-router';
+import { CodeFields, codeLabels, isCompleteCode, NO_CODE_YET } from '../codes/code-fields.tsx';
 import { lastDestination } from '../links/last-destination.ts';
 import { LinkFields } from '../links/link-fields.tsx';
 import type { LinkInput } from '../links/link-fields.tsx';
 import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
 import { CopyLine, Secret } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
+import { useGroups } from '../policies/queries.ts';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { IdentityFields } from './identity-fields.tsx';
 import type { Identity } from './identity-fields.tsx';
@@ -16,7 +18,7 @@ import type { CreatedCreator } from './new-creator.ts';
 /** What a new creator needs, to be copied, and the way on. */
 function Created({
   appId,
-  created: { creator, link, invite, mailedTo },
+  created: { creator, link, code, invite, mailedTo },
   onClose,
 }: {
   readonly appId: string;
@@ -37,6 +39,14 @@ function Created({
           <CopyLine text={link.url} what="the link" />
         </div>
       )}
+      {code !== null && (
+        <div>
+          <Text size="sm" fw={500} mb={4}>
+            The purchase code
+          </Text>
+          <CopyLine text={code.value} what="the purchase code" />
+        </div>
+      )}
       {invite !== null && (
         <Secret text={invite.url} what="the invite">
           It opens the creator’s own page, and signs in up to {invite.uses} browsers.
@@ -54,18 +64,50 @@ function Created({
   );
 }
 
-/** Creates a creator with a link and an invite, all at once. */
+/** Asks for the group of a new creator. Nothing while there are no groups. */
+function GroupField({
+  appId,
+  groupId,
+  onChange,
+}: {
+  readonly appId: string;
+  readonly groupId: string | null;
+  readonly onChange: (groupId: string | null) => void;
+}) {
+  const { data } = useGroups(appId);
+  if (data === undefined || data.rows.length === 0) return null;
+  return (
+    <NativeSelect
+      label="Group"
+      description="The creator earns by the policy of the group, from two minutes on."
+      value={groupId ?? ''}
+      onChange={(event) => onChange(event.currentTarget.value || null)}
+    >
+      <option value="">No group</option>
+      {data.rows.map(({ id, name }) => (
+        <option key={id} value={id}>
+          {name}
+        </option>
+      ))}
+    </NativeSelect>
+  );
+}
+
+/** Creates a creator with a link, a purchase code, a group and an invite, all at once. */
 export function CreatorSheet({ appId, onClose }: { readonly appId: string; readonly onClose: () => void }) {
   const { sendsMail = false } = useCurrentSession();
   const canInvite = usePermission('setup');
   const [identity, setIdentity] = useState<Identity>({ name: '', email: '' });
   const [entered, setEntered] = useState<Partial<LinkInput>>({});
+  const [wantsCode, setWantsCode] = useState(false);
+  const [code, setCode] = useState(NO_CODE_YET);
+  const [groupId, setGroupId] = useState<string | null>(null);
   const [wantsInvite, setWantsInvite] = useState(true);
   const { create, made } = useNewCreator(appId);
   const errors = useFieldErrors(
     create.error,
-    { name: 'Name', email: 'E-mail address', ...LINK_LABELS },
-    SLUG_TAKEN,
+    { name: 'Name', email: 'E-mail address', ...LINK_LABELS, ...codeLabels(code.namespace) },
+    { ...SLUG_TAKEN, code_taken: ['value', 'A creator of the app has this code already.'] },
   );
   const link = { destinationUrl: lastDestination(appId), slug: codeOf(identity.name), ...entered };
   const invite =
@@ -76,7 +118,7 @@ export function CreatorSheet({ appId, onClose }: { readonly appId: string; reado
       {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
-        create.mutate({ ...identity, ...link, invite });
+        create.mutate({ ...identity, ...link, code: wantsCode ? code : undefined, groupId, invite });
       }}
     >
       <Stack>
@@ -93,6 +135,22 @@ export function CreatorSheet({ appId, onClose }: { readonly appId: string; reado
           isRequired={false}
           onChange={(changed) => setEntered({ ...entered, ...changed })}
         />
+        <Checkbox
+          label="Add a purchase code"
+          description="A word that customers enter when they buy. It counts without a link, too."
+          disabled={made.code !== null}
+          checked={wantsCode}
+          onChange={(event) => setWantsCode(event.currentTarget.checked)}
+        />
+        {wantsCode && (
+          <CodeFields
+            isFixed={made.code !== null}
+            value={code}
+            errors={errors}
+            onChange={(changed) => setCode({ ...code, ...changed })}
+          />
+        )}
+        <GroupField appId={appId} groupId={groupId} onChange={setGroupId} />
         <Checkbox
           label={invite === 'mail' ? 'Mail an invite' : 'Create an invite'}
           description={
@@ -116,7 +174,7 @@ export function CreatorSheet({ appId, onClose }: { readonly appId: string; reado
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={create.isPending}>
+          <Button type="submit" loading={create.isPending} disabled={wantsCode && !isCompleteCode(code)}>
             Add the creator
           </Button>
         </Group>
