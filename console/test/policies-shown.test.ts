@@ -55,7 +55,7 @@ describeInBrowser('what policies show on other pages, in a browser', ({ service,
       .click();
     await title(page, /^Purchase of \$/);
     await page.getByText('$4.25: 50 % of $8.49 proceeds (estimated), due').waitFor();
-    await page.getByText('rule 1 of Test policy, version 1').waitFor();
+    await page.getByText('rule 1 of Test policy, version 1, the policy of the app').waitFor();
     await page.getByText('$1.50, estimated by the provider').first().waitFor();
     await page.getByText('payment 1, in month 1').waitFor();
     await page.getByRole('main').getByRole('link', { name: 'Test policy' }).click();
@@ -71,6 +71,7 @@ describeInBrowser('what policies show on other pages, in a browser', ({ service,
     expect(await page.getByRole('main').innerText()).not.toContain('%');
     await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${founder.affiliateId}/commissions`);
     await row(page, /50 % of \$8\.49 proceeds \(estimated\) .*\$4\.25/).waitFor();
+    await page.getByText('Estimated: the exact tax or store fee').waitFor();
     expect(problems()).toEqual([]);
   });
 

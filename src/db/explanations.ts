@@ -63,17 +63,21 @@ async function findDelivery(
 
 async function findCommissions(sql: Sql, paymentId: PaymentId): Promise<ExplainedCommission[]> {
   const rows = await sql<
-    Omit<ExplainedCommission, 'policy' | 'policyInputs'> & {
+    Omit<ExplainedCommission, 'policy' | 'policyScope' | 'policyInputs'> & {
       readonly policy: ShownPolicy | null;
+      readonly policyScope: NonNullable<ExplainedCommission['policyScope']> | null;
       readonly policyInputs: PolicyInputs | null;
     }
   >`
     select c.id as commission_id, c.event_id, c.kind, c.status, c.rate_bps, c.rate_source,
-           c.base_cents, c.amount_cents, c.occurred_at, c.due_at, ${shownPolicyOf(sql)} as policy, c.policy_inputs
+           c.base_cents, c.amount_cents, c.occurred_at, c.due_at, ${shownPolicyOf(sql)} as policy, c.policy_inputs,
+           case when c.policy_inputs is not null
+                then (select scope from policy_in_effect(c.app_id, c.affiliate_id, c.occurred_at)) end as policy_scope
       from commissions c where c.payment_id = ${paymentId} order by c.created_at, c.id`;
-  return rows.map(({ policy, policyInputs, ...row }) => ({
+  return rows.map(({ policy, policyScope, policyInputs, ...row }) => ({
     ...row,
     ...(policy === null ? {} : { policy }),
+    ...(policyScope === null ? {} : { policyScope }),
     ...(policyInputs === null ? {} : { policyInputs }),
   }));
 }

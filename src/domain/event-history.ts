@@ -133,6 +133,8 @@ export interface ExplainedCommission {
   readonly rateSource: 'affiliate' | 'app' | 'policy' | null;
   /** Absent for another rate. */
   readonly policy?: ShownPolicy;
+  /** What the policy of an earning was assigned to when the customer paid. Absent for another row. */
+  readonly policyScope?: 'affiliate' | 'group' | 'app';
   /** What an earning by a policy was computed from. Absent for another row. */
   readonly policyInputs?: PolicyInputs;
   readonly baseCents: number;

@@ -338,8 +338,14 @@ function earningSentence(earning: ExplainedCommission): string {
   return `${formatMoney(amountCents, 'USD')}: ${rateBps / 100} %${source} of ${formatMoney(baseCents, 'USD')}.`;
 }
 
+const SCOPES: Readonly<Record<NonNullable<ExplainedCommission['policyScope']>, string>> = {
+  affiliate: 'the creator',
+  group: "the creator's group",
+  app: 'the app',
+};
+
 function policySentence(
-  { amountCents, rateBps, baseCents, policyInputs }: ExplainedCommission,
+  { amountCents, rateBps, baseCents, policyScope, policyInputs }: ExplainedCommission,
   { name, version, ruleIndex, base, baseEstimated, flatCents }: ShownPolicy,
 ): string {
   const about = baseEstimated ? ' (estimated)' : '';
@@ -348,9 +354,10 @@ function policySentence(
     flatCents === undefined
       ? `${rateBps / 100} % of ${of}`
       : `the fixed amount of ${formatMoney(flatCents, 'USD')} (the payment is worth ${of})`;
+  const assigned = policyScope === undefined ? '' : `, assigned to ${SCOPES[policyScope]}`;
   const which =
     policyInputs === undefined
       ? ''
       : ` It is payment ${policyInputs.paymentNumber} of this customer, in month ${policyInputs.monthsSinceFirst + 1}.`;
-  return `${formatMoney(amountCents, 'USD')}: ${earned}, by rule ${ruleIndex + 1} of the policy ${name}, version ${version}.${which}`;
+  return `${formatMoney(amountCents, 'USD')}: ${earned}, by rule ${ruleIndex + 1} of the policy ${name}, version ${version}${assigned}.${which}`;
 }

@@ -419,10 +419,11 @@ test('an explanation says by which rule a payment earned, and from which inputs'
   }>('GET', `/apps/${founder.app.id}/events/${body.eventId}/explanation`);
   const last = steps.at(-1);
   expect(last?.explanation).toBe(
-    '$3.30: 50 % of $6.59, the proceeds (estimated), by rule 1 of the policy Test policy, version 1. It is payment 1 of this customer, in month 1.',
+    '$3.30: 50 % of $6.59, the proceeds (estimated), by rule 1 of the policy Test policy, version 1, assigned to the app. It is payment 1 of this customer, in month 1.',
   );
   expect(last?.facts.commissions[0]).toMatchObject({
     rateSource: 'policy',
+    policyScope: 'app',
     policy: { name: 'Test policy', ruleIndex: 0, base: 'proceeds', baseEstimated: true },
     policyInputs: {
       grossCents: 999,

@@ -9078,6 +9078,11 @@ export interface components {
                     kind: "earning" | "reversal" | "correction";
                     /** @description Whether the rate was the affiliate's own, the app's, or that of a policy. Null if that is not stored. */
                     rateSource: ("affiliate" | "app" | "policy") | null;
+                    /**
+                     * @description What the policy of an earning was assigned to when the customer paid. Absent for another row.
+                     * @enum {string}
+                     */
+                    policyScope?: "affiliate" | "group" | "app";
                     policyInputs?: components["schemas"]["PolicyInputs"];
                 }[];
             };

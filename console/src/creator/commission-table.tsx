@@ -22,41 +22,49 @@ function shareOf({ rateBps, computedFrom }: Commission): string {
 
 export function CommissionTable({ rows }: { readonly rows: readonly Commission[] }) {
   return (
-    <table className="rows">
-      <thead>
-        <tr>
-          <th scope="col">Date</th>
-          <th scope="col">Why</th>
-          <th scope="col">Status</th>
-          <th scope="col" className="number">
-            Amount
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={row.id}>
-            <td style={{ whiteSpace: 'nowrap' }}>{formatDate(row.occurredAt)}</td>
-            <td>
-              {row.reason}
-              {row.kind === 'earning' && (
-                <Text size="xs" className="quiet">
-                  {shareOf(row)}
-                </Text>
-              )}
-            </td>
-            <td>
-              <Badge variant="default" size="sm" radius="sm" tt="none" fw={500}>
-                {COMMISSION_STATUSES[row.status]}
-              </Badge>{' '}
-              <Text component="span" size="sm" className="quiet">
-                {dateOf(row)}
-              </Text>
-            </td>
-            <td className="number lead">{formatMoney(row.amountCents)}</td>
+    <>
+      <table className="rows">
+        <thead>
+          <tr>
+            <th scope="col">Date</th>
+            <th scope="col">Why</th>
+            <th scope="col">Status</th>
+            <th scope="col" className="number">
+              Amount
+            </th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.id}>
+              <td style={{ whiteSpace: 'nowrap' }}>{formatDate(row.occurredAt)}</td>
+              <td>
+                {row.reason}
+                {row.kind === 'earning' && (
+                  <Text size="xs" className="quiet">
+                    {shareOf(row)}
+                  </Text>
+                )}
+              </td>
+              <td>
+                <Badge variant="default" size="sm" radius="sm" tt="none" fw={500}>
+                  {COMMISSION_STATUSES[row.status]}
+                </Badge>{' '}
+                <Text component="span" size="sm" className="quiet">
+                  {dateOf(row)}
+                </Text>
+              </td>
+              <td className="number lead">{formatMoney(row.amountCents)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.some(({ computedFrom }) => computedFrom?.baseEstimated === true) && (
+        <Text size="xs" className="quiet" p="sm">
+          Estimated: the exact tax or store fee of a purchase was not known, so a usual share was taken off.
+          The commission stays as it is.
+        </Text>
+      )}
+    </>
   );
 }

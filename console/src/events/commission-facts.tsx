@@ -21,6 +21,12 @@ const ORIGINS: Readonly<Record<Component['origin'], string>> = {
   assumed: 'assumed by the policy',
 };
 
+const SCOPES: Readonly<Record<NonNullable<Row['policyScope']>, string>> = {
+  affiliate: 'the creator alone',
+  group: 'the creator’s group',
+  app: 'the app',
+};
+
 /** Returns what a base leaves out, in words. Null if it leaves nothing out. */
 function componentWords(component: Component | null, currency: string | null): string | null {
   if (component === null) return null;
@@ -29,13 +35,18 @@ function componentWords(component: Component | null, currency: string | null): s
 }
 
 /** Returns the rule of a policy that gave an amount, and what it was computed from. */
-function factsOfPolicy({ policy, policyInputs }: Row, appId: string, currency: string | null): Fact[] {
+function factsOfPolicy(
+  { policy, policyScope, policyInputs }: Row,
+  appId: string,
+  currency: string | null,
+): Fact[] {
   if (policy === undefined) return [];
   const rule = [
     'By',
     <>
       rule {policy.ruleIndex + 1} of{' '}
       <Link to={`/apps/${appId}/policies/${policy.policyId}`}>{policy.name}</Link>, version {policy.version}
+      {policyScope !== undefined && `, the policy of ${SCOPES[policyScope]}`}
     </>,
   ] as const;
   if (policyInputs === undefined) return [rule];

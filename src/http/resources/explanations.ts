@@ -252,6 +252,12 @@ const writeCommission = step(
                 .describe("Whether the rate was the affiliate's own, the app's, or that of a policy."),
               'Null if that is not stored.',
             ),
+            policyScope: z
+              .enum(['affiliate', 'group', 'app'])
+              .describe(
+                'What the policy of an earning was assigned to when the customer paid. Absent for another row.',
+              )
+              .optional(),
             policyInputs: policyInputs.optional(),
           }),
       )
