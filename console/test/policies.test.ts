@@ -315,6 +315,10 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     const terms = page.getByRole('region', { name: 'How this creator earns' });
     await terms.getByText('20 % of the price for each payment.').waitFor();
     await terms.getByText('The commission of the settings.').waitFor();
+    await button(page, 'Assign a policy').click();
+    expect(
+      await dialog(page).getByRole('link', { name: 'Create a new policy' }).getAttribute('href'),
+    ).toMatch(/\/policies\/new$/);
     const policyId = await publishPolicy(founder, service.sql, YEAR_THEN_LESS);
     const groupId = await newGroup('VIPs');
     await assignPolicy(founder, service.sql, policyId, { groupId });
@@ -340,6 +344,7 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     await dialog(page).getByLabel('Group').selectOption({ label: 'No group' });
     await dialog(page).getByRole('button', { name: 'Move' }).click();
     await dialog(page).waitFor({ state: 'hidden' });
+    await page.getByText(/ changes the group at \w+ \d+, \d{4}/).waitFor();
     expect(
       await service.sql`
         select group_id from group_memberships where affiliate_id = ${affiliateId} order by position`,

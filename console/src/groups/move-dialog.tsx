@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { api, given, read } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
+import { formatInstant } from '../format.ts';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
@@ -48,8 +49,8 @@ function Form({
         move.mutate(
           { affiliateId, from },
           {
-            onSuccess: () => {
-              sayDone(`${name} changes the group.`);
+            onSuccess: ({ effectiveFrom }) => {
+              sayDone(`${name} changes the group at ${formatInstant(effectiveFrom)}.`);
               onClose();
             },
           },

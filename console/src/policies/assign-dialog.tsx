@@ -1,5 +1,6 @@
 import { Button, Group, NativeSelect, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
+import { Link } from 'react-router';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant } from '../format.ts';
@@ -76,13 +77,20 @@ function ScopeFields({
   );
 }
 
+/** Leads to the form of a new policy, which can be assigned once it exists. */
+function NewPolicy({ appId }: { readonly appId: string }) {
+  return <Link to={`/apps/${appId}/policies/new`}>Create a new policy</Link>;
+}
+
 /** The field that chooses one of the policies, or none. */
 function PolicyField({
+  appId,
   policies,
   scope,
   policyId,
   onChange,
 }: {
+  readonly appId: string;
   readonly policies: readonly Policy[];
   readonly scope: Scope;
   readonly policyId: string;
@@ -106,6 +114,9 @@ function PolicyField({
         ))}
         <option value={NONE}>No policy of its own</option>
       </NativeSelect>
+      <Text size="sm">
+        <NewPolicy appId={appId} />
+      </Text>
       {shown != null && <Sentences sentences={shown.sentences} />}
       {current === null && next != null && (
         <Text size="sm" className="quiet">
@@ -202,7 +213,13 @@ function Form({
     >
       <Stack>
         {fixedPolicy === undefined && scope !== null && (
-          <PolicyField policies={policies} scope={scope} policyId={policyId} onChange={setPolicyId} />
+          <PolicyField
+            appId={appId}
+            policies={policies}
+            scope={scope}
+            policyId={policyId}
+            onChange={setPolicyId}
+          />
         )}
         {fixedScope === undefined && (
           <ScopeFields appId={appId} groups={groups} scope={scope} onChange={setScope} />
@@ -274,7 +291,11 @@ function Choices({
   if (policies.data === undefined || groups.data === undefined || assignments.data === undefined)
     return <Waiting what="the policies" />;
   if (policy === undefined && policies.data.rows.length === 0)
-    return <Text size="sm">Create a policy first, on the page Policies.</Text>;
+    return (
+      <Text size="sm">
+        There is no policy yet. <NewPolicy appId={appId} />
+      </Text>
+    );
   return (
     <Form
       appId={appId}
