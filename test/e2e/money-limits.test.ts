@@ -324,6 +324,25 @@ test('with read and write alone, nobody makes earlier payments earn by switching
   expect(await commissions()).toHaveLength(1);
 }, 60_000);
 
+test('without the permission for the identity secret, nobody claims users by turning their verification off', async () => {
+  const path = `/apps/${founder.app.id}/settings`;
+  await founder.ok('POST', `/apps/${founder.app.id}/identity-secret/rotate`, {});
+  await founder.ok('PATCH', path, { identityVerification: true });
+  const user = `user-${randomUUID()}`;
+  await founder.purchase(user, 10, { occurredAt: Date.now() - 5 * DAY_MS });
+  const key = await writer();
+  const { status } = await founder.call('PATCH', path, { key, body: { identityVerification: false } });
+  const deviceId = randomUUID();
+  const touchedAt = Date.now() - 20 * DAY_MS;
+  const touch = { affiliateCode: founder.slug, firstOpenAt: touchedAt, codeEnteredAt: touchedAt };
+  await founder.ok('POST', '/sdk/install', { deviceId, ...touch }, founder.app.sdkKey);
+  const claim = { deviceId, customerUserId: user, identifiedAt: Date.now() };
+  await founder.call('POST', '/sdk/identify', { key: founder.app.sdkKey, body: claim });
+  await sleep(2_000);
+  expect({ status, earned: await commissions() }).toEqual({ status: 403, earned: [] });
+  expect((await founder.call('PATCH', path, { body: { identityVerification: false } })).status).toBe(200);
+});
+
 test('a payment that was made while the creator of its code was removed never earns by it', async () => {
   await registered({ namespace: 'app_store', value: 'SPRING20' });
   const user = randomUUID();
