@@ -2,14 +2,14 @@ import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
 import type { Evaluation, EvaluationLimits } from '../src/domain/evaluation.ts';
 import type { Logger } from 'pino';
 import type { BindingId, PaymentId } from '../src/domain/ids.ts';
-import { applyEvaluation } from '../src/db/evaluations.ts';
+import { applyEvaluation, wasReadTooEarly } from '../src/db/evaluations.ts';
 import { evaluateWithin } from '../src/db/evaluate-within.ts';
 import type { EvaluatedPayment, EvaluationOptions } from '../src/db/evaluate-within.ts';
 import type { EvaluatedDelivery } from '../src/db/evaluations.ts';
 import { loadPayments, markForRecheck } from '../src/db/payments.ts';
 import { lockSubject, numberEarlierPayments } from '../src/db/policy-snapshot.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
-import { isEnvironmentFault, violatedConstraint } from '../src/db/errors.ts';
+import { isEnvironmentFault } from '../src/db/errors.ts';
 import type { Sql, Statements } from '../src/db/sql.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import type { WorkEvents } from './work-events.ts';
@@ -52,10 +52,11 @@ export async function evaluateAndApply(
       await numberEarlierPayments(sql, subject.subjectId);
       isNumbered = true;
     } else {
-      const applied =
+      const applied = await (
         subject === null || attempt < WAITS_FROM_ATTEMPT
-          ? await apply(snapshot, evaluation).catch(noneIfReadTooEarly)
-          : await applyAlone(subject.subjectId);
+          ? apply(snapshot, evaluation)
+          : applyAlone(subject.subjectId)
+      ).catch(noneIfReadTooEarly);
       if (applied !== null) return await withNewRates(sql, snapshot, applied, options);
     }
     [snapshot] = await loadPayments(sql, { rowId: payment.paymentId });
@@ -63,19 +64,9 @@ export async function evaluateAndApply(
   throw new Error(`payment ${payment.paymentId} changed during ${MAX_ATTEMPTS} evaluations in a row`);
 }
 
-/**
- * What refuses a payment that was read before the app's first policy came into effect, before its user was given to another creator, or
- * before one of its keys was bound.
- */
-const READ_TOO_EARLY = [
-  'attributed_payments_have_a_number',
-  'manual_attributions_are_followed',
-  'bindings_app_id_customer_user_id_key',
-];
-
 /** Returns null, so that the payment is read again, if it was read too early. Throws any other error. */
 function noneIfReadTooEarly(error: unknown): null {
-  if (READ_TOO_EARLY.includes(violatedConstraint(error) ?? '')) return null;
+  if (wasReadTooEarly(error)) return null;
   throw error;
 }
 

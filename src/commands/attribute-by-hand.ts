@@ -8,6 +8,7 @@ import {
   recordManualAttribution,
 } from '../db/manual-attributions.ts';
 import type { ManualAttribution, NewManualAttribution, Refusal } from '../db/manual-attributions.ts';
+import { wasReadTooEarly } from '../db/evaluations.ts';
 import type { NewCommission } from '../db/evaluations.ts';
 import { findWaitingPayments, loadPayments } from '../db/payments.ts';
 import type { Statements } from '../db/sql.ts';
@@ -21,7 +22,7 @@ import { healBinding } from './heal-binding.ts';
 export const MOST_WAITING_PAYMENTS = 200;
 /** How often a payment that others change meanwhile is read again. */
 const ATTEMPTS = 10;
-/** How often the request runs again because somebody else has just bound the user. */
+/** How often the request runs again because somebody else has just bound the user, or a payment was read too early. */
 const RACES = 3;
 
 export interface AttributionByHand extends Omit<NewManualAttribution, 'userHash'> {
@@ -73,6 +74,7 @@ export async function attributeByHand(
       .transaction(async (tx) => await write(tx, { ...request, userHash }, isPreview))
       .catch((error: unknown) => {
         if (error instanceof RolledBack) return { result: error.result, commissions: [] };
+        if (wasReadTooEarly(error)) return { result: { kind: 'lost_race' }, commissions: [] };
         throw error;
       });
   let written = await attempt();

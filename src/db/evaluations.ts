@@ -2,6 +2,7 @@ import { shownUsdPerUnit } from '../domain/exchange-rate.ts';
 import type { Evaluation } from '../domain/evaluation.ts';
 import type { CommissionId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
 import { removeEncryptedBody } from './deliveries.ts';
+import { violatedConstraint } from './errors.ts';
 import { prepare } from './evaluation-bindings.ts';
 import { newId } from './new-id.ts';
 import type { StoredPayment } from './payments.ts';
@@ -90,6 +91,20 @@ export async function applyEvaluation(
            } as commissions`;
   return row.applied ? row : null;
 }
+
+/**
+ * What refuses a payment that was read before the app's first policy came into effect, before its user was given to another creator, or
+ * before one of its keys was bound.
+ */
+const READ_TOO_EARLY = [
+  'attributed_payments_have_a_number',
+  'manual_attributions_are_followed',
+  'bindings_app_id_customer_user_id_key',
+];
+
+/** Whether an evaluation was refused because its payment was read too early: read and evaluate it again, in another transaction. */
+export const wasReadTooEarly = (error: unknown): boolean =>
+  READ_TOO_EARLY.includes(violatedConstraint(error) ?? '');
 
 /** Returns the commissions of an evaluation, with new ids. */
 function commissionRows(payment: StoredPayment, evaluation: Evaluation): CommissionRow[] {

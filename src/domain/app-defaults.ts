@@ -4,6 +4,7 @@ export const APP_DEFAULTS = {
   attributionWindowDays: 30,
   holdPeriodDays: 30,
   deferredWindowMinutes: 60,
+  identityVerification: false,
   payeeWaitDays: 3,
   payoutApproval: 'any_key',
   payoutSchedule: null,

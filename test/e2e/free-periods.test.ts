@@ -108,6 +108,27 @@ const STORIES: Readonly<Record<string, Story>> = {
         extra: { is_trial_conversion: true },
       }),
   },
+  'a sale of an unknown price at RevenueCat': {
+    provider: 'revenuecat',
+    code: offer,
+    begin: (key, occurredAt, userId) =>
+      revenuecatEvent({
+        usd: null,
+        originalTransactionId: key,
+        transactionId: key,
+        userId: userId ?? anonymous(),
+        occurredAt,
+        extra: { offer_code: 'SPRING20' },
+      }),
+    pay: (key, occurredAt, userId) =>
+      revenuecatEvent({
+        type: 'RENEWAL',
+        usd: 10,
+        originalTransactionId: key,
+        userId: userId ?? anonymous(),
+        occurredAt,
+      }),
+  },
   'a trial at Superwall': {
     provider: 'superwall',
     code: offer,

@@ -1,10 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { evaluateAndApply } from '../../activities/evaluate.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { checkLedger } from '../../src/db/ledger-checks/index.ts';
+import { loadPayments } from '../../src/db/payments.ts';
 import { importRates } from '../../src/db/rates.ts';
-import type { AccountId, AppId } from '../../src/domain/ids.ts';
+import type { Sql, Statements } from '../../src/db/sql.ts';
+import { DEFAULT_LIMITS } from '../../src/domain/evaluation.ts';
+import type { AccountId, AppId, PaymentId } from '../../src/domain/ids.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
@@ -114,24 +118,103 @@ test('names of groups and policies of another tenant are not read either', async
   expect({ status, text }).toMatchObject({ status: 404, text: expect.not.stringContaining('Secret') });
 });
 
-test('a one-off sale of a Stripe customer with a code earns once there is a rate', async () => {
+/** A one-off sale of a Stripe customer with a code and no user. */
+async function oneOffSale(money: { currency: string; amount: number; occurredAt: number }): Promise<void> {
   await registered({ namespace: 'stripe', value: 'SPRING20', externalId: 'promo_spring' });
-  const at = Date.now() - 2 * DAY_MS;
+  const [paymentIntentId, customerId] = [`pi_${randomUUID()}`, `cus_${randomUUID()}`];
   const session = stripeCheckoutSession({
     userId: null,
     mode: 'payment',
-    paymentIntentId: `pi_${randomUUID()}`,
-    customerId: `cus_${randomUUID()}`,
-    currency: 'php',
-    amount: 100_000,
-    occurredAt: at,
+    paymentIntentId,
+    customerId,
+    ...money,
   });
   const discounts = [{ id: 'di_1', promotion_code: 'promo_spring' }];
   await founder.stripe(bodyOf(withFields(session, ['data', 'object'], { discounts })));
+}
+
+test('a one-off sale of a Stripe customer with a code earns once there is a rate', async () => {
+  const at = Date.now() - 2 * DAY_MS;
+  await oneOffSale({ currency: 'php', amount: 100_000, occurredAt: at });
   await waitsForRate();
   await importRate('PHP', at);
   await eventually('it earns', async () => (await commissions()).length === 1, 15_000);
 }, 60_000);
+
+const ABOVE_THE_LIMIT = 2 * DEFAULT_LIMITS.maxPaymentCents;
+const HIGHER_LIMIT = { ...DEFAULT_LIMITS, maxPaymentCents: 2 * ABOVE_THE_LIMIT };
+const aboveTheLimit = async () =>
+  await service.sql.one<{ id: PaymentId }>`
+    select id from payments where app_id = ${founder.app.id} and likely_cause = 'price_unknown'`;
+
+/** Evaluates a payment with a higher limit, as its reprocessing does. */
+async function evaluateAgain(id: PaymentId, sql: Sql = service.sql) {
+  const [payment] = await loadPayments(sql, { rowId: id });
+  if (payment === undefined) throw new Error('the payment is not there');
+  return (await evaluateAndApply(sql, payment, null, { limits: HIGHER_LIMIT })).evaluation.earning;
+}
+
+test('a one-off sale with a code above the largest payment earns once the limit is raised', async () => {
+  await oneOffSale({ currency: 'usd', amount: ABOVE_THE_LIMIT, occurredAt: Date.now() - DAY_MS });
+  const { id } = await aboveTheLimit();
+  expect(await evaluateAgain(id)).toMatchObject({
+    amountCents: ABOVE_THE_LIMIT / 5,
+    binding: { affiliateId: founder.affiliateId },
+  });
+});
+
+/** Returns statements that do something else before each `one`. */
+function before<S extends Statements>(sql: S, first: () => Promise<unknown>): S {
+  const all = (async (...call: Parameters<Statements['one']>) => await sql(...call)) as unknown as S;
+  return Object.assign(all, sql, {
+    one: async (...call: Parameters<Statements['one']>) => {
+      await first();
+      return await sql.one(...call);
+    },
+  });
+}
+
+test('a payment whose user is given away while it waits for its number earns for the new creator', async () => {
+  const other = await founder.newAffiliate('Other');
+  await earnByPolicy(founder, service.sql, { base: 'gross', rules: [{ percentBps: 1_000 }] });
+  const user = await founder.customer();
+  await founder.purchase(user, ABOVE_THE_LIMIT / 100, { occurredAt: Date.now() + MINUTE_MS });
+  const { id } = await aboveTheLimit();
+  // Its first evaluations find that somebody else has changed it, so that the next one waits for other payments of the customer.
+  const change = async () => await service.sql`update payments set version = version + 1 where id = ${id}`;
+  let isGiven = false;
+  const giveAway = async () => {
+    if (isGiven) return;
+    isGiven = true;
+    const body = { customerUserId: user, affiliateId: other.affiliateId, reason: 'A test' };
+    await founder.ok('POST', `/apps/${founder.app.id}/manual-attributions`, body);
+  };
+  const transaction: Sql['transaction'] = async (work) =>
+    await service.sql.transaction(async (tx) => await work(before(tx, giveAway)));
+  const sql = Object.assign(before(service.sql, change), { transaction });
+  const earning = await evaluateAgain(id, sql);
+  expect({ isGiven, earning }).toMatchObject({
+    isGiven: true,
+    earning: { amountCents: ABOVE_THE_LIMIT / 10, binding: { affiliateId: other.affiliateId } },
+  });
+});
+
+test('a manual attribution that reaches back while the first policy takes effect is booked', async () => {
+  const user = `user-${randomUUID()}`;
+  await founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS });
+  const later = { from: Date.now() + 2_000 };
+  await earnByPolicy(founder, service.sql, { base: 'gross', rules: [{ percentBps: 1_000 }] }, later);
+  const target = { customerUserId: user, affiliateId: founder.affiliateId, from: Date.now() - 2 * DAY_MS };
+  let sent: ReturnType<Founder['call']> | undefined;
+  await service.sql.transaction(async (tx) => {
+    await tx`select from payments where app_id = ${founder.app.id} for update`;
+    sent = founder.call('POST', `/apps/${founder.app.id}/manual-attributions`, {
+      body: { ...target, expectedCents: 200, reason: 'A test' },
+    });
+    await tx`select pg_sleep(3)`;
+  });
+  expect(await sent).toMatchObject({ status: 201, body: { payments: 1, earnedCents: 200 } });
+});
 
 test('what a founder is shown for a user leaves out payments of others, who go on with their numbers', async () => {
   const other = await founder.newAffiliate('Other');
@@ -240,6 +323,25 @@ test('with read and write alone, nobody makes earlier payments earn by switching
   await sleep(5_000);
   expect(await commissions()).toHaveLength(1);
 }, 60_000);
+
+test('without the permission for the identity secret, nobody claims users by turning their verification off', async () => {
+  const path = `/apps/${founder.app.id}/settings`;
+  await founder.ok('POST', `/apps/${founder.app.id}/identity-secret/rotate`, {});
+  await founder.ok('PATCH', path, { identityVerification: true });
+  const user = `user-${randomUUID()}`;
+  await founder.purchase(user, 10, { occurredAt: Date.now() - 5 * DAY_MS });
+  const key = await writer();
+  const { status } = await founder.call('PATCH', path, { key, body: { identityVerification: false } });
+  const deviceId = randomUUID();
+  const touchedAt = Date.now() - 20 * DAY_MS;
+  const touch = { affiliateCode: founder.slug, firstOpenAt: touchedAt, codeEnteredAt: touchedAt };
+  await founder.ok('POST', '/sdk/install', { deviceId, ...touch }, founder.app.sdkKey);
+  const claim = { deviceId, customerUserId: user, identifiedAt: Date.now() };
+  await founder.call('POST', '/sdk/identify', { key: founder.app.sdkKey, body: claim });
+  await sleep(2_000);
+  expect({ status, earned: await commissions() }).toEqual({ status: 403, earned: [] });
+  expect((await founder.call('PATCH', path, { body: { identityVerification: false } })).status).toBe(200);
+});
 
 test('a payment that was made while the creator of its code was removed never earns by it', async () => {
   await registered({ namespace: 'app_store', value: 'SPRING20' });

@@ -188,10 +188,10 @@ describe('the codes of a subscription that begins without a payment', () => {
       [],
     ],
     [
-      'a price that RevenueCat does not know, which may be a payment',
+      'a price that RevenueCat does not know, which no payment states',
       'revenuecat',
       revenuecatEvent({ ...begun, usd: null, extra: { offer_code: 'SPRING20' } }),
-      [],
+      used('app_store', 'SPRING20'),
     ],
     [
       'a trial at Superwall',
@@ -203,7 +203,13 @@ describe('the codes of a subscription that begins without a payment', () => {
       'a price that Superwall does not know',
       'superwall',
       superwallEvent({ ...begun, usd: null, extra: { offerCode: 'SPRING20' } }),
-      [],
+      used('app_store', 'SPRING20'),
+    ],
+    [
+      'a price that Adapty does not know',
+      'adapty',
+      adaptyEvent({ ...begun, usd: null, extra: { promotional_offer_id: 'spring' } }),
+      used('app_store', 'spring'),
     ],
     [
       'a trial at Adapty',

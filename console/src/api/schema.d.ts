@@ -217,7 +217,7 @@ export interface paths {
         head?: never;
         /**
          * Updates an app's settings.
-         * @description Commissions that are already calculated do not change. A change of `payeeWaitDays`, `payoutApproval` or `payoutSchedule` needs the permission `payout`, one of `notificationEmails` the permission `setup`. A former subdomain stays with the app, and links under it go on redirecting.
+         * @description Commissions that are already calculated do not change. A change of `payeeWaitDays`, `payoutApproval` or `payoutSchedule` needs the permission `payout`, one of `notificationEmails`, and to turn `identityVerification` off, the permission `setup`. A former subdomain stays with the app, and links under it go on redirecting.
          *
          *     Requires an account key with the permission `write`.
          */

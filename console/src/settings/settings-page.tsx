@@ -138,7 +138,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             />
             <Switch
               label="Accept only user ids that your server signed"
-              description="From now on: a device that reports a user needs a signature with the identity secret, so ship it first. Users who are known stay."
+              description="From now on: a device that reports a user needs a signature with the identity secret, so ship it first. Users who are known stay. To turn it off needs the permission “setup”."
               checked={draft.identityVerification}
               {...errors.at('identityVerification')}
               disabled={!canWrite}

@@ -302,7 +302,7 @@ export function settingsOf(given: z.output<typeof newApp>) {
     holdPeriodDays: given.holdPeriodDays ?? APP_DEFAULTS.holdPeriodDays,
     deferredWindowMinutes: given.deferredWindowMinutes ?? APP_DEFAULTS.deferredWindowMinutes,
     // An app can only turn it on once it has an identity secret.
-    identityVerification: false,
+    identityVerification: APP_DEFAULTS.identityVerification,
     destinationSchemes: given.destinationSchemes ?? null,
     stripeAccounts: given.stripeAccounts ?? [],
     iosAppIds: given.iosAppIds ?? [],
@@ -322,6 +322,8 @@ const PERMISSIONS = {
   payoutApproval: 'payout',
   payoutSchedule: 'payout',
   notificationEmails: 'setup',
+  // Only to turn it off: as the secret, it decides who may claim users.
+  identityVerification: 'setup',
 } as const satisfies { readonly [Setting in keyof AppSettings]?: Permission };
 
 type RestrictedSetting = keyof typeof PERMISSIONS;
@@ -335,9 +337,9 @@ export function permissionsFor(
   present: Required<RestrictedChange>,
 ): ReadonlySet<Permission> {
   return new Set(
-    RESTRICTED.filter((setting) => isChanged(setting, change, present)).map(
-      (setting) => PERMISSIONS[setting],
-    ),
+    RESTRICTED.filter((setting) => isChanged(setting, change, present))
+      .filter((setting) => setting !== 'identityVerification' || change[setting] === false)
+      .map((setting) => PERMISSIONS[setting]),
   );
 }
 

@@ -135,7 +135,7 @@ export const appRoutes = [
     operationId: 'updateSettings',
     summary: "Updates an app's settings.",
     description:
-      'Commissions that are already calculated do not change. A change of `payeeWaitDays`, `payoutApproval` or `payoutSchedule` needs the permission `payout`, one of `notificationEmails` the permission `setup`. A former subdomain stays with the app, and links under it go on redirecting.',
+      'Commissions that are already calculated do not change. A change of `payeeWaitDays`, `payoutApproval` or `payoutSchedule` needs the permission `payout`, one of `notificationEmails`, and to turn `identityVerification` off, the permission `setup`. A former subdomain stays with the app, and links under it go on redirecting.',
     body: settingsPatch,
     errors: ['subdomain_taken', 'too_many_subdomains', 'identity_secret_missing', 'session_not_raised'],
     response: { status: 200, schema: app },

@@ -177,12 +177,9 @@ function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResul
     const paid = money.storePayment(price.value, transaction);
     if (!paid.ok) return failed(paid.reason);
     const purchase = purchaseOf(body, event);
+    // Also of an unknown price: the payments that follow come without the code.
     if (paid.value.payment === null)
-      return done({
-        ...purchase,
-        ...paid.value,
-        subscriptionCodes: paid.value.priceUnknown ? [] : codesOfTrial(body, event),
-      });
+      return done({ ...purchase, ...paid.value, subscriptionCodes: codesOfTrial(body, event) });
     const components = read.readAs(componentsSchema, raw, 'event_properties');
     if (!components.ok) return failed(components.reason);
     const payment = addComponents(paid.value.payment, price.value, components.value);

@@ -206,13 +206,13 @@ function readPaid(event: Base, raw: unknown, price: StorePrice): ParseResult {
   const purchase = eventOf(event, paidKind(event, free));
   if (isGift(event)) return done(purchase);
   const paidEvent = { ...purchase, userKeys: read.distinct([key]) };
-  if (free) {
-    const usedAt = boughtAt ?? event.event_timestamp_ms;
-    return done({ ...paidEvent, subscriptionCodes: codesOfSubscription(key, usedAt, codes.value) });
-  }
+  const usedAt = boughtAt ?? event.event_timestamp_ms;
+  const subscriptionCodes = codesOfSubscription(key, usedAt, codes.value);
+  if (free) return done({ ...paidEvent, subscriptionCodes });
   const paid = money.storePayment(price, transactionOf(raw));
   if (!paid.ok) return failed(paid.reason);
-  if (paid.value.payment === null) return done({ ...paidEvent, ...paid.value });
+  // Also of an unknown price: the payments that follow come without the code.
+  if (paid.value.payment === null) return done({ ...paidEvent, ...paid.value, subscriptionCodes });
   const time = read.readAs(purchaseTimeSchema, raw, 'event');
   if (!time.ok) return failed(time.reason);
   const occurredAt = time.value.purchased_at_ms ?? event.event_timestamp_ms;

@@ -111,8 +111,8 @@ function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice):
   if (kind === 'trial_started') return done({ ...event, subscriptionCodes });
   const paid = money.storePayment(price, read.readAs(transactionSchema, raw, 'data'));
   if (!paid.ok) return failed(paid.reason);
-  if (paid.value.payment === null)
-    return done({ ...event, ...paid.value, ...(paid.value.priceUnknown ? {} : { subscriptionCodes }) });
+  // Also of an unknown price: the payments that follow come without the code.
+  if (paid.value.payment === null) return done({ ...event, ...paid.value, subscriptionCodes });
   const components = read.readAs(componentsSchema, raw, 'data');
   if (!components.ok) return failed(components.reason);
   const payment = withComponents(paid.value.payment, components.value);
