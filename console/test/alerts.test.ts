@@ -192,7 +192,7 @@ describeInBrowserWith({ settings })('alerts in a browser', ({ service, signedIn,
       await button(page, 'Set a URL').click();
       await page.getByLabel('URL of an incoming webhook').fill(slackUrl());
       await look('dialog');
-      await button(page, 'Save').click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
       await page.getByText('Active').waitFor();
       await page.reload();
       await row(page, /Slack does not accept messages/).waitFor();
