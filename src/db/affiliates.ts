@@ -3,7 +3,7 @@ import type { AffiliateId, AppId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import type { Existing } from './existing.ts';
 import { retryAfterConflict, retryUntilVisible } from './conflict-retries.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, Statements } from './sql.ts';
 
 export interface Affiliate {
   readonly id: AffiliateId;
@@ -27,6 +27,11 @@ export interface NewAffiliate {
 export interface CreatedAffiliate extends Affiliate {
   /** Whether another affiliate of the app has the same e-mail address, ignoring case. */
   readonly emailRepeats: boolean;
+}
+
+/** Whether the app has, or had, the affiliate. */
+export async function isAffiliate(sql: Statements, appId: AppId, id: AffiliateId): Promise<boolean> {
+  return (await sql.maybe`select from affiliates where app_id = ${appId} and id = ${id}`) !== undefined;
 }
 
 /**

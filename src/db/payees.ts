@@ -2,6 +2,7 @@ import type { SecretBox } from '../config/secret-box.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayeeId } from '../domain/ids.ts';
 import { isSamePayee, textOfRecipient } from '../domain/payee.ts';
 import type { Payee, PayeeVersion, Recipient } from '../domain/payee.ts';
+import { isAffiliate } from './affiliates.ts';
 import { acting } from './audit.ts';
 import { pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
@@ -84,12 +85,6 @@ const columns = (sql: Statements) => sql.fragment`
 const withKey = (sql: Statements) => sql.fragment`
   left join lateral (select * from account_keys x where x.id = p.set_by offset 0) k on true`;
 
-async function isCreator(sql: Statements, appId: AppId, affiliateId: AffiliateId): Promise<boolean> {
-  return (
-    (await sql.maybe`select from affiliates where app_id = ${appId} and id = ${affiliateId}`) !== undefined
-  );
-}
-
 /** Returns the latest version of a creator's payee. Null without one. */
 export async function findLatestPayee(
   { sql, secretBox }: PayeeDeps<Statements>,
@@ -111,7 +106,7 @@ export async function findPayee(
 ): Promise<StoredPayee | null | undefined> {
   const latest = await findLatestPayee(deps, appId, affiliateId);
   if (latest !== null) return latest;
-  return (await isCreator(deps.sql, appId, affiliateId)) ? null : undefined;
+  return (await isAffiliate(deps.sql, appId, affiliateId)) ? null : undefined;
 }
 
 /** Whose payee it is, and who sets it. */
@@ -154,7 +149,7 @@ export async function setPayee(
          where affiliate_id = ${affiliateId} and ended_at is null`;
       return latest;
     }
-    if (latest === null && !(await isCreator(tx, appId, affiliateId))) return undefined;
+    if (latest === null && !(await isAffiliate(tx, appId, affiliateId))) return undefined;
     const latestVersion = latest?.version ?? 0;
     if (expectedVersion !== null && expectedVersion !== latestVersion) return { latestVersion };
     await appendPayee(inTransaction, place, payee, latestVersion + 1);
@@ -193,7 +188,7 @@ export async function erasePayees(deps: PayeeDeps, place: PayeePlace): Promise<n
   return await deps.sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
     const inTransaction = { ...deps, sql: tx };
     await lockPayoutsOf(tx, affiliateId);
-    if (!(await isCreator(tx, appId, affiliateId))) return undefined;
+    if (!(await isAffiliate(tx, appId, affiliateId))) return undefined;
     const latest = await findLatestPayee(inTransaction, appId, affiliateId);
     if (latest !== null && latest.method !== 'none') {
       await appendPayee(inTransaction, place, { method: 'none', recipient: null }, latest.version + 1);
@@ -228,7 +223,7 @@ export async function listPayees(
       from (select * from payees where app_id = ${appId} and affiliate_id = ${affiliateId} ${before}
              order by version desc limit ${limit + 1}) p ${withKey(sql)}
      order by p.version desc`;
-  if (rows.length === 0 && !(await isCreator(sql, appId, affiliateId))) return undefined;
+  if (rows.length === 0 && !(await isAffiliate(sql, appId, affiliateId))) return undefined;
   const page = pageOf<number, PayeeRow & Position<number>>(rows, limit);
   return { ...page, rows: page.rows.map((row) => openPayee(secretBox, appId, row)) };
 }

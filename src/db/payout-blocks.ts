@@ -1,4 +1,5 @@
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutBlockId } from '../domain/ids.ts';
+import { isAffiliate } from './affiliates.ts';
 import { acting } from './audit.ts';
 import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
@@ -75,13 +76,7 @@ export async function addPayoutBlock(
   const stored = await sql.maybe<PayoutBlock>`
     select ${columns(sql)} from payout_blocks b ${withKey(sql)} where b.app_id = ${appId} and b.id = ${id}`;
   if (stored !== undefined) return stored;
-  return (await isCreator(sql, appId, affiliateId)) ? null : undefined;
-}
-
-async function isCreator(sql: Sql, appId: AppId, affiliateId: AffiliateId): Promise<boolean> {
-  return (
-    (await sql.maybe`select from affiliates where app_id = ${appId} and id = ${affiliateId}`) !== undefined
-  );
+  return (await isAffiliate(sql, appId, affiliateId)) ? null : undefined;
 }
 
 /** Returns a page of what was stated about the payouts of a creator, the latest first. Undefined for an unknown creator. */
@@ -100,6 +95,6 @@ export async function listPayoutBlocks(
              order by created_at desc, id desc limit ${limit + 1}) b
       ${withKey(sql)}
      order by b.sort_key desc, b.id desc`;
-  if (rows.length === 0 && !(await isCreator(sql, appId, affiliateId))) return undefined;
+  if (rows.length === 0 && !(await isAffiliate(sql, appId, affiliateId))) return undefined;
   return pageOf(rows, limit);
 }

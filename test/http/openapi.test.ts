@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as z from 'zod';
-import { ERRORS } from '../../src/http/errors.ts';
+import { ERRORS } from '../../src/http/error-codes.ts';
 import { openApiDocument, openApiPath, pathParameters } from '../../src/http/openapi.ts';
 import { PROVIDER_NAMES } from '../../src/providers/index.ts';
 import { routeGroups, routes } from '../../src/http/routes.ts';

@@ -1,5 +1,5 @@
-import { ERRORS } from '../../src/http/errors.ts';
-import type { ErrorCode } from '../../src/http/errors.ts';
+import { ERRORS } from '../../src/http/error-codes.ts';
+import type { ErrorCode } from '../../src/http/error-codes.ts';
 import { errorCodesOf } from '../../src/http/openapi.ts';
 import type { Route } from '../../src/http/routing/route.ts';
 

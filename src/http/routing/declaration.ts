@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../error-codes.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import type { RawReply } from '../reply.ts';
 import type { Ids, Input, ParsedCall } from './read-call.ts';
