@@ -123,7 +123,7 @@ describeInBrowserWith({ settings })('alerts in a browser', ({ service, signedIn,
     await row(page, /Stripe is silent.*Past/).waitFor();
     await page.getByLabel('State').selectOption('Open');
     await row(page, /Webhooks of Stripe fail/).waitFor();
-    expect(await page.getByText('Stripe is silent').count()).toBe(0);
+    await page.getByText('Stripe is silent').waitFor({ state: 'detached' });
     await page.getByRole('link', { name: 'See the deliveries: Webhooks of Stripe fail' }).click();
     await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
     expect(page.url()).toContain('source=stripe');
