@@ -293,7 +293,7 @@ const anyReportOfStore = fc.record({
   phone: fc.nat(1),
   /** Whether it names the anonymous id of the phone beside the user. */
   isSignedIn: fc.boolean(),
-  code: fc.option(fc.nat(1), { freq: 1 }),
+  code: maybeCode,
   /** Cents above the price that the first event of most payments states. */
   surcharge: fc.constantFrom(0, 0, 0, 7),
 });
@@ -321,7 +321,7 @@ const anyCustomerSale = fc.record({
     { minLength: 1, maxLength: 3 },
   ),
   /** The creator with whose code it began for free, and who began it. */
-  free: fc.option(fc.record({ user: maybeUser, phone: fc.nat(1), code: fc.nat(1) }), { freq: 1 }),
+  free: fc.option(fc.record({ user: maybeUser, phone: fc.nat(1), code: fc.nat(1) }), { freq: 2 }),
   takes: fc.array(fc.record({ payment: fc.nat(2), percent: fc.integer({ min: 1, max: 130 }) }), {
     maxLength: 1,
   }),
