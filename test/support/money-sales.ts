@@ -450,7 +450,7 @@ const anyTwiceReportedSale = fc
   .record({
     sale: customerSaleOf({ reports: 2 }, fc.constantFrom(0, 1, 30 * 24, -120)),
     /** What the three reports of the first payment state. The first one states neither tax nor fee. Null: it is like the others. */
-    prices: fc.option(fc.tuple(anyPrice, anyPrice, anyPrice), { freq: 2 }),
+    prices: fc.option(fc.tuple(anyPrice, anyPrice, anyPrice), { freq: 3 }),
     providers: fc.array(
       fc.constantFrom<readonly ('revenuecat' | 'superwall')[]>(
         ['revenuecat', 'superwall', 'revenuecat'],

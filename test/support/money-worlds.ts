@@ -230,7 +230,7 @@ function aboutTheme(theme: Theme): AboutTheme {
         installs: mostlyEarlyInstalls,
         policies: fc.oneof(anyPolicies, policiesOfComponents),
         // Only what was stated before a payment earns counts.
-        order: fc.constantFrom(...ORDERS, 'users last', 'users last'),
+        order: fc.constantFrom(...ORDERS, 'users last', 'users last', 'users last'),
       };
     case 'purchases that are transferred':
       return {
