@@ -379,17 +379,23 @@ export type CustomerSale = typeof anyCustomerSale extends fc.Arbitrary<infer T> 
  */
 const anySignedInSales = fc
   .record({
-    sales: fc.array(fc.record({ sale: anyCustomerSale, first: anyReportOfStore, code: maybeCode }), {
+    sales: fc.array(fc.record({ sale: anyCustomerSale, first: anyReportOfStore }), {
       minLength: 2,
       maxLength: 2,
     }),
+    // A code binds the phone with the subscription. Without one, founders may give them to several creators.
+    codes: fc.oneof(fc.constant([]), fc.array(maybeCode, { minLength: 2, maxLength: 2 })),
     user: fc.constantFrom(0, 1, ORGANIC, ORGANIC),
   })
-  .map(({ sales, user }) =>
-    sales.map(({ sale, first, code }): CustomerSale => ({
+  .map(({ sales, codes, user }) =>
+    sales.map(({ sale, first }, n): CustomerSale => ({
       ...sale,
       payments: [
-        { hours: 0, moment: false, reports: [{ ...first, user: null, alias: null, phone: 0, code }] },
+        {
+          hours: 0,
+          moment: false,
+          reports: [{ ...first, user: null, alias: null, phone: 0, code: codes[n] ?? null }],
+        },
         ...sale.payments.slice(0, 2).map((payment) => ({
           ...payment,
           moment: true,
@@ -398,6 +404,7 @@ const anySignedInSales = fc
             user,
             alias: null,
             phone: 0,
+            isSignedIn: n === 0 || report.isSignedIn,
             code: null,
           })),
         })),

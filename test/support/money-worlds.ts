@@ -173,7 +173,7 @@ const anyGivesAway: fc.Arbitrary<GiveAway[]> = fc.array(
 );
 /** The phone belongs to one creator, a subscription to another one. */
 const disagreement: typeof anyGivesAway = fc
-  .record({ sale: fc.nat(1), creator: anyCreator })
+  .record({ sale: fc.constantFrom(0, 0, 1), creator: anyCreator })
   .map(({ sale, creator }) => [
     { target: { phone: 0 }, creator },
     { target: { sale }, creator: 1 - creator },
