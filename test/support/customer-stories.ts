@@ -168,5 +168,5 @@ export function customerStory(sale: CustomerSale, context: SaleContext): SaleSte
       report: { eventId, transfer },
     });
   }
-  return steps;
+  return sale.isInOrder ? steps.map((step, stage) => ({ ...step, stage })) : steps;
 }

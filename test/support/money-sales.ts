@@ -154,9 +154,11 @@ const anyPlainSale = fc.record({
   /** The user whom that event names. */
   freeUser: maybeUser,
   /** Another payment of the subscription, without a code, and who paid it. */
-  again: fc.option(fc.record({ user: maybeUser, hours: fc.constantFrom(1, 1, -120) }), { freq: 2 }),
+  again: fc.option(fc.record({ user: maybeUser, hours: fc.constantFrom<number>(1, 1, -120) }), { freq: 2 }),
   /** Whether its Stripe account is a connected one, which is listed until all of its events but refunds and disputes arrived. */
   account: fc.constantFrom<'own' | 'unlisted later' | 'never listed'>('own'),
+  /** Whether its parts arrive before the invoice, and both before the other payment of the subscription. */
+  hasPartsFirst: fc.constant<boolean>(false),
 });
 export type PlainSale = typeof anyPlainSale extends fc.Arbitrary<infer T> ? T : never;
 
@@ -193,6 +195,41 @@ const anySaleInParts = fc
     tie: false,
     charge: false,
     parts,
+  }));
+
+/** An invoice that one user paid in parts, and another payment of that user. */
+const anyRenewedSaleInParts = fc
+  .record({
+    sale: anySaleInParts,
+    user: anyUser,
+    isNamed: fc.boolean(),
+    hours: fc.constantFrom(1, 24, 30 * 24),
+    hasPartsFirst: fc.constantFrom(true, true, false),
+  })
+  .map(({ sale, user, isNamed, hours, hasPartsFirst }): PlainSale => ({
+    ...sale,
+    hasPartsFirst,
+    user: isNamed ? user : null,
+    parts: sale.parts
+      .slice(0, hasPartsFirst ? 1 : undefined)
+      .map((part) => ({ ...part, user, isTied: true })),
+    again: { user, hours },
+    takes: sale.takes.slice(0, 1),
+  }));
+
+/** Refunds or chargebacks, of which all but the last are undone together. */
+const anyUndoneSale = fc
+  .record({
+    sale: anyPlainSale,
+    provider: fc.constantFrom('paddle' as const, 'revenuecat' as const),
+    user: anyUser,
+    takes: fc.array(anyTake, { minLength: 3, maxLength: 3 }),
+  })
+  .map(({ sale, takes, ...rest }): PlainSale => ({
+    ...sale,
+    ...rest,
+    takes: takes.map((take) => ({ ...take, kind: 'dispute', isBack: false })),
+    undo: true,
   }));
 
 /** A user whom no device reports. */
@@ -255,7 +292,7 @@ const anySaleOfParts = (length: { readonly minLength: number; readonly maxLength
     /** Whether a part is never paid, so that Stripe never reports the invoice as paid. */
     isOpen: fc.constantFrom(false, false, false, true),
     /** What arrives after everything else but refunds and disputes. */
-    late: fc.constantFrom(null, null, 'invoice' as const, 'part' as const, 'tie' as const),
+    late: fc.constantFrom(null, null, 'invoice' as const, 'part' as const, 'part' as const, 'tie' as const),
   });
 const anySplitSale = anySaleOfParts({ minLength: 2, maxLength: 3 });
 const anySaleOfManyParts = anySaleOfParts({ minLength: 3, maxLength: 6 });
@@ -293,7 +330,7 @@ const anyReportOfStore = fc.record({
   phone: fc.nat(1),
   /** Whether it names the anonymous id of the phone beside the user. */
   isSignedIn: fc.boolean(),
-  code: fc.option(fc.nat(1), { freq: 1 }),
+  code: maybeCode,
   /** Cents above the price that the first event of most payments states. */
   surcharge: fc.constantFrom(0, 0, 0, 7),
 });
@@ -301,33 +338,102 @@ export type ReportOfStore = typeof anyReportOfStore extends fc.Arbitrary<infer T
 
 /** The users whose purchases became those of others: of one, or, in error, of several. */
 const anyTransfer = fc.record({
-  from: fc.array(anyUser, { minLength: 1, maxLength: 2 }),
+  from: fc.oneof(
+    fc.array(anyUser, { minLength: 1, maxLength: 2 }),
+    fc.constantFrom<number[]>([0, 1], [1, 2]),
+  ),
   to: fc.array(anyUser, { minLength: 1, maxLength: 2 }),
 });
 type Transfer = typeof anyTransfer extends fc.Arbitrary<infer T> ? T : never;
 
 /** A subscription in the App Store, of users and phones that other subscriptions of the world may have, too. */
-const anyCustomerSale = fc.record({
-  kind: fc.constant('customer' as const),
-  minor: anyMinor,
-  daysAgo: anyDaysAgo,
-  payments: fc.array(
-    fc.record({
-      hours: fc.constantFrom(0, 1, 30 * 24, -120),
-      /** Whether it is paid at a moment of the world, before or after what founders say. */
-      moment: fc.boolean(),
-      reports: fc.array(anyReportOfStore, { minLength: 1, maxLength: 2 }),
+const customerSaleOf = (most: { readonly reports: number }, hours: fc.Arbitrary<number>) =>
+  fc.record({
+    kind: fc.constant('customer' as const),
+    minor: anyMinor,
+    daysAgo: anyDaysAgo,
+    payments: fc.array(
+      fc.record({
+        hours,
+        /** Whether it is paid at a moment of the world, before or after what founders say. */
+        moment: fc.boolean(),
+        reports: fc.array(anyReportOfStore, { minLength: 1, maxLength: most.reports }),
+      }),
+      { minLength: 1, maxLength: 3 },
+    ),
+    /** The creator with whose code it began for free, and who began it. */
+    free: fc.option(fc.record({ user: maybeUser, phone: fc.nat(1), code: fc.nat(1) }), { freq: 2 }),
+    takes: fc.array(fc.record({ payment: fc.nat(2), percent: fc.integer({ min: 1, max: 130 }) }), {
+      maxLength: 1,
     }),
-    { minLength: 1, maxLength: 3 },
-  ),
-  /** The creator with whose code it began for free, and who began it. */
-  free: fc.option(fc.record({ user: maybeUser, phone: fc.nat(1), code: fc.nat(1) }), { freq: 1 }),
-  takes: fc.array(fc.record({ payment: fc.nat(2), percent: fc.integer({ min: 1, max: 130 }) }), {
-    maxLength: 1,
-  }),
-  transfers: fc.constant<readonly Transfer[]>([]),
-});
+    transfers: fc.constant<readonly Transfer[]>([]),
+    /** Whether its events arrive in the order in which they are stated here. */
+    isInOrder: fc.constant<boolean>(false),
+  });
+const anyCustomerSale = customerSaleOf({ reports: 2 }, fc.constantFrom(0, 1, 30 * 24, -120));
 export type CustomerSale = typeof anyCustomerSale extends fc.Arbitrary<infer T> ? T : never;
+
+/**
+ * Subscriptions of one phone that are anonymous at first. Their user signs in later: founders may speak of the user, the phone and the
+ * subscriptions in between.
+ */
+const anySignedInSales = fc
+  .record({
+    sales: fc.array(fc.record({ sale: anyCustomerSale, first: anyReportOfStore }), {
+      minLength: 2,
+      maxLength: 2,
+    }),
+    // A code binds the phone with the subscription. Without one, founders may give them to several creators.
+    codes: fc.oneof(fc.constant([]), fc.array(maybeCode, { minLength: 2, maxLength: 2 })),
+    user: fc.constantFrom(0, 1, ORGANIC, ORGANIC),
+  })
+  .map(({ sales, codes, user }) =>
+    sales.map(({ sale, first }, n): CustomerSale => ({
+      ...sale,
+      payments: [
+        {
+          hours: 0,
+          moment: false,
+          reports: [{ ...first, user: null, alias: null, phone: 0, code: codes[n] ?? null }],
+        },
+        ...sale.payments.slice(0, 2).map((payment) => ({
+          ...payment,
+          moment: true,
+          reports: payment.reports.map((report) => ({
+            ...report,
+            user,
+            alias: null,
+            phone: 0,
+            isSignedIn: n === 0 || report.isSignedIn,
+            code: null,
+          })),
+        })),
+      ],
+      free: null,
+    })),
+  );
+
+/** The last two days before one or two months are over count as after them. */
+const anyRenewalHours = fc.constantFrom(1, ...[28, 29, 29, 30, 30, 59, 60, 61].map((days) => days * 24));
+/** A subscription of one user, whose payments are numbered. */
+const anyRenewedSale = fc
+  .record({
+    sale: customerSaleOf({ reports: 1 }, anyRenewalHours),
+    user: anyUser,
+    isInOrder: fc.constantFrom(true, true, false),
+  })
+  .map(({ sale, user, isInOrder }): CustomerSale => ({
+    ...sale,
+    isInOrder,
+    daysAgo: sale.daysAgo + 30,
+    payments: [{ hours: 0 }, ...sale.payments.slice(0, 2)].map((payment, n) => ({
+      hours: payment.hours,
+      moment: false,
+      reports:
+        (sale.payments[n] ?? sale.payments[0])?.reports.map((report) => ({ ...report, user, alias: null })) ??
+        [],
+    })),
+  }));
 
 /** A sale whose subscription events tie to users, of Stripe or Paddle. */
 const anyLinkedSale = fc
@@ -343,27 +449,54 @@ const anyLinkedSale = fc
     takes: sale.takes.slice(0, 1),
   }));
 
-/** A subscription that two providers report: each payment by one of them or by both, with other users and codes. */
+/**
+ * A subscription that two providers report: each payment by one of them or by both, with other users and codes. The one that reports the
+ * first payment first may state its tax and fee after the other one did.
+ */
 const anyTwiceReportedSale = fc
   .record({
-    sale: anyCustomerSale,
+    sale: customerSaleOf({ reports: 2 }, fc.constantFrom(0, 1, 30 * 24, -120)),
+    /** What the three reports of the first payment state. The first one states neither tax nor fee. Null: it is like the others. */
+    prices: fc.option(fc.tuple(anyPrice, anyPrice, anyPrice), { freq: 3 }),
     providers: fc.array(
       fc.constantFrom<readonly ('revenuecat' | 'superwall')[]>(
-        ['revenuecat', 'superwall'],
-        ['superwall', 'revenuecat'],
-        ['superwall', 'superwall'],
-        ['revenuecat', 'revenuecat'],
+        ['revenuecat', 'superwall', 'revenuecat'],
+        ['superwall', 'revenuecat', 'superwall'],
+        ['superwall', 'superwall', 'revenuecat'],
+        ['revenuecat', 'revenuecat', 'superwall'],
       ),
       { minLength: 3, maxLength: 3 },
     ),
   })
-  .map(({ sale, providers }): CustomerSale => ({
-    ...sale,
-    payments: sale.payments.map((payment, n) => ({
+  .map(({ sale, prices, providers }): CustomerSale => {
+    const payments = sale.payments.map((payment, n) => ({
       ...payment,
       reports: payment.reports.map((report, k) => ({ ...report, by: providers[n]?.[k] ?? report.by })),
-    })),
-  }));
+    }));
+    const [first, ...others] = payments;
+    const [report] = first?.reports ?? [];
+    const withoutCode = (one: ReportOfStore) => ({ ...one, code: null });
+    if (first === undefined || report === undefined || prices === null) return { ...sale, payments };
+    const other = report.by === 'revenuecat' ? 'superwall' : 'revenuecat';
+    const reports = prices.map((price, k) => ({
+      ...withoutCode(report),
+      user: report.user ?? 0,
+      by: k === 1 ? other : report.by,
+      price: k === 0 ? { ...price, tax: null, fee: null } : price,
+    }));
+    return {
+      ...sale,
+      isInOrder: true,
+      // A share of tax or fee is more than a cent.
+      minor: sale.minor + 500,
+      daysAgo: Math.min(sale.daysAgo, WINDOW_DAYS - 2),
+      free: null,
+      payments: [
+        { ...first, hours: 0, moment: false, reports },
+        ...others.map((payment) => ({ ...payment, reports: payment.reports.map(withoutCode) })),
+      ],
+    };
+  });
 
 /** Users transfer purchases, mostly to one whom no device reports: only a transfer, a code or a founder leads that one to a creator. */
 const anyTransferredSale = fc
@@ -396,7 +529,10 @@ export type Target = typeof anyTarget extends fc.Arbitrary<infer T> ? T : never;
 
 export type Sale = PlainSale | SplitSale | ExportedSale | CustomerSale;
 
-const anySale: fc.Arbitrary<Sale> = fc.oneof(anyPlainSale, anyDoubleSale, anySaleInParts);
+const anySale: fc.Arbitrary<Sale> = fc.oneof(
+  { arbitrary: fc.oneof(anyPlainSale, anyDoubleSale, anySaleInParts), weight: 6 },
+  { arbitrary: anyUndoneSale, weight: 1 },
+);
 /** The sales of a world, by what the world is about. */
 export const SALES = {
   'payments, aliases, refunds and disputes': fc.array(anySale, { minLength: 2, maxLength: 4 }),
@@ -411,8 +547,13 @@ export const SALES = {
     fc.oneof<fc.Arbitrary<Sale>[]>(anyCustomerSale, anyCustomerSale, anyLinkedSale),
     { minLength: 1, maxLength: 2 },
   ),
+  'customers who sign in late': anySignedInSales,
   'payments that two providers report': fc.array(anyTwiceReportedSale, { minLength: 1, maxLength: 2 }),
   'purchases that are transferred': fc.array(anyTransferredSale, { minLength: 1, maxLength: 2 }),
+  'customers who pay again': fc.array(fc.oneof<fc.Arbitrary<Sale>[]>(anyRenewedSale, anyRenewedSaleInParts), {
+    minLength: 1,
+    maxLength: 2,
+  }),
 } satisfies Record<string, fc.Arbitrary<Sale[]>>;
 export type Theme = keyof typeof SALES;
 export const THEMES = Object.keys(SALES) as readonly Theme[];

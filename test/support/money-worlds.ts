@@ -79,6 +79,7 @@ const earlyInstalls = installOfEach(
   fc.integer({ min: WINDOW_DAYS, max: 100 }),
   fc.constantFrom<Touch>('click', 'code'),
 );
+const mostlyEarlyInstalls = fc.oneof(earlyInstalls, earlyInstalls, anyInstalls);
 
 const anyEntryCents = fc.oneof(fc.integer({ min: -5_000, max: -1 }), fc.integer({ min: 1, max: 5_000 }));
 
@@ -86,17 +87,11 @@ const anyEarns = fc.oneof(
   fc.record({ percentBps: anyRateBps }),
   fc.record({ flatCents: fc.integer({ min: 1, max: 2_000 }) }),
 );
+const FIRST = [{ firstPayments: 1 }, { firstPayments: 2 }, { firstMonths: 1 }, { firstMonths: 2 }] as const;
 const anyRule: fc.Arbitrary<Rule> = fc
   .tuple(
     anyEarns,
-    fc.constantFrom(
-      {},
-      {},
-      { firstPayments: 1 },
-      { firstPayments: 2 },
-      { firstMonths: 1 },
-      { firstMonths: 2 },
-    ),
+    fc.constantFrom({}, {}, ...FIRST),
     fc.constantFrom(
       {},
       {},
@@ -130,34 +125,131 @@ const anyPolicies: fc.Arbitrary<PolicyOfWorld[]> = fc.array(
   { maxLength: 4 },
 );
 
+/** Policies of both creators with these terms, from before all payments. */
+const ofBoth = (terms: Policy): PolicyOfWorld[] =>
+  [0, 1].map((creator) => ({ creator, daysAgo: 130, scope: 'affiliate', what: 'policy', terms }));
+/** The first payments earn by another rule than later ones. */
+const policiesOfFirst: fc.Arbitrary<PolicyOfWorld[]> = fc
+  .record({
+    base: fc.constantFrom<Policy['base']>('gross', 'net_of_tax', 'proceeds'),
+    first: fc
+      .tuple(anyEarns, fc.constantFrom(...FIRST, { firstPayments: 2 }))
+      .map((rule) => Object.assign({}, ...rule) as Rule),
+    rules: fc.array(anyRule, { maxLength: 2 }),
+    others: anyPolicies,
+  })
+  .map(({ base, first, rules, others }) => [
+    ...ofBoth({ base, assumed: {}, rules: [first, ...rules] }),
+    ...others.slice(0, 1),
+  ]);
+/** Every payment earns a share of what is left of its price. */
+const policiesOfComponents: fc.Arbitrary<PolicyOfWorld[]> = fc
+  .record({
+    base: fc.constantFrom<Policy['base']>('net_of_tax', 'proceeds'),
+    percentBps: fc.constantFrom(1_250, 3_333, 5_000),
+  })
+  .map(({ base, percentBps }) => ofBoth({ base, assumed: {}, rules: [{ percentBps }] }));
+
 const anyTerms = fc.record({
-  rateBps: fc.option(anyRateBps, { freq: 1 }),
+  rateBps: fc.oneof(fc.constant(null), fc.constant(null), anyRateBps),
   isPaused: fc.constantFrom(false, false, false, true),
 });
 
-/** Whether users are known before or after the payments, and whether references are tied after them. Else any order. */
-type Order = 'any' | 'users first' | 'ties last' | 'users last';
+/**
+ * Whether users are known before or after the payments, or before what arrives late; whether references are tied after them; and whether
+ * founders speak before the payments of later moments. Else any order.
+ */
+type Order = 'any' | 'users first' | 'ties last' | 'users last' | 'users between' | 'founders between';
+const ORDERS = ['any', 'users first', 'ties last', 'users last'] as const;
 
 const anyUserTarget = fc.record({ user: anyUser });
-const anyGivesAway = fc.array(fc.record({ target: anyTarget, creator: fc.constantFrom(0, 1, 0, 1, null) }), {
-  minLength: 1,
-  maxLength: 4,
-});
-/** What founders say: of users alone, from an instant on, or of customers, also from now on. */
-function ofTheme(theme: Theme): { target: fc.Arbitrary<Target>; givesAway: typeof anyGivesAway } {
+interface GiveAway {
+  readonly target: Target;
+  readonly creator: number | null;
+}
+const anyGivesAway: fc.Arbitrary<GiveAway[]> = fc.array(
+  fc.record({ target: anyTarget, creator: fc.constantFrom(0, 1, 0, 1, null) }),
+  { minLength: 1, maxLength: 4 },
+);
+/** The phone belongs to one creator, a subscription to another one. */
+const disagreement: typeof anyGivesAway = fc
+  .record({ sale: fc.constantFrom(0, 0, 1), creator: anyCreator })
+  .map(({ sale, creator }) => [
+    { target: { phone: 0 }, creator },
+    { target: { sale }, creator: 1 - creator },
+  ]);
+
+interface AboutTheme {
+  /** What founders say: of users alone, from an instant on, or of customers, also from now on. */
+  readonly target: fc.Arbitrary<Target>;
+  readonly givesAway: typeof anyGivesAway;
+  readonly installs: typeof anyInstalls;
+  readonly policies: typeof anyPolicies;
+  readonly order: fc.Arbitrary<Order>;
+}
+const ABOUT_ANY: AboutTheme = {
+  target: anyUserTarget,
+  givesAway: fc.constant([]),
+  installs: anyInstalls,
+  policies: anyPolicies,
+  order: fc.constantFrom(...ORDERS),
+};
+
+/** Returns what worlds of a theme have other than the rest. */
+function aboutTheme(theme: Theme): AboutTheme {
   switch (theme) {
+    case 'exports that are fed back':
+      return {
+        ...ABOUT_ANY,
+        installs: mostlyEarlyInstalls,
+        // An export brings payments in an order of its own, which numbers them.
+        policies: fc.constant([]),
+      };
     case 'customers who are given away':
-      return { target: anyTarget, givesAway: anyGivesAway };
+      return { ...ABOUT_ANY, target: anyTarget, givesAway: anyGivesAway };
+    case 'customers who sign in late':
+      return {
+        ...ABOUT_ANY,
+        target: anyTarget,
+        givesAway: fc.oneof(anyGivesAway, disagreement),
+        order: fc.oneof(fc.constantFrom(...ORDERS), {
+          arbitrary: fc.constant('founders between'),
+          weight: 3,
+        }),
+      };
+    case 'invoices that are paid in parts':
+    case 'invoices that are paid in many parts':
+      return {
+        ...ABOUT_ANY,
+        installs: fc.oneof(anyInstalls, installOfEach(fc.integer({ min: 25, max: 50 }), anyTouch)),
+        order: fc.constantFrom(...ORDERS, 'users between', 'users between'),
+      };
+    case 'payments that two providers report':
+      return {
+        ...ABOUT_ANY,
+        installs: mostlyEarlyInstalls,
+        policies: fc.oneof(anyPolicies, policiesOfComponents),
+        // Only what was stated before a payment earns counts.
+        order: fc.constantFrom(...ORDERS, 'users last', 'users last', 'users last'),
+      };
     case 'purchases that are transferred':
       return {
+        ...ABOUT_ANY,
         target: anyTarget,
         givesAway: fc.oneof(
           anyGivesAway.map(() => []),
           anyGivesAway,
         ),
       };
+    case 'customers who pay again':
+      return {
+        ...ABOUT_ANY,
+        installs: mostlyEarlyInstalls,
+        policies: policiesOfFirst,
+        order: fc.constantFrom(...ORDERS, 'users first', 'users first'),
+      };
     default:
-      return { target: anyUserTarget, givesAway: fc.constant([]) };
+      return ABOUT_ANY;
   }
 }
 
@@ -166,29 +258,25 @@ export const worldAbout = (theme: Theme) =>
   fc
     .record({
       sales: SALES[theme] as fc.Arbitrary<Sale[]>,
-      installs:
-        theme === 'exports that are fed back'
-          ? fc.oneof(earlyInstalls, earlyInstalls, anyInstalls)
-          : anyInstalls,
+      installs: aboutTheme(theme).installs,
       firstTerms: fc.tuple(anyTerms, anyTerms),
       rates: fc.array(fc.record({ creator: anyCreator, rateBps: fc.option(anyRateBps) }), { maxLength: 2 }),
       pauses: fc.array(fc.record({ creator: anyCreator, isPaused: fc.boolean() }), { maxLength: 2 }),
       pays: fc.array(anyCreator, { maxLength: 3 }),
       entries: fc.array(fc.record({ creator: anyCreator, cents: anyEntryCents }), { maxLength: 3 }),
       undos: fc.array(fc.nat(2), { maxLength: 2 }),
-      // An export brings payments in an order of its own, which numbers them.
-      policies: theme === 'exports that are fed back' ? fc.constant<PolicyOfWorld[]>([]) : anyPolicies,
+      policies: aboutTheme(theme).policies,
       gives: fc.array(
         fc.record({
-          target: ofTheme(theme).target,
+          target: aboutTheme(theme).target,
           creator: anyCreator,
           daysAgo: fc.integer({ min: 20, max: 100 }),
         }),
         { maxLength: 2 },
       ),
-      givesAway: ofTheme(theme).givesAway,
+      givesAway: aboutTheme(theme).givesAway,
       repeats: fc.array(fc.nat(), { maxLength: 3 }),
-      order: fc.constantFrom<Order>('any', 'users first', 'ties last', 'users last'),
+      order: aboutTheme(theme).order,
       keys: fc.array(fc.nat(), { minLength: 80, maxLength: 80 }),
     })
     // The rate of an invoice that is paid in parts is that of the day on which its earning is written, for each part.
@@ -271,6 +359,14 @@ function byStage(inOrder: readonly Placed[]): Step[] {
 /** Returns the part of the sequence that a step belongs to. */
 function partOf(step: Step, order: Order, key: number): number {
   if (order === 'any') return 0;
+  if (order === 'users between') {
+    if (step.do === 'install' || step.do === 'identify') return 1;
+    return stageOf(step) === 1 ? 2 : 0;
+  }
+  if (order === 'founders between') {
+    if (step.do === 'give' || step.do === 'give away') return 1;
+    return step.do === 'moment' || step.do === 'event now' ? 2 : 0;
+  }
   if (step.do === 'install' || step.do === 'identify') return order === 'users last' ? 2 : 0;
   if (order !== 'ties last' || step.do !== 'event' || step.report.payment !== undefined) return 1;
   return step.report.take !== undefined && key % 2 === 0 ? 1 : 2;

@@ -64,6 +64,7 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
   const codes = (sale.hasBothCodes ? [0, 1] : [sale.code]).flatMap((one) => listed(codeOf(one, run)));
   const sessionCodes = listed(codeOf(sale.sessionCode, run));
   const freeCode = codeOf(sale.freeCode, run);
+  const placeOf = (stage: number) => (sale.hasPartsFirst ? { stage } : {});
   if (freeCode !== null) {
     const began = beganAt(sale, at);
     const discount = { promotion_code: freeCode, subscription: key, start: began / 1_000 };
@@ -93,7 +94,7 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
         states: states(ref, productId),
         payment: { ...payment(ref, listed(payer), [key], [customer]), at: when },
       },
-      { at: when },
+      { at: when, ...placeOf(2) },
     );
   }
   if (sale.invoice !== 'none') {
@@ -128,6 +129,7 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
             ]
           : [],
       },
+      placeOf(1),
     );
   }
   if (sale.session !== 'none') {
@@ -174,15 +176,23 @@ export function plainStory(sale: PlainSale, { name, run, userId, now }: SaleCont
     const names = { paymentIntentId: `${intentId}_${n}`, chargeId: `${chargeId}_${n}` };
     const amount = Math.max(1, Math.floor((minor * part.percent) / 100));
     const payer = part.user === null ? null : userId(part.user);
-    story.add((ids) => stripePaymentIntent({ ...ids, ...names, amount, currency, userId: payer }), {
-      ...(payer === null ? {} : { payment: { ...payment(names.paymentIntentId, [payer]), minor: amount } }),
-      same: [[names.paymentIntentId, names.chargeId]],
-    });
+    story.add(
+      (ids) => stripePaymentIntent({ ...ids, ...names, amount, currency, userId: payer }),
+      {
+        ...(payer === null ? {} : { payment: { ...payment(names.paymentIntentId, [payer]), minor: amount } }),
+        same: [[names.paymentIntentId, names.chargeId]],
+      },
+      placeOf(0),
+    );
     const tie = { invoiceId, paymentIntentId: names.paymentIntentId, amount, currency };
     if (part.isTied) {
-      story.add((ids) => stripeInvoicePaymentPaid({ ...ids, ...tie, id: `inpay_${name}_${n}` }), {
-        same: [[invoiceId, names.paymentIntentId]],
-      });
+      story.add(
+        (ids) => stripeInvoicePaymentPaid({ ...ids, ...tie, id: `inpay_${name}_${n}` }),
+        {
+          same: [[invoiceId, names.paymentIntentId]],
+        },
+        placeOf(0),
+      );
     }
   }
   if (sale.charge) {

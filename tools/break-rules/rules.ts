@@ -59,13 +59,14 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   },
   {
     rule: "a founder's later word about a user goes before the key",
-    theme: 'customers who are given away',
+    theme: 'customers who sign in late',
     file: EVALUATE,
     code: "const isByHand = lastOf((via) => via === 'event' || via === 'key') > lastOf((via) => via === 'bound_key');",
     broken: 'const isByHand = lastOf(() => true) === Infinity;',
   },
   {
     rule: 'a payment that replaces a part has its number',
+    theme: 'customers who pay again',
     file: EVALUATE,
     code: 'if (payment.inherited?.numbered != null) return payment.inherited.numbered;',
     broken: '',
@@ -121,7 +122,7 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   },
   {
     rule: 'a payment up to two days before the end of a month counts after it',
-    theme: 'customers who are given away',
+    theme: 'customers who pay again',
     file: 'src/domain/calendar.ts',
     code: 'export const EARLY_CHARGE_MS = 48 * HOUR_MS;',
     broken: 'export const EARLY_CHARGE_MS = 0 * HOUR_MS;',
@@ -146,6 +147,7 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   },
   {
     rule: 'the end of a refund or dispute decides, whenever it is reported',
+    theme: 'connected accounts',
     file: 'src/db/events.ts',
     code: `where (excluded.rank, excluded.stated_at, excluded.state = 'reversed', excluded.amount_minor)
           > (old.rank, old.stated_at, old.state = 'reversed', old.amount_minor)`,
@@ -173,7 +175,7 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   },
   {
     rule: 'a user who is named with keys of several creators belongs to none',
-    theme: 'customers who are given away',
+    theme: 'customers who sign in late',
     file: 'src/db/signed-in-users.ts',
     code: 'having count(distinct t.affiliate_id) = 1 and count(*) = count(t.affiliate_id)',
     broken: 'having count(t.affiliate_id) > 0',

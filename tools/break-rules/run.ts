@@ -29,9 +29,9 @@ await runTool(
     const unnoticed: string[] = [];
     for (const broken of BROKEN_RULES.filter(({ rule }) => rule.includes(only))) {
       const startedAt = performance.now();
-      const isNoticed = await breakRule(broken);
+      const { isNoticed, worlds } = await breakRule(broken);
       const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
-      say(`${isNoticed ? 'noticed' : 'NOT NOTICED'} in ${seconds} s: ${broken.rule}`);
+      say(`${isNoticed ? 'noticed' : `NOT NOTICED (${worlds} worlds)`} in ${seconds} s: ${broken.rule}`);
       if (!isNoticed) unnoticed.push(broken.rule);
     }
     if (unnoticed.length > 0) throw new Error(`The model did not notice: ${unnoticed.join('; ')}`);
@@ -48,8 +48,14 @@ async function copyCode(): Promise<void> {
   }
 }
 
+interface Played {
+  readonly isNoticed: boolean;
+  /** How many worlds were played without a difference. Not counted if there is one. */
+  readonly worlds: number;
+}
+
 /** Returns whether the model and the service differ once the rule is broken. */
-async function breakRule({ rule, theme = PAYMENTS, file, code, broken }: BrokenRule): Promise<boolean> {
+async function breakRule({ rule, theme = PAYMENTS, file, code, broken }: BrokenRule): Promise<Played> {
   const place = path.join(folder, file);
   const text = await readFile(place, 'utf8');
   if (text.split(code).length !== 2) throw new Error(`${file} does not have the code of “${rule}” once`);
@@ -64,7 +70,7 @@ async function breakRule({ rule, theme = PAYMENTS, file, code, broken }: BrokenR
   }
 }
 
-async function playUntilDifference(theme: Theme): Promise<boolean> {
+async function playUntilDifference(theme: Theme): Promise<Played> {
   const jest = path.join(folder, 'node_modules/jest/bin/jest.js');
   const args = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', jest];
   const child = spawn(
@@ -90,7 +96,7 @@ async function playUntilDifference(theme: Theme): Promise<boolean> {
   });
   const status = await ended;
   running = undefined;
-  if (text.includes(DIFFERENCE)) return true;
+  if (text.includes(DIFFERENCE)) return { isNoticed: true, worlds: 0 };
   if (status !== 0) throw new Error(text.slice(-2_000));
-  return false;
+  return { isNoticed: false, worlds: Number(/(\d+) sequences had/.exec(text)?.[1] ?? 0) };
 }
