@@ -142,13 +142,19 @@ const policiesOfFirst: fc.Arbitrary<PolicyOfWorld[]> = fc
     ...ofBoth({ base, assumed: {}, rules: [first, ...rules] }),
     ...others.slice(0, 1),
   ]);
+const ASSUMED_FEES = { app_store: 1_500, stripe: 250, paddle: 500 } as const;
 /** Every payment earns a share of what is left of its price. */
 const policiesOfComponents: fc.Arbitrary<PolicyOfWorld[]> = fc
   .record({
     base: fc.constantFrom<Policy['base']>('net_of_tax', 'proceeds'),
     percentBps: fc.constantFrom(1_250, 3_333, 5_000),
+    assumed: fc.constantFrom(
+      {},
+      { taxBps: 700, feeBps: ASSUMED_FEES },
+      { taxBps: 1_900, feeBps: ASSUMED_FEES },
+    ),
   })
-  .map(({ base, percentBps }) => ofBoth({ base, assumed: {}, rules: [{ percentBps }] }));
+  .map(({ base, percentBps, assumed }) => ofBoth({ base, assumed, rules: [{ percentBps }] }));
 
 const anyTerms = fc.record({
   rateBps: fc.oneof(fc.constant(null), fc.constant(null), anyRateBps),

@@ -97,6 +97,7 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   },
   {
     rule: 'the fee that a policy assumes is a part of the price without tax',
+    theme: 'payments that two providers report',
     file: POLICY,
     code: 'const assumedFee = share(Math.max(0, paidMinor - tax.minor), feeBps, WHOLE_BPS);',
     broken: 'const assumedFee = share(paidMinor, feeBps, WHOLE_BPS);',
