@@ -81,3 +81,14 @@ export const DELIVERY_STATUSES: Readonly<Record<Schemas['Delivery']['processingS
   failed: 'Failed',
   rejected: 'Refused',
 };
+
+/** The states of a reprocess run, in words. */
+export const RUN_STATES: Readonly<
+  Record<Schemas['ReprocessRun']['status'], readonly [tone: 'good' | 'bad' | 'wait' | 'plain', text: string]>
+> = {
+  waiting: ['wait', 'Waiting'],
+  running: ['wait', 'In progress'],
+  cancelling: ['wait', 'Stopping'],
+  finished: ['good', 'Finished'],
+  cancelled: ['plain', 'Cancelled'],
+};

@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import { generateAccountKey } from '../../src/db/account-keys.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
@@ -57,5 +58,17 @@ export const payees = ({
     return guarded;
   };
 
-  return { founderWithKey, earnMore, hold, earn, signIn };
+  /** Enters a key that may pay, if the dialog asks for one before its button `next` is shown. */
+  const raise = async (page: Page, founder: NewFounder, next: string): Promise<void> => {
+    const dialog = page.getByRole('dialog');
+    const form = page.getByLabel('Key that may pay');
+    const button = dialog.getByRole('button', { name: next });
+    await form.or(button).first().waitFor();
+    if ((await form.count()) === 0) return;
+    await form.fill(founder.key);
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    await button.waitFor();
+  };
+
+  return { founderWithKey, earnMore, hold, earn, signIn, raise };
 };

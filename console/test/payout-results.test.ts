@@ -15,7 +15,7 @@ interface Run {
 }
 
 describeInBrowser('what became of the money of a payout run', ({ service, signedIn, post, newFounder }) => {
-  const { founderWithKey, earn, signIn } = payees({ service, signedIn, post, newFounder });
+  const { founderWithKey, earn, signIn, raise } = payees({ service, signedIn, post, newFounder });
 
   const dialog = (page: Page) => page.getByRole('dialog');
   const region = (page: Page, name: string) => page.getByRole('region', { name });
@@ -65,16 +65,6 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
     await page
       .getByLabel('Report', { exact: true })
       .setInputFiles({ name: 'report.csv', mimeType: 'text/csv', buffer: Buffer.from(csv) });
-
-  /** Enters a key that may pay, if the dialog asks for one before `next` is shown. */
-  const raise = async (page: Page, founder: NewFounder, next: string): Promise<void> => {
-    const form = page.getByLabel('Key that may pay');
-    await form.or(inDialog(page, next)).first().waitFor();
-    if ((await form.count()) === 0) return;
-    await form.fill(founder.key);
-    await inDialog(page, 'Continue').click();
-    await inDialog(page, next).waitFor();
-  };
 
   /** Downloads the file of creators without a payee. Returns its rows. */
   const fileOf = async (page: Page): Promise<string[]> => {

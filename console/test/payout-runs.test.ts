@@ -18,21 +18,11 @@ interface Run {
 }
 
 describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFounder }) => {
-  const { founderWithKey, earn, hold, signIn } = payees({ service, signedIn, post, newFounder });
+  const { founderWithKey, earn, hold, signIn, raise } = payees({ service, signedIn, post, newFounder });
 
   const dialog = (page: Page) => page.getByRole('dialog');
   const region = (page: Page, name: string) => page.getByRole('region', { name });
   const inDialog = (page: Page, name: string | RegExp) => dialog(page).getByRole('button', { name });
-
-  /** Enters a key that may pay, if the dialog asks for one before `next` is shown. */
-  const raise = async (page: Page, founder: NewFounder, next: string): Promise<void> => {
-    const form = page.getByLabel('Key that may pay');
-    await form.or(inDialog(page, next)).first().waitFor();
-    if ((await form.count()) === 0) return;
-    await form.fill(founder.key);
-    await inDialog(page, 'Continue').click();
-    await inDialog(page, next).waitFor();
-  };
 
   /** Drafts a run on the page that is shown. The page of the run is then shown. */
   const draft = async (page: Page, founder: NewFounder, dollars?: string): Promise<void> => {

@@ -8,23 +8,13 @@ import { Tag } from '../parts/badges.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { usePermission } from '../session.ts';
-import { DELIVERY_STATUSES, PROVIDERS } from '../words.ts';
+import { DELIVERY_STATUSES, PROVIDERS, RUN_STATES } from '../words.ts';
 
 type Run = Schemas['ReprocessRun'];
 type Plan = Schemas['ReprocessPlan'];
 type NewRun = Schemas['NewReprocessRun'];
 
 const POLL_MS = 1_000;
-
-export const RUN_STATES: Readonly<
-  Record<Run['status'], readonly [tone: 'good' | 'bad' | 'wait' | 'plain', text: string]>
-> = {
-  waiting: ['wait', 'Waiting'],
-  running: ['wait', 'In progress'],
-  cancelling: ['wait', 'Stopping'],
-  finished: ['good', 'Finished'],
-  cancelled: ['plain', 'Cancelled'],
-};
 
 const PLAN_STATES: Readonly<
   Record<Plan['outcome'], readonly [tone: 'good' | 'bad' | 'wait' | 'plain', text: string]>

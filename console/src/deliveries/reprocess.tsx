@@ -9,8 +9,8 @@ import { Tag } from '../parts/badges.tsx';
 import type { Filters } from '../parts/filters.tsx';
 import { ErrorBox } from '../parts.tsx';
 import { usePermission } from '../session.ts';
-import { DELIVERY_STATUSES, PROVIDERS } from '../words.ts';
-import { RUN_STATES, RunView, useRequest } from './reprocess-run.tsx';
+import { DELIVERY_STATUSES, PROVIDERS, RUN_STATES } from '../words.ts';
+import { RunView, useRequest } from './reprocess-run.tsx';
 
 /** What of the page's filters chooses the deliveries of a dry run. */
 export interface Selection {

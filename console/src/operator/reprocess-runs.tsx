@@ -1,22 +1,10 @@
 import { Text } from '@mantine/core';
 import { api, read } from '../api/client.ts';
-import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatCount, formatInstant } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { RUN_STATES } from '../words.ts';
 import { Section } from './section.tsx';
-
-type Run = Schemas['OperatorReprocessRun'];
-
-const STATES: Readonly<
-  Record<Run['status'], readonly [tone: 'good' | 'bad' | 'wait' | 'plain', text: string]>
-> = {
-  waiting: ['wait', 'Waiting'],
-  running: ['wait', 'In progress'],
-  cancelling: ['wait', 'Stopping'],
-  finished: ['good', 'Finished'],
-  cancelled: ['plain', 'Cancelled'],
-};
 
 export function ReprocessRuns() {
   const list = useList(
@@ -58,7 +46,7 @@ export function ReprocessRuns() {
                   </td>
                   <td style={{ overflowWrap: 'anywhere' }}>{row.appId}</td>
                   <td>
-                    <Tag tone={STATES[row.status][0]}>{STATES[row.status][1]}</Tag>
+                    <Tag tone={RUN_STATES[row.status][0]}>{RUN_STATES[row.status][1]}</Tag>
                     <Text size="xs" className="quiet">
                       {row.dryRun ? 'Dry run' : 'Run'}
                     </Text>
