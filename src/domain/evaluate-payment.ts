@@ -144,14 +144,17 @@ export function evaluatePayment(
 /**
  * Returns the candidates who may be the payer. A key that a code bound goes first, for payments that it may attribute: a subscription
  * stays with whom it earned for, also once its customer has signed in, unless a founder gave that user away. A user who is the same person
- * stands for the key. A placeholder that was stored as a user id is nobody. Other keys
+ * stands for the key, and does not go before a user about whom a founder spoke later. A placeholder that was stored as a user id is nobody. Other keys
  * count only where no event of the payment names a user, and the key of a customer only where no other key leads to one.
  */
 export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
   // A founder's last word counts, about the user or about the key.
-  const lastOf = (isAsked: (via: UserCandidate['via']) => boolean) =>
-    Math.max(...payment.candidates.map((one) => (isAsked(one.via) ? saidByHandAt(payment, one) : -Infinity)));
-  const isByHand = lastOf((via) => via === 'event' || via === 'key') > lastOf((via) => via === 'bound_key');
+  const boundKeys = payment.candidates.filter(({ via }) => via === 'bound_key');
+  const saidOfKeysAt = Math.max(...boundKeys.map((key) => saidByHandAt(payment, key)));
+  const isSaidLater = (one: UserCandidate) => saidByHandAt(payment, one) > saidOfKeysAt;
+  const isByHand = payment.candidates.some(
+    (one) => (one.via === 'event' || one.via === 'key') && isSaidLater(one),
+  );
   const real = payment.candidates.filter(
     ({ customerUserId, via, binding }) =>
       !isPlaceholder(customerUserId) &&
@@ -159,12 +162,19 @@ export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
   );
   const closest = CANDIDATE_SOURCES.find((source) => real.some(({ via }) => via === source));
   const payers = real.filter(({ via }) => via === closest);
-  if (closest !== 'bound_key') return payers;
+  if (closest !== 'bound_key') {
+    const standsForKey = (one: UserCandidate) => boundKeys.some((key) => isSamePerson(key, one));
+    return payers.some(isSaidLater) ? payers.filter((one) => !standsForKey(one)) : payers;
+  }
   // The first one: the subscription comes before the anonymous customer, also where it belongs to nobody.
   const [key] = payers;
-  const isSamePerson = ({ via, binding }: UserCandidate) =>
-    via !== 'bound_key' && binding !== null && binding.attributionId === key?.binding?.attributionId;
-  return [...real.filter(isSamePerson), ...payers.slice(0, 1)];
+  const users = real.filter((one) => one.via !== 'bound_key' && key !== undefined && isSamePerson(key, one));
+  return [...users, ...payers.slice(0, 1)];
+}
+
+/** Whether two candidates belong to a creator by one attribution, as the user and the keys of a customer do whom a code has bound. */
+function isSamePerson(one: UserCandidate, other: UserCandidate): boolean {
+  return one.binding !== null && one.binding.attributionId === other.binding?.attributionId;
 }
 
 /** When a founder said to whom a candidate belongs. Before all time if none did, or for later payments. */

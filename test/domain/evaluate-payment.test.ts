@@ -212,6 +212,25 @@ describe('the users who may be the payer', () => {
       expect(found.map(({ customerUserId }) => customerUserId)).toEqual([last]);
     },
   );
+
+  test('are not those of a key, nor who signed in with it, where a founder gave another user to somebody later', () => {
+    const ofKey = {
+      ...binding,
+      attributionId: 'att_key' as AttributionId,
+      matchMethod: 'purchase_code',
+    } as const;
+    const at = NOW - 2 * DAY_MS;
+    const given = { ...binding, attributionId: 'att_given' as AttributionId, matchMethod: 'manual' } as const;
+    const found = payersOf({
+      ...payment,
+      candidates: [
+        candidate('signed-in', { via: 'event', binding: ofKey }),
+        candidate('given', { via: 'event', binding: { ...given, touchedAt: at, saidAt: at } }),
+        candidate('key', { via: 'bound_key', binding: ofKey }),
+      ],
+    });
+    expect(found.map(({ customerUserId }) => customerUserId)).toEqual(['given']);
+  });
 });
 
 describe('a first evaluation', () => {

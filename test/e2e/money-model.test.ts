@@ -95,14 +95,16 @@ function toUsd(minor: bigint, currency: Currency, at: number): readonly [bigint,
 
 /** Has everything that waits evaluated: heals of new bindings, and marked payments. */
 async function settle(): Promise<void> {
-  for (let id = toHeal.shift(); id !== undefined; id = toHeal.shift()) {
+  do {
+    for (let id = toHeal.shift(); id !== undefined; id = toHeal.shift()) {
+      let after: string | null = null;
+      do after = await activities.healPage(id, after);
+      while (after !== null);
+    }
     let after: string | null = null;
-    do after = await activities.healPage(id, after);
+    do after = (await activities.convertPage(after)).next;
     while (after !== null);
-  }
-  let after: string | null = null;
-  do after = (await activities.convertPage(after)).next;
-  while (after !== null);
+  } while (toHeal.length > 0);
 }
 
 async function ok(

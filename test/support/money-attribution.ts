@@ -8,6 +8,17 @@ export interface Attributed {
   readonly binding: Binding;
 }
 
+/** Whether both belong to a creator by one claim. */
+function isSamePerson(one: Counting, other: Counting): boolean {
+  return (
+    one.claim !== null &&
+    one.binding.person === other.binding.person &&
+    one.claim.creator === other.claim?.creator &&
+    one.claim.by === other.claim.by &&
+    one.saidAt === other.saidAt
+  );
+}
+
 /** To whom payments belong, of the model of the money (money-model.ts). */
 export class Attribution {
   readonly #facts: Facts;
@@ -125,19 +136,21 @@ export class Attribution {
     const keys = all.flatMap((one) => one.keys);
     const near = bindingsOf([...all.flatMap((one) => one.users), ...this.#facts.usersOf(keys)]);
     // The subscription comes before the anonymous customer.
-    const bound = all
+    const boundKeys = all
       .flatMap((one) => one.keys.toReversed())
       .flatMap((key) => this.#people.keys.get(key) ?? [])
-      .map(counting)
-      .filter((one) => one.claim === null || mayAttribute(one));
+      .map(counting);
+    const bound = boundKeys.filter((one) => one.claim === null || mayAttribute(one));
     const ofKeys = Math.max(...bound.map(({ saidAt }) => saidAt));
-    const isByHand = near.some(
-      (one) =>
-        one.saidAt > ofKeys && (one.claim === null || (one.claim.by === 'founder' && mayAttribute(one))),
-    );
-    const [key] = isByHand ? [] : bound;
+    const isSaidLater = (one: Counting) =>
+      one.saidAt > ofKeys && (one.claim === null || (one.claim.by === 'founder' && mayAttribute(one)));
+    const [key] = near.some(isSaidLater) ? [] : bound;
     if (key !== undefined) return mayAttribute(key) ? key : null;
-    return bindingsOf(this.#facts.payersOf(row, others)).find(mayAttribute) ?? null;
+    const payers = bindingsOf(this.#facts.payersOf(row, others));
+    // Who signed in with a key stands for it, and does not go before whom a founder gave away later.
+    const standsForKey = (one: Counting) => boundKeys.some((other) => isSamePerson(one, other));
+    const mayPay = payers.some(isSaidLater) ? payers.filter((one) => !standsForKey(one)) : payers;
+    return mayPay.find(mayAttribute) ?? null;
   }
 
   /** Whether a payment is as recent as an evaluation after the first one requires. */

@@ -103,7 +103,7 @@ export class MoneyModel {
       if (report.undo !== undefined) this.#undos.push(report.undo);
       this.#attribution.bindReported(report, this.#step);
     }
-    this.#next(report.payment?.ref);
+    this.#next(report);
   }
 
   /** Adds what an export of the provider states, where the ledger lacks it. Without a time, a state is as of now. */
@@ -222,20 +222,31 @@ export class MoneyModel {
     return (ends.length > 0 ? ends : states).toSorted((a, b) => b.at - a.at)[0];
   }
 
-  #next(reported?: string): void {
+  #next(report?: Report): void {
     this.#attribution.bindIdentified(this.#step);
-    this.#evaluateAll(reported);
+    if (report !== undefined) this.#evaluateReported(report);
+    this.#evaluateAll();
     for (const row of this.#facts.rows.values()) this.#findDuplicate(row);
     this.#step += 1;
   }
 
+  /** Evaluates the payments with a key of which an event states something, then the one that it reports. */
+  #evaluateReported({ payment, names = [], began }: Report): void {
+    const keys = [...names.map(({ key }) => key), ...(began === undefined ? [] : [began.key])];
+    const rows = [...this.#facts.rows.values()];
+    const reported = rows.filter((row) => row.payment.ref === payment?.ref);
+    const own = this.#withOthers(reported);
+    const linked = this.#withOthers(
+      rows.filter((row) => [...row.keys, ...row.customers].some((key) => keys.includes(key))),
+    );
+    for (const row of [...linked.filter((one) => !own.includes(one)), ...own]) this.#evaluate(row);
+  }
+
   /**
-   * Evaluates the payment that was reported, then those of each one who was bound since, in the order of the bindings; then all. A payment
-   * is evaluated with all its rows. What a code binds counts for all payments of the user.
+   * Evaluates the payments of each one who was bound since, in the order of the bindings; then all. A payment is evaluated with all
+   * its rows. What a code binds counts for all payments of the user.
    */
-  #evaluateAll(reported?: string): void {
-    const row = reported === undefined ? undefined : this.#facts.rows.get(reported);
-    if (row !== undefined) for (const one of this.#withOthers([row])) this.#evaluate(one);
+  #evaluateAll(): void {
     for (let bindings = -1; bindings !== this.#attribution.count;) {
       this.#heal();
       bindings = this.#attribution.count;
