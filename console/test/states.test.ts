@@ -9,7 +9,7 @@ import { resumePayouts, stopPayouts } from '../../src/db/payout-stops.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
-import { misfitsOf, overflowOf, shoot, title, violationsOf, WINDOWS } from './browser.ts';
+import { faultsOf, PHONE, title, violationsOf } from './browser.ts';
 import { describeInBrowser, describeInBrowserWith } from './suite.ts';
 
 /** What the design asks for. */
@@ -43,61 +43,52 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
     await founder.purchase('a stranger', 20);
   });
 
-  describe.each(WINDOWS)('in %s at %d px', (colorScheme, width) => {
-    const options = { colorScheme, viewport: { width, height: 900 } };
+  /** Opens each page, waits for its state, and returns what is wrong with it, by page. */
+  const faultsOfPages = async (
+    page: Page,
+    state: string,
+    waitFor: () => Promise<void>,
+  ): Promise<Record<string, unknown>> => {
+    const faults: Record<string, unknown> = {};
+    expect(PAGES.length).toBeGreaterThan(11);
+    for (const at of PAGES) {
+      await page.goto(`${service.url}/console/apps/${founder.app.id}/${at}`);
+      await waitFor();
+      const found = await faultsOf(page, `${at.replace(/\/.*/, '-one')}-${state}`);
+      if (Object.keys(found).length > 0) faults[at] = found;
+    }
+    return faults;
+  };
 
-    /** Opens each page, waits for its state, and returns what is wrong with it, by page. */
-    const faultsOf = async (
-      page: Page,
-      state: string,
-      waitFor: () => Promise<void>,
-    ): Promise<Record<string, unknown>> => {
-      const faults: Record<string, unknown> = {};
-      expect(PAGES.length).toBeGreaterThan(11);
-      for (const at of PAGES) {
-        await page.goto(`${service.url}/console/apps/${founder.app.id}/${at}`);
-        await waitFor();
-        // Colours are measured after the transitions.
-        await page.waitForTimeout(250);
-        await shoot(page, `${at.replace(/\/.*/, '-one')}-${state}-${colorScheme}-${width}`);
-        const [violations, overflow] = [await violationsOf(page), await overflowOf(page)];
-        const misfits = await misfitsOf(page);
-        if (violations.length + misfits.length > 0 || overflow > 0)
-          faults[at] = { violations, overflow, misfits };
-      }
-      return faults;
-    };
-
-    test('no page has a violation or a sideways scroll while the service refuses its calls', async () => {
-      const { page, problems } = await signedIn(founder.key, options);
-      // The list of apps is that of the navigation, which the pages need.
-      await page.route(/\/apps\/app_[^?]*(\?|$)/, async (route) => {
-        if (route.request().resourceType() === 'document') await route.continue();
-        else await route.fulfill(REFUSED);
-      });
-      const faults = await faultsOf(page, 'error', async () => {
-        await page.getByText('The test refused it.').first().waitFor();
-      });
-      expect(faults).toEqual({});
-      expect(problems(/status of 403/)).toEqual([]);
+  test('no page has a violation or a sideways scroll while the service refuses its calls', async () => {
+    const { page, problems } = await signedIn(founder.key, PHONE);
+    // The list of apps is that of the navigation, which the pages need.
+    await page.route(/\/apps\/app_[^?]*(\?|$)/, async (route) => {
+      if (route.request().resourceType() === 'document') await route.continue();
+      else await route.fulfill(REFUSED);
     });
-
-    test('no page has a violation or a sideways scroll for a key without any permission to see it', async () => {
-      const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['payout']);
-      const { page, problems } = await newPage(options);
-      await page.goto(`${service.url}/console/`);
-      await page.getByLabel('Account key').fill(key);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByText('That did not work').waitFor();
-      const faults = await faultsOf(page, 'no-permission', async () => {
-        await page
-          .getByText(/^You cannot see /)
-          .first()
-          .waitFor();
-      });
-      expect(faults).toEqual({});
-      expect(problems(/status of 403/)).toEqual([]);
+    const faults = await faultsOfPages(page, 'error', async () => {
+      await page.getByText('The test refused it.').first().waitFor();
     });
+    expect(faults).toEqual({});
+    expect(problems(/status of 403/)).toEqual([]);
+  });
+
+  test('no page has a violation or a sideways scroll for a key without any permission to see it', async () => {
+    const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['payout']);
+    const { page, problems } = await newPage(PHONE);
+    await page.goto(`${service.url}/console/`);
+    await page.getByLabel('Account key').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('That did not work').waitFor();
+    const faults = await faultsOfPages(page, 'no-permission', async () => {
+      await page
+        .getByText(/^You cannot see /)
+        .first()
+        .waitFor();
+    });
+    expect(faults).toEqual({});
+    expect(problems(/status of 403/)).toEqual([]);
   });
 
   test('a page that is opened offline says so, whether or not its program was loaded, and is shown once the connection is back', async () => {
