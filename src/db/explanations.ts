@@ -1,6 +1,6 @@
 import type { AttributableKey } from '../domain/attributable-key.ts';
 import type { PolicyInputs, ShownPolicy } from '../domain/policy.ts';
-import { payersOf } from '../domain/evaluate-payment.ts';
+import { payersOf } from '../domain/payers.ts';
 import type {
   EventHistory,
   ExplainedCode,

@@ -4,9 +4,7 @@ import { chooseComponents, chooseProduct, earnByPolicy, earnByRule, policyThatCo
 import type { AssignedPolicy, PolicyEarning, PolicySale } from './policy.ts';
 import { baseOf } from './payment-base.ts';
 import { DAY_MS } from './time.ts';
-import { isPlaceholder } from './user-ids.ts';
-import { CANDIDATE_SOURCES } from './payment-snapshot.ts';
-import type { AffiliateId } from './ids.ts';
+import { areCodesOf, chooseUser, mayAttribute, payersOf } from './payers.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type {
   BindingSnapshot,
@@ -16,21 +14,9 @@ import type {
   UserCandidate,
 } from './payment-snapshot.ts';
 import { applyAdjustments } from './apply-adjustments.ts';
-import { takeBack } from './take-back.ts';
+import { correctDuplicate } from './correct-duplicate.ts';
 import { DEFAULT_LIMITS } from './evaluation.ts';
 import type { RevenueEntry, EvaluationLimits, Evaluation } from './evaluation.ts';
-
-/** Causes that a later binding can fix. Every other cause was a decision, and decisions are not retroactive. */
-const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
-  'missing_user_id',
-  'anonymous_user_id',
-  'user_never_identified',
-  'user_id_mismatch',
-  'user_not_attributed',
-  'outside_attribution_window',
-  'test_key_only',
-  'ambiguous_code',
-]);
 
 /**
  * Compares the ledger of a payment with what it should contain, and returns the difference. Pure: the caller appends
@@ -68,7 +54,7 @@ export function evaluatePayment(
     converted: [],
   };
   if (payment.environment === 'sandbox') return nothing;
-  if (payment.duplicateOf !== null) return { ...nothing, ...takeBack(payment) };
+  if (payment.duplicateOf !== null) return { ...nothing, ...correctDuplicate(payment) };
   if (!isAttributed && payment.countedElsewhere) return nothing;
 
   const { inherited } = payment;
@@ -142,50 +128,6 @@ export function evaluatePayment(
 }
 
 /**
- * Returns the candidates who may be the payer. A key that a code bound goes first, for payments that it may attribute: a subscription
- * stays with whom it earned for, also once its customer has signed in, unless a founder gave that user away. A user who is the same person
- * stands for the key, and does not go before a user about whom a founder spoke later. A placeholder that was stored as a user id is nobody. Other keys
- * count only where no event of the payment names a user, and the key of a customer only where no other key leads to one.
- */
-export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
-  // A founder's last word counts, about the user or about the key.
-  const boundKeys = payment.candidates.filter(({ via }) => via === 'bound_key');
-  const saidOfKeysAt = Math.max(...boundKeys.map((key) => saidByHandAt(payment, key)));
-  const isSaidLater = (one: UserCandidate) => saidByHandAt(payment, one) > saidOfKeysAt;
-  const isByHand = payment.candidates.some(
-    (one) => (one.via === 'event' || one.via === 'key') && isSaidLater(one),
-  );
-  const real = payment.candidates.filter(
-    ({ customerUserId, via, binding }) =>
-      !isPlaceholder(customerUserId) &&
-      (via !== 'bound_key' || (!isByHand && (binding === null || mayAttribute(payment, binding)))),
-  );
-  const closest = CANDIDATE_SOURCES.find((source) => real.some(({ via }) => via === source));
-  const payers = real.filter(({ via }) => via === closest);
-  if (closest !== 'bound_key') {
-    const standsForKey = (one: UserCandidate) => boundKeys.some((key) => isSamePerson(key, one));
-    return payers.some(isSaidLater) ? payers.filter((one) => !standsForKey(one)) : payers;
-  }
-  // The first one: the subscription comes before the anonymous customer, also where it belongs to nobody.
-  const [key] = payers;
-  const users = real.filter((one) => one.via !== 'bound_key' && key !== undefined && isSamePerson(key, one));
-  return [...users, ...payers.slice(0, 1)];
-}
-
-/** Whether two candidates belong to a creator by one attribution, as the user and the keys of a customer do whom a code has bound. */
-function isSamePerson(one: UserCandidate, other: UserCandidate): boolean {
-  return one.binding !== null && one.binding.attributionId === other.binding?.attributionId;
-}
-
-/** When a founder said to whom a candidate belongs. Before all time if none did, or for later payments. */
-function saidByHandAt(payment: PaymentSnapshot, { binding, givenToNobodyAt }: UserCandidate): number {
-  if (givenToNobodyAt !== null) return givenToNobodyAt;
-  return binding !== null && binding.saidAt !== null && mayAttribute(payment, binding)
-    ? binding.saidAt
-    : -Infinity;
-}
-
-/**
  * Returns the creator whose code binds the user, who belongs to nobody yet: no user whom the payment leads to has a binding, not even
  * one that does not attribute it, or that a founder ended. Where the payment leads to no user, or only to one of a customer, which may
  * be a company with many, the code binds a key of the payment. `ambiguous`: the payment came with codes of several creators. Null: no code.
@@ -228,52 +170,11 @@ function mayBeNamed(
   return now - receivedAt < keyGraceMs && now - occurredAt < DAY_MS;
 }
 
-/** Whether the codes of the payment are all of one creator. */
-function areCodesOf({ codeOwners }: PaymentSnapshot, affiliateId: AffiliateId): boolean {
-  return codeOwners.length > 0 && codeOwners.every(({ binding }) => binding.affiliateId === affiliateId);
-}
-
 /** Returns the candidate who was decided on while the amount was unknown, unless a founder has given that one to nobody. */
 const decidedUser = ({ candidates, decidedBindingId }: PaymentSnapshot): UserCandidate | undefined =>
   decidedBindingId === null
     ? undefined
     : candidates.find(({ binding }) => binding?.bindingId === decidedBindingId);
-
-/**
- * Returns the candidate that decides: of those who may be the payer, the first whose binding may attribute the payment, else
- * the first with a binding, else the first that was identified, else the first that was nearly identified, else the first that
- * only a test key reported, else the first.
- */
-function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
-  const candidates = payersOf(payment);
-  return (
-    candidates.find((c) => c.binding !== null && mayAttribute(payment, c.binding)) ??
-    candidates.find((c) => c.binding !== null) ??
-    candidates.find((c) => c.identified) ??
-    candidates.find((c) => c.nearlyIdentified) ??
-    candidates.find((c) => c.identifiedInTest) ??
-    candidates[0]
-  );
-}
-
-/**
- * Whether a payment may be attributed through a binding. A first evaluation accepts any binding, whatever its date. So
- * does a later one if the binding existed before the payment's delivery was received, since a first evaluation would
- * have accepted it. Any other later evaluation (late identify heals) requires that the payment is not older than the
- * winning touch, nor older than the attribution window. What a founder attributes works from its instant on, in every evaluation.
- */
-function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
-  if (binding.matchMethod === 'manual') return payment.occurredAt >= binding.touchedAt;
-  // A purchase that came with a code of the same creator is a touch, too, in whatever order they are reported.
-  const isTouch = binding.matchMethod === 'purchase_code' && areCodesOf(payment, binding.affiliateId);
-  const isAfterTouch = payment.occurredAt >= binding.touchedAt || isTouch;
-  // Purchases before the one with the code had nothing of it.
-  if (binding.matchMethod === 'purchase_code' && !isAfterTouch) return false;
-  // Before its first evaluation a payment has no cause.
-  const isFirst = !IDENTITY_CAUSES.has(payment.likelyCause);
-  if (isFirst || binding.boundAt < payment.receivedAt) return true;
-  return isAfterTouch && payment.now - payment.occurredAt <= payment.app.attributionWindowDays * DAY_MS;
-}
 
 function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined): LikelyCause {
   if (user === undefined) {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { evaluatePayment, payersOf } from '../../src/domain/evaluate-payment.ts';
+import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
+import { payersOf } from '../../src/domain/payers.ts';
 import { DEFAULT_LIMITS } from '../../src/domain/evaluation.ts';
 import type { Evaluation } from '../../src/domain/evaluation.ts';
 import type {

@@ -15,26 +15,27 @@ export interface BrokenRule {
 
 const EVALUATE = 'src/domain/evaluate-payment.ts';
 const POLICY = 'src/domain/policy.ts';
+const PAYERS = 'src/domain/payers.ts';
 const ADJUST = 'src/domain/apply-adjustments.ts';
 const ROWS = 'src/domain/payment-rows.ts';
 
 export const BROKEN_RULES: readonly BrokenRule[] = [
   {
     rule: 'a late identify attributes no purchase from before the touch',
-    file: EVALUATE,
+    file: PAYERS,
     code: 'const isAfterTouch = payment.occurredAt >= binding.touchedAt || isTouch;',
     broken: 'const isAfterTouch = true || isTouch;',
   },
   {
     rule: 'a late identify attributes no purchase that is older than the window',
-    file: EVALUATE,
+    file: PAYERS,
     code: 'payment.now - payment.occurredAt <= payment.app.attributionWindowDays * DAY_MS',
     broken: 'payment.now - payment.occurredAt <= 2 * payment.app.attributionWindowDays * DAY_MS',
   },
   {
     rule: 'what a founder attributes works from its instant on',
     theme: 'customers who are given away',
-    file: EVALUATE,
+    file: PAYERS,
     code: "if (binding.matchMethod === 'manual') return payment.occurredAt >= binding.touchedAt;",
     broken: "if (binding.matchMethod === 'manual') return true;",
   },
@@ -53,16 +54,23 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   {
     rule: 'a key that a code bound goes before the users of a payment',
     theme: 'customers who are given away',
-    file: EVALUATE,
+    file: PAYERS,
     code: '(!isByHand && (binding === null || mayAttribute(payment, binding)))',
     broken: 'false',
   },
   {
     rule: "a founder's later word about a user goes before the key",
     theme: 'customers who sign in late',
-    file: EVALUATE,
-    code: "const isByHand = lastOf((via) => via === 'event' || via === 'key') > lastOf((via) => via === 'bound_key');",
-    broken: 'const isByHand = lastOf(() => true) === Infinity;',
+    file: PAYERS,
+    code: "(one) => (one.via === 'event' || one.via === 'key') && isSaidLater(one),",
+    broken: '() => false,',
+  },
+  {
+    rule: "a founder's later word about a user goes before who signed in with the key",
+    theme: 'purchases that are transferred',
+    file: PAYERS,
+    code: 'payers.some(isSaidLater) ? payers.filter((one) => !standsForKey(one)) : payers;',
+    broken: 'payers;',
   },
   {
     rule: 'a payment that replaces a part has its number',
