@@ -30,7 +30,7 @@ export const payoutRequested = defineSignal<[string]>(PAYOUT_REQUESTED);
  * Settles the payout requests of one affiliate, one after the other. It receives only the ids of requests that an
  * authorised call has written. The row of the request decides whether something is paid.
  *
- * @startedBy an export, with a signal
+ * @startedBy an export or a payout run, with a signal
  */
 export async function payout(input: PayoutInput): Promise<{ settled: number }> {
   const waiting: string[] = [...(input.waiting ?? [])];

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api, read } from './api/client.ts';
 import { KEYS, useApps, useChange } from './api/queries.ts';
+import { APP_DEFAULTS } from './app-defaults.ts';
 import { rememberSdkKey } from './setup/sdk-key.ts';
 import { useLeaveGuard } from './leave/leave-guard.tsx';
 import { NoPermission, PageHead } from './parts.tsx';
@@ -14,8 +15,8 @@ import { usePermission } from './session.ts';
 const PERCENT_IN_BPS = 100;
 
 /** What the form begins with: percent, and days. */
-const RATE = 20;
-const HOLD_DAYS = 30;
+const RATE = APP_DEFAULTS.commissionRateBps / PERCENT_IN_BPS;
+const HOLD_DAYS = APP_DEFAULTS.holdPeriodDays;
 
 export default function NewAppPage() {
   const isAllowed = usePermission('setup');

@@ -6,6 +6,7 @@ import type { Sql } from '../db/sql.ts';
 import { unusableDatabase } from '../unusable-database.ts';
 import type { ServiceSettings } from './settings.ts';
 
+/** Connections of a service without `poolSize`, as tests start it. `DATABASE_CONNECTIONS` has its default in src/config/config.ts. */
 const POOL_SIZE = 20;
 /** The part of the connections that webhooks, clicks, the SDK and the processing of deliveries get together. */
 const INTAKE_SHARE = 0.7;

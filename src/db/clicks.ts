@@ -30,8 +30,8 @@ type ClickOutcome = RecordedClick | 'not_found' | 'again';
  * known claim token the outcome is the click of that token, whatever the state of the link, and nothing is counted.
  *
  * The parts of the statement: `found` are the clicks with their link and the stored click of their token, each looked up
- * by its index; `waiting` are the clicks that an install without a token may match. The last part names the added ones
- * instead of joining them.
+ * by its index; `waiting` are the clicks that an install without a token may match. The last part returns
+ * one row more for each click that was added.
  */
 async function recordClicks(sql: Sql, clicks: readonly ClickFact[]): Promise<ClickOutcome[]> {
   const rows = clicks.map(({ addressHash, ...click }) => ({

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { SecretBox } from '../config/secret-box.ts';
-import { writePayoutFiles } from '../domain/payout-file.ts';
-import type { FileRow } from '../domain/payout-file.ts';
+import { writePayoutFiles } from '../domain/payout-run-files.ts';
+import type { FileRow } from '../domain/payout-run-files.ts';
 import type { PayoutFileMethod } from '../domain/payout-run.ts';
 import type { AccountId, AppId, KeyId, PayoutFileId, PayoutRunId } from '../domain/ids.ts';
 import { acting } from './audit.ts';

@@ -6,7 +6,7 @@ import type { PaymentSnapshot } from './payment-snapshot.ts';
  * Returns what is left of the earning and the revenue of a duplicate, as opposite entries. Refunds and disputes count
  * for the row that stays. The entries have the time of the payment, so that they correct the day that counted it twice.
  */
-export function takeBack(
+export function correctDuplicate(
   payment: PaymentSnapshot,
 ): Pick<Evaluation, 'likelyCause' | 'correction' | 'revenue'> {
   const { likelyCause, occurredAt, earning } = payment;

@@ -1,5 +1,5 @@
 import type { PayoutRunItemId } from './ids.ts';
-import { wiseKeyOf } from './payout-file.ts';
+import { wiseKeyOf } from './payout-run-files.ts';
 import { consequenceOf, tellsTransfer } from './payout-transfer.ts';
 import type { Consequence, StatedItem } from './payout-transfer.ts';
 

@@ -1,4 +1,4 @@
-import { wiseKeyOf } from './payout-file.ts';
+import { wiseKeyOf } from './payout-run-files.ts';
 
 /** What somebody stated about the money of a payout: it left, it came back, or the statement before was a mistake. */
 export const TRANSFER_STATES = ['sent', 'returned', 'withdrawn', 'return_withdrawn'] as const;

@@ -21,7 +21,7 @@ export async function countAsFailed(
   await refuseBeyondLimit(rateLimits, name, site);
   let isCounted = true;
   return async () => {
-    if (isCounted) await rateLimits.takeBack(name, site);
+    if (isCounted) await rateLimits.uncount(name, site);
     isCounted = false;
   };
 }
@@ -55,16 +55,16 @@ export async function findByCredential<T>(
     else knownCredentials.add(name, deps.now());
     return found;
   }
-  const takeBack = await countAsFailed(ctx, deps);
+  const uncount = await countAsFailed(ctx, deps);
   try {
     const found = await find();
     if (found === undefined) return undefined;
     knownCredentials.add(name, deps.now());
-    await takeBack();
+    await uncount();
     return found;
   } catch (error) {
     // The database was not available: that is not the fault of the call.
-    await takeBack();
+    await uncount();
     throw error;
   }
 }
@@ -78,7 +78,7 @@ const LINK_LOOKUPS = 10;
  * somebody who tries out links are redirected: one that this process has found within a day always, another one until ten
  * times the limit.
  */
-export async function findLink<T>(
+export async function findCountingFailures<T>(
   ctx: HttpContext,
   { rateLimits, knownLinks, now }: LinkDeps,
   link: string,
@@ -104,6 +104,6 @@ export async function findLink<T>(
     return found;
   } finally {
     // Otherwise the link was found, or the database was not available: that is not the fault of the call.
-    if (!isFailed) await rateLimits.takeBack('failures', caller);
+    if (!isFailed) await rateLimits.uncount('failures', caller);
   }
 }

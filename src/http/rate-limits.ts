@@ -82,7 +82,7 @@ export interface RateLimitState {
 export interface RateLimits {
   readonly count: (name: RateLimitName, caller: string) => Promise<RateLimitState | null>;
   /** Takes back one call that was counted. */
-  readonly takeBack: (name: RateLimitName, caller: string) => Promise<void>;
+  readonly uncount: (name: RateLimitName, caller: string) => Promise<void>;
   /** Returns the state before another call, without counting one. */
   readonly peek: (name: RateLimitName, caller: string) => Promise<RateLimitState | null>;
 }
@@ -116,7 +116,7 @@ export function createRateLimits(settings: RateLimitSettings, counters = COUNTER
       if (!(outcome instanceof RateLimiterRes)) throw outcome;
       return stateOf(limiter, outcome);
     },
-    takeBack: async (name, caller) => {
+    uncount: async (name, caller) => {
       await limiters.get(name)?.reward(idOf(caller));
     },
     peek: async (name, caller) => {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { newId } from '../../src/db/new-id.ts';
 import { COLUMNS } from '../../src/db/payout-csv.ts';
 import { provePayout } from '../../src/db/payout-proofs.ts';
-import { recordPayout } from '../../src/db/payout-records.ts';
+import { recordPayout } from '../../src/db/forgotten-payouts.ts';
 import { arePayoutsStopped, resumePayouts, stopPayouts } from '../../src/db/payout-stops.ts';
 import { findInstallationId } from '../../src/db/installation.ts';
 import { DAY_MS } from '../../src/domain/time.ts';

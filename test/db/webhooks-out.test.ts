@@ -12,7 +12,7 @@ import { createWebhookActivities } from '../../activities/webhook.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { matureCommission, matureOverdue } from '../../src/db/maturing.ts';
 import { COLUMNS } from '../../src/db/payout-csv.ts';
-import { recordPayout } from '../../src/db/payout-records.ts';
+import { recordPayout } from '../../src/db/forgotten-payouts.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { makeOverdue } from '../../src/db/recovery.ts';
 import { connect } from '../../src/db/sql.ts';

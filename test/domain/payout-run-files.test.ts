@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
-import { writePayoutFiles } from '../../src/domain/payout-file.ts';
-import type { FileRow } from '../../src/domain/payout-file.ts';
+import { writePayoutFiles } from '../../src/domain/payout-run-files.ts';
+import type { FileRow } from '../../src/domain/payout-run-files.ts';
 import type { Payee } from '../../src/domain/payee.ts';
 import type { AffiliateId, PayoutRunItemId } from '../../src/domain/ids.ts';
 

@@ -17,7 +17,7 @@ import {
 } from '../parts/filters.tsx';
 import type { Filters } from '../parts/filters.tsx';
 import { ListView, useList } from '../parts/list.tsx';
-import { TermsInWords } from '../policies/sentences.tsx';
+import { TermsInWords } from '../policies/terms.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import {
   ACTIONS,

@@ -11,7 +11,7 @@ import { ErrorBox, Waiting } from '../parts.tsx';
 import { AssignDialog } from '../policies/assign-dialog.tsx';
 import { sinceOrFrom } from '../policies/effective.tsx';
 import { useRefreshAt } from '../policies/queries.ts';
-import { Sentences } from '../policies/sentences.tsx';
+import { Sentences } from '../policies/terms.tsx';
 import { usePermission } from '../session.ts';
 
 type Terms = Schemas['CreatorTerms'];

@@ -14,7 +14,7 @@ import { before, isOfScope, laterThan } from './order.ts';
 import { OwnRates } from './own-rates.tsx';
 import { staleAfterTerms, useAssignments, useGroups, usePolicies } from './queries.ts';
 import type { AffiliateGroup, Assignment, Policy } from './queries.ts';
-import { Sentences } from './sentences.tsx';
+import { Sentences } from './terms.tsx';
 
 /** What the policy of a scope goes before. */
 const ORDER: Readonly<Record<Scope['kind'], string>> = {

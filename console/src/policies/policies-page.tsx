@@ -14,7 +14,7 @@ import { Assignments } from './assignments.tsx';
 import { sinceOrFrom } from './effective.tsx';
 import { useAssignments, usePolicyList, useRefreshAt } from './queries.ts';
 import type { Assignment, Policy } from './queries.ts';
-import { Sentences } from './sentences.tsx';
+import { Sentences } from './terms.tsx';
 
 /** Returns the state of a policy in words. */
 function stateOf({ current, next, archivedAt }: Policy, assignments: readonly Assignment[]) {

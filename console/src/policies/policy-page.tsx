@@ -17,7 +17,7 @@ import { OwnRates } from './own-rates.tsx';
 import type { OwnRate } from './own-rates.tsx';
 import { staleAfterTerms, useAssignments, usePolicy, useRefreshAt } from './queries.ts';
 import type { Policy, Version } from './queries.ts';
-import { Sentences, TermsInWords } from './sentences.tsx';
+import { Sentences, TermsInWords } from './terms.tsx';
 import { BASES } from './words.ts';
 
 function VersionState({ version, policy }: { readonly version: Version; readonly policy: Policy }) {

@@ -10,7 +10,7 @@ import { ErrorBox } from '../parts.tsx';
 import { DollarField } from '../parts/number-field.tsx';
 import type { Entered } from '../parts/number-field.tsx';
 import type { Terms } from './draft.ts';
-import { Sentences } from './sentences.tsx';
+import { Sentences } from './terms.tsx';
 import { STORE_IDS, storeName } from './words.ts';
 
 /** How long the preview waits for the next key, ms. */

@@ -11,7 +11,7 @@ import { PURCHASE_CODE_SETTINGS } from '../../domain/purchase-codes.ts';
 import { isReservedSubdomain, isSubdomain } from '../../domain/slugs.ts';
 import { epochMs, idOf, label, orNull, rateBps, textField, wholeNumber } from '../fields.ts';
 import { databaseTimeZone } from '../time-zone.ts';
-import { MINIMUM, withoutPayee } from './payout-run-views.ts';
+import { MINIMUM, withoutPayee } from './payout-runs-views.ts';
 
 const NAME = 'The name of the app. Creators see it on their page, and the link subdomain is made from it.';
 const name = label.meta({ description: NAME, examples: ['My app'] });

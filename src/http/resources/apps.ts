@@ -32,7 +32,7 @@ import {
   settingsOf,
   settingsPatch,
   withoutUnchanged,
-} from './app-views.ts';
+} from './apps-views.ts';
 
 /** How many generated subdomains may be taken before the call fails. */
 const SUBDOMAIN_ATTEMPTS = 5;

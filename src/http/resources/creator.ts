@@ -46,7 +46,7 @@ import { creatorCommission, presentCreatorCommission } from './creator-commissio
 import { creatorPolicy, presentCreatorPolicy } from './creator-policy.ts';
 import { linkPresenter, linkRow } from './links.ts';
 import { earnings, funnel, nextDueAt, presentEarnings, presentFunnel } from './overviews.ts';
-import { CSV_HEADERS, presentCsv } from './payout-views.ts';
+import { CSV_HEADERS, presentCsv } from './payouts-views.ts';
 import { codeAddress, presentCodeAddress } from './own-payees.ts';
 import { creatorPayee, presentCreatorPayee } from './payees.ts';
 import { presentSeriesPoint, readSeries, seriesOf, seriesPoint, seriesQuery } from './timeseries.ts';

@@ -4,7 +4,7 @@ import type { ReportedState } from '../../domain/payout-report.ts';
 import { cents, count, epochMs, idOf, nameOfAffiliate, orNull, textField } from '../fields.ts';
 import { countOf, statedCount } from './payout-reports.ts';
 import type { Assessment, OpenedReport } from './payout-reports.ts';
-import { transferReference } from './payout-views.ts';
+import { transferReference } from './payouts-views.ts';
 
 /** Rows that an answer lists at most. */
 export const LISTED = 1_000;

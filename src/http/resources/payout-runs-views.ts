@@ -11,7 +11,7 @@ import {
 import { MONEY_STATES } from '../../domain/payout-transfer.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../domain/payout.ts';
 import { cents, count, currency, epochMs, idOf, nameOfAffiliate, orNull } from '../fields.ts';
-import { sha256Field } from './payout-views.ts';
+import { sha256Field } from './payouts-views.ts';
 import { heldKey } from './sessions.ts';
 
 export const MINIMUM = 'Creators to whom less is due are left out. US cents.';

@@ -26,7 +26,7 @@ import {
   presentFile,
   presentItem,
   presentPayoutRun,
-} from './payout-run-views.ts';
+} from './payout-runs-views.ts';
 
 export const payoutRunRoutes = [
   route({

@@ -34,7 +34,7 @@ import {
   EXPORT_HEADERS,
   presentCsv,
   presentExport,
-} from './payout-views.ts';
+} from './payouts-views.ts';
 
 const exportBody = z
   .strictObject({

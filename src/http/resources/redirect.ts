@@ -7,7 +7,7 @@ import { clientAddress } from '../client-address.ts';
 import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
 import { foundOrThrow } from '../errors.ts';
-import { findLink } from '../failed-calls.ts';
+import { findCountingFailures } from '../failed-calls.ts';
 import { addressCaller, clickCaller } from '../rate-limits.ts';
 import { anyone } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
@@ -29,7 +29,7 @@ async function redirect(
   const address = await deps.rateLimits.count('address', addressCaller(ctx.ip));
   const isLink = isSubdomain(linkSubdomain) && isSlug(slug);
   const target = foundOrThrow(
-    await findLink(ctx, deps, isLink ? `${linkSubdomain} ${slug.toLowerCase()}` : '', async () =>
+    await findCountingFailures(ctx, deps, isLink ? `${linkSubdomain} ${slug.toLowerCase()}` : '', async () =>
       isLink ? await findRedirectTarget(deps.sql, linkSubdomain, slug) : undefined,
     ),
   );

@@ -13,7 +13,10 @@ import { addressCaller, refuseOverLimit } from '../rate-limits.ts';
 import { billingProvider } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
-/** The fields that providers expect in the response to their own test request, such as Adapty's older one. */
+/**
+ * The fields that a provider expects in the response to the test request of its set-up page, such as Adapty's. They depend on the
+ * request, so the type of a response names none of them.
+ */
 const setupFieldSchemas: Readonly<Record<never, z.ZodType>> = Object.fromEntries(
   Object.values(providers).flatMap(({ setupCheck }) =>
     setupCheck === undefined
@@ -80,7 +83,7 @@ export const webhookRoutes = [
       const isFound =
         isKnown ||
         (isId('app', customerAppId) && deps.webhookCache.secretsOf(customerAppId, provider) !== undefined);
-      const takeBack = isFound ? async () => {} : await countAsFailed(ctx, deps, 'refusals');
+      const uncount = isFound ? async () => {} : await countAsFailed(ctx, deps, 'refusals');
       let held: HeldBody<Buffer> = { body: Buffer.alloc(0), free: () => {} };
       const result = await receiveWebhook(
         {
@@ -98,14 +101,14 @@ export const webhookRoutes = [
           receivedAt: now,
           // The raw bytes, because signatures cover them and not the parsed value.
           readBody: async () => {
-            await takeBack();
+            await uncount();
             held = await readBytes(ctx, deps, WEBHOOK_BODY_BYTES);
             return held.body;
           },
         },
       )
         .catch(async (error: unknown) => {
-          await takeBack();
+          await uncount();
           throw error;
         })
         .finally(() => held.free());
