@@ -21,6 +21,7 @@ import { bodyOf, fakeSecret, PROOFS, stripeInvoicePaid } from '../support/provid
 import { insertEarning, insertReversal } from '../support/ledger.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { untilWaiting } from '../support/waiting.ts';
+import { IDLE_WORKFLOWS } from '../support/idle-workflows.ts';
 
 /** Earnings per payout, instead of 50,000. */
 const LIMIT = 3;
@@ -34,12 +35,9 @@ let affiliateId: AffiliateId;
 beforeAll(async () => {
   api = await startTestApi({
     workflows: {
+      ...IDLE_WORKFLOWS,
       processDelivery: async ({ deliveryId }) => await delivery.processDelivery(deliveryId),
-      startHolds: () => {},
-      healBinding: () => {},
       settlePayout: async ({ id }) => await settlePayoutRequest(api.sql, id, limit),
-      startPayoutRun: () => {},
-      sendWebhookNow: () => {},
     },
   });
   delivery = createDeliveryActivities({

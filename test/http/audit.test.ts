@@ -24,6 +24,7 @@ import { settleRun } from '../support/settle-run.ts';
 import { creatorLink, OWN_PAGE, signIn, signInCreator, signInOperator } from '../support/sessions.ts';
 import { newTenant } from '../support/tenant.ts';
 import type { Tenant } from '../support/tenant.ts';
+import { IDLE_WORKFLOWS } from '../support/idle-workflows.ts';
 
 let api: TestApi;
 let mine: Tenant;
@@ -34,11 +35,7 @@ beforeAll(async () => {
   api = await startTestApi({
     sendsMail: true,
     workflows: {
-      processDelivery: async () => null,
-      startHolds: () => {},
-      healBinding: () => {},
-      startPayoutRun: () => {},
-      sendWebhookNow: () => {},
+      ...IDLE_WORKFLOWS,
       settlePayout: async ({ id }) => await settlePayoutRequest(api.sql, id),
     },
   });

@@ -11,6 +11,7 @@ import type { TestApi, TestApp } from '../support/api.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { insertEarning, payOut } from '../support/ledger.ts';
 import { signIn, signInCreator } from '../support/sessions.ts';
+import { IDLE_WORKFLOWS } from '../support/idle-workflows.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -20,11 +21,7 @@ let holds: { readonly commissionId: string; readonly dueAt: number }[] = [];
 beforeAll(async () => {
   api = await startTestApi({
     workflows: {
-      processDelivery: async () => null,
-      healBinding: () => {},
-      settlePayout: async () => {},
-      startPayoutRun: () => {},
-      sendWebhookNow: () => {},
+      ...IDLE_WORKFLOWS,
       startHolds: (commissions) => void holds.push(...commissions),
     },
   });

@@ -14,6 +14,7 @@ import { eventually } from '../support/eventually.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { shortestTime } from '../support/shortest-time.ts';
 import { untilWaiting } from '../support/waiting.ts';
+import { IDLE_WORKFLOWS } from '../support/idle-workflows.ts';
 
 const SECRET = `whsec_test_${'x'.repeat(24)}`;
 /** How long a delivery of the flood takes, ms. */
@@ -40,6 +41,7 @@ beforeAll(async () => {
     sql,
     intake: createIntake(sql.share(2), { webhooks: 3, openCalls: 20 }),
     workflows: {
+      ...IDLE_WORKFLOWS,
       processDelivery: async (_delivery, _waitMs, keepPlace) => {
         if (pendingUntil !== null) {
           keepPlace?.(pendingUntil);
@@ -51,11 +53,6 @@ beforeAll(async () => {
         inProgress -= 1;
         return null;
       },
-      startHolds: () => {},
-      healBinding: () => {},
-      settlePayout: async () => {},
-      startPayoutRun: () => {},
-      sendWebhookNow: () => {},
     },
     readiness: async () => {
       await sql`select 1`;

@@ -8,6 +8,7 @@ import { MAX_ENDPOINTS } from '../../src/domain/outgoing-webhooks.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning } from '../support/ledger.ts';
+import { IDLE_WORKFLOWS } from '../support/idle-workflows.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -16,11 +17,7 @@ const hurried: string[] = [];
 beforeAll(async () => {
   api = await startTestApi({
     workflows: {
-      processDelivery: async () => null,
-      startHolds: () => {},
-      healBinding: () => {},
-      settlePayout: async () => {},
-      startPayoutRun: () => {},
+      ...IDLE_WORKFLOWS,
       sendWebhookNow: ({ messageId }) => void hurried.push(messageId),
     },
   });

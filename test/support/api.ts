@@ -26,6 +26,7 @@ import { createTestDatabase } from './database.ts';
 import type { TestDatabase } from './database.ts';
 import { sendRequest } from './http-client.ts';
 import type { ApiResponse, RequestOptions } from './http-client.ts';
+import { IDLE_WORKFLOWS } from './idle-workflows.ts';
 
 /** The HTTP layer on a loopback port with its own database. Workflows are not run. */
 export interface TestApi {
@@ -87,12 +88,8 @@ export async function startTestApi(
     secretBox,
     addressHasher: createAddressHasher({ sql: overrides.sql ?? database.sql, secretBox, logger }),
     workflows: {
-      processDelivery: async () => null,
-      startHolds: () => {},
+      ...IDLE_WORKFLOWS,
       healBinding: (bindingId) => void healed.push(bindingId),
-      settlePayout: async () => {},
-      startPayoutRun: () => {},
-      sendWebhookNow: () => {},
     },
     webhookCache: new WebhookCache(),
     readiness: async () => [{ name: 'clock', ok: true, detail: null, optional: true }],

@@ -12,6 +12,7 @@ import { startTestApi, TEST_KEY } from './api.ts';
 import type { TestApi } from './api.ts';
 import type { TestDatabase } from './database.ts';
 import { runOn } from './postgres-admin.ts';
+import { IDLE_WORKFLOWS } from './idle-workflows.ts';
 
 /** The API with the activities that follow from a request, on one clock that the test sets, in Postgres, too. */
 export interface ClockedApi extends TestApi {
@@ -58,12 +59,10 @@ export async function startClockedApi(): Promise<ClockedApi> {
   };
   const api = await startTestApi({
     workflows: {
+      ...IDLE_WORKFLOWS,
       processDelivery: ({ deliveryId }) => delivery.processDelivery(deliveryId),
-      startHolds: () => {},
       healBinding: heal,
       settlePayout: async ({ id }) => void (await payouts.settlePayoutRequest(id)),
-      startPayoutRun: () => {},
-      sendWebhookNow: () => {},
     },
   });
   await replaceClock(api.database);

@@ -11,6 +11,7 @@ import type { BindingId } from '../../src/domain/ids.ts';
 import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
 import { startTestApi, TEST_KEY } from './api.ts';
 import type { TestApi } from './api.ts';
+import { IDLE_WORKFLOWS } from './idle-workflows.ts';
 
 export interface ProcessingApi {
   readonly api: TestApi;
@@ -35,13 +36,10 @@ export async function startProcessingApi({
   ) => ReturnType<WorkflowStarter['processDelivery']>;
 } = {}): Promise<ProcessingApi> {
   const workflows: WorkflowStarter = {
+    ...IDLE_WORKFLOWS,
     processDelivery: async (delivery) =>
       await processDelivery(delivery, async () => await activities.processDelivery(delivery.deliveryId)),
-    startHolds: () => {},
     healBinding: onBinding,
-    settlePayout: async () => {},
-    startPayoutRun: () => {},
-    sendWebhookNow: () => {},
   };
   const webhookCache = new WebhookCache();
   const api = await startTestApi({ workflows, webhookCache }, sqlOptions);

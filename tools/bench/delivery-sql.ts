@@ -21,6 +21,7 @@ import { insertApp } from './insert-app.ts';
 import { median } from './support.ts';
 import { NO_CALLBACKS } from '../no-callbacks.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../provider-payloads.ts';
+import { IDLE_WORKFLOWS } from '../../test/support/idle-workflows.ts';
 
 /**
  * `npm run bench -- delivery-sql`: the database's part of a delivery that earns, without HTTP and Temporal, next to the same
@@ -162,13 +163,9 @@ const deps = {
   refusals: { count: () => {}, flush: async () => {} },
   admit: async <T>(work: (keepPlace: KeepPlace) => Promise<T>) => await work(() => {}),
   workflows: {
+    ...IDLE_WORKFLOWS,
     processDelivery: async ({ deliveryId }: { readonly deliveryId: string }) =>
       await activities.processDelivery(deliveryId),
-    startHolds: () => {},
-    healBinding: () => {},
-    settlePayout: async () => {},
-    startPayoutRun: () => {},
-    sendWebhookNow: () => {},
   },
 };
 
