@@ -4,9 +4,7 @@ import type { Client, ScheduleDescription, ScheduleOptions } from '@temporalio/c
 import { decodeScheduleSpec, encodeScheduleSpec } from '@temporalio/client/lib/schedule-helpers.js';
 import { workflowIdOf } from '../src/domain/workflow-id.ts';
 import { backgroundQueue } from './names.ts';
-
-/** The workflows that Schedules start. */
-export type ScheduledWorkflow = 'alerts' | 'calendar' | 'sweep' | 'rates' | 'retention';
+import type { Workflows } from './start.ts';
 
 interface ScheduleDefinition {
   readonly spec: ScheduleOptions['spec'];
@@ -15,13 +13,15 @@ interface ScheduleDefinition {
   readonly executionTimeout: number;
   /** Whether a new Schedule also runs at once. */
   readonly runsAtOnce: boolean;
+  /** The setting without which an installation has no such Schedule. */
+  readonly needs?: 'ratesUrl';
 }
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** The Schedules of an installation by their workflows. The id of each is that of its workflow, with the task queue as its key. */
-export const SCHEDULES: Readonly<Record<ScheduledWorkflow, ScheduleDefinition>> = {
+export const SCHEDULES = {
   /** Installations that share a server do not all begin at once. */
   alerts: {
     spec: { intervals: [{ every: 5 * MINUTE_MS }], jitter: MINUTE_MS },
@@ -51,6 +51,7 @@ export const SCHEDULES: Readonly<Record<ScheduledWorkflow, ScheduleDefinition>> 
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 24 * HOUR_MS },
     executionTimeout: HOUR_MS,
     runsAtOnce: true,
+    needs: 'ratesUrl',
   },
   /** Installations that share a server do not all begin at once. */
   retention: {
@@ -59,14 +60,24 @@ export const SCHEDULES: Readonly<Record<ScheduledWorkflow, ScheduleDefinition>> 
     executionTimeout: HOUR_MS,
     runsAtOnce: false,
   },
-};
+} as const satisfies { readonly [Name in keyof Workflows]?: ScheduleDefinition };
+
+/** The workflows that Schedules start. */
+export type ScheduledWorkflow = keyof typeof SCHEDULES;
+
+/** Returns the workflows whose Schedules an installation with these settings has. */
+export function schedulesFor(settings: { readonly ratesUrl: string | null }): readonly ScheduledWorkflow[] {
+  return (Object.entries(SCHEDULES) as [ScheduledWorkflow, ScheduleDefinition][])
+    .filter(([, { needs }]) => needs === undefined || settings[needs] !== null)
+    .map(([workflow]) => workflow);
+}
 
 type Schedule = Pick<ScheduleDefinition, 'spec' | 'policies'> & {
   readonly action: Extract<ScheduleOptions['action'], { type: 'startWorkflow' }>;
 };
 
 function scheduleOf(workflow: ScheduledWorkflow, taskQueue: string): Schedule {
-  const { spec, policies, executionTimeout } = SCHEDULES[workflow];
+  const { spec, policies, executionTimeout }: ScheduleDefinition = SCHEDULES[workflow];
   return {
     spec,
     policies,

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
 import { projectRoot } from '../src/config/project-root.ts';
 import { replayHistory } from '../temporal/replay.ts';
-import { workflowNames } from './support/workflows-table.ts';
+import { workflowFiles } from './support/workflows-table.ts';
 
 // Replays log every state of their worker, and the replay that must fail logs its failure.
 Runtime.install({
@@ -146,7 +146,7 @@ async function brokenBranches(bundle: { code: string }, workflow: string): Promi
 
 describe('recorded histories', () => {
   test('the newest folder has a recorded history of every workflow and branch, and no other', async () => {
-    const needed = await Promise.all(workflowNames().map(neededHistories));
+    const needed = await Promise.all(workflowFiles().map(async ({ file }) => await neededHistories(file)));
     const names = (await filesOf(newest)).map((name) => path.basename(name, '.json'));
     expect(names.toSorted()).toEqual([...new Set([...BRANCHES, ...needed.flat()])].toSorted());
   });

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { listAppIds } from '../src/db/apps.ts';
-import { SCHEDULES_WITHOUT_RATES } from '../src/compose/temporal.ts';
+import { schedulesFor } from '../temporal/schedules.ts';
 import { checkLedger } from '../src/db/ledger-checks/index.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { connect } from '../src/db/sql.ts';
@@ -102,7 +102,7 @@ async function main(): Promise<void> {
   // Visibility lists a Schedule a moment after it was created. The worker creates them before it is ready.
   await eventually(
     'the Schedules are listed',
-    async () => (await listSchedules(before)).length === SCHEDULES_WITHOUT_RATES.length,
+    async () => (await listSchedules(before)).length === schedulesFor({ ratesUrl: null }).length,
     60_000,
   );
   const schedules = await listSchedules(before);

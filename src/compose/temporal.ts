@@ -2,6 +2,7 @@ import { createActivities } from '../../activities/index.ts';
 import { TemporalConnection } from '../../temporal/connection.ts';
 import { startRelay } from '../../temporal/relay.ts';
 import type { Relay } from '../../temporal/relay.ts';
+import { schedulesFor } from '../../temporal/schedules.ts';
 import type { ScheduledWorkflow } from '../../temporal/schedules.ts';
 import { listenToResults, sendResult } from '../../temporal/shared-results.ts';
 import { createWorkflowStarter } from '../../temporal/workflow-starter.ts';
@@ -116,13 +117,9 @@ export function startTemporalWork(
   };
 }
 
-/** The workflows that Schedules start in an installation without RATES_URL. */
-export const SCHEDULES_WITHOUT_RATES = ['alerts', 'calendar', 'sweep', 'retention'] as const;
-
 function schedulesOf({
   withSchedule = true,
   ratesUrl = null,
 }: ServiceSettings): readonly ScheduledWorkflow[] {
-  if (!withSchedule) return [];
-  return ratesUrl === null ? SCHEDULES_WITHOUT_RATES : [...SCHEDULES_WITHOUT_RATES, 'rates'];
+  return withSchedule ? schedulesFor({ ratesUrl }) : [];
 }

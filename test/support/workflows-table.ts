@@ -10,15 +10,20 @@ export const WORKFLOWS_PAGE = 'docs/temporal.md';
 const BEGIN = '<!-- The table of the workflows: npm run docs:write makes it from their files. -->';
 const END = '<!-- End of the table -->';
 
-/** The names of all workflows, in the order of `workflows/index.ts`. */
-export function workflowNames(): readonly string[] {
+/** All workflows with the names of their files, in the order of `workflows/index.ts`. */
+export function workflowFiles(): readonly { readonly workflow: string; readonly file: string }[] {
   const index = readFileSync(path.join(projectRoot, 'workflows/index.ts'), 'utf8');
-  return [...index.matchAll(/from '\.\/(.+)\.ts'/g)].map(([, name]) => name ?? '');
+  return [...index.matchAll(/export \{ (\w+) \} from '\.\/(.+)\.ts'/g)].map(
+    ([, workflow = '', file = '']) => ({
+      workflow,
+      file,
+    }),
+  );
 }
 
 /** What the comment of a workflow says: its first sentence, and who starts it. Throws when it does not. */
-function commentOf(workflow: string): { readonly does: string; readonly startedBy: string } {
-  const code = readFileSync(path.join(projectRoot, `workflows/${workflow}.ts`), 'utf8');
+function commentOf(workflow: string, file: string): { readonly does: string; readonly startedBy: string } {
+  const code = readFileSync(path.join(projectRoot, `workflows/${file}.ts`), 'utf8');
   const before = code.slice(0, code.indexOf(`export async function ${workflow}(`));
   const comment = before
     .slice(before.lastIndexOf('/**') + 3, before.lastIndexOf('*/'))
@@ -44,8 +49,8 @@ function idsOf(workflow: string): string {
 
 /** Returns the page with the table as the files of the workflows have it. */
 export function withWorkflowsTable(page: string): string {
-  const rows = workflowNames().map((workflow) => {
-    const { does, startedBy } = commentOf(workflow);
+  const rows = workflowFiles().map(({ workflow, file }) => {
+    const { does, startedBy } = commentOf(workflow, file);
     return `| \`${workflow}\` | ${idsOf(workflow)} | ${startedBy} | ${does} |`;
   });
   const table = ['| Workflow | Id | Started by | Does |', '|---|---|---|---|', ...rows].join('\n');
