@@ -45,7 +45,7 @@ import { startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
 import { signInManager } from '../support/members.ts';
 import { signIn, signInCreator, signInOperator } from '../support/sessions.ts';
-import { BIG, createBigDatabase, LARGE_TABLES } from '../support/big-database.ts';
+import { BIG, createBigDatabase, LARGE_TABLES, OTHER_TABLES } from '../support/big-database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { findPlanFaults } from '../support/query-plans.ts';
 import type { KnownPlans } from '../support/query-plans.ts';
@@ -355,6 +355,16 @@ test('the big database has the stated number of rows', async () => {
   expect(rows[0]).toEqual(
     Object.fromEntries(Object.entries(BIG).map(([name, count]) => [name, String(count)])),
   );
+});
+
+test('every table that grows has rows in the big database', async () => {
+  const { rows } = await client.query<{ name: string; rows: number }>(
+    `select relname as name, reltuples::int as rows from pg_class
+      where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> 'migrations' and relname !~ '^story_'`,
+  );
+  expect(rows.map(({ name }) => name).toSorted()).toEqual([...LARGE_TABLES, ...OTHER_TABLES].toSorted());
+  const large = new Set<string>(LARGE_TABLES);
+  expect(rows.filter((one) => large.has(one.name) && one.rows <= 0)).toEqual([]);
 });
 
 /** Returns the faults in the plans of one read, without duplicates. */
