@@ -704,7 +704,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
-  test('the search that Ctrl K opens finds creators, links, pages and ids, and leads to them by keyboard', async () => {
+  test('the search that Ctrl K opens finds creators, links, pages and ids, marks what Enter takes, and leads to them by keyboard', async () => {
     const founder = await newFounder();
     const path = `/apps/${founder.appId}/affiliates`;
     const { id: ada } = await post<{ id: string }>(path, founder.key, { name: 'Ada Lovelace' });
@@ -717,6 +717,9 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     };
     await find('lovel');
     await page.getByRole('dialog').getByText('Ada Lovelace').waitFor();
+    const colorOf = async (name: RegExp) =>
+      await button(page, name).evaluate((one) => getComputedStyle(one).backgroundColor);
+    expect(await colorOf(/^Ada Lovelace/)).not.toBe(await colorOf(/^Events of the user/));
     await checkPage(page, 'palette');
     await search.press('Enter');
     await title(page, 'Ada Lovelace');
