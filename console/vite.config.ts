@@ -73,8 +73,22 @@ const paintEarly: Plugin[] = [
   },
 ];
 
+/** Puts the styles of what is loaded later after those of the page, which are in its body: otherwise these replace them. */
+const lateStylesLast: Plugin = {
+  name: 'late-styles-last',
+  apply: 'build',
+  transform: {
+    filter: { id: /vite\/preload-helper/ },
+    handler(code) {
+      const last = code.replace('document.head.appendChild(link)', 'document.body.appendChild(link)');
+      if (last === code) throw new Error('Vite adds styles in another way');
+      return last;
+    },
+  },
+};
+
 export default defineConfig({
-  plugins: [react(), precompress, nameEarlyScript, ...paintEarly],
+  plugins: [react(), precompress, nameEarlyScript, ...paintEarly, lateStylesLast],
   // The page states its own base, so that it also works behind the prefix of a proxy.
   base: './',
   build: {

@@ -113,7 +113,7 @@ const NARROW = 640;
 const FINGER = 44;
 
 /** Returns what does not fit on a page: texts that are cut off, and in a narrow window what is too small for a finger. */
-export async function misfitsOf(page: Page): Promise<string[]> {
+async function misfitsOf(page: Page): Promise<string[]> {
   return await page.evaluate(
     ({ narrow, finger }) => {
       const pen = document.createElement('canvas').getContext('2d');
@@ -171,6 +171,7 @@ export async function shoot(page: Page, name: string): Promise<void> {
  * Takes a picture of each. The window is as before afterwards.
  */
 export async function faultsOf(page: Page, state: string): Promise<Record<string, unknown>> {
+  await atRest(page);
   const faults: Record<string, unknown> = {};
   const before = page.viewportSize() ?? PHONE.viewport;
   // The width of before is the last one.
@@ -178,7 +179,7 @@ export async function faultsOf(page: Page, state: string): Promise<Record<string
     if (page.viewportSize()?.width !== width) await page.setViewportSize({ ...before, width });
     for (const colorScheme of COLOR_SCHEMES) {
       await page.emulateMedia({ colorScheme });
-      await atRest(page);
+      await atRest(page, true);
       await shoot(page, `${state}-${colorScheme}-${width}`);
       const isFirst = colorScheme === 'light';
       const violations = await violationsOf(page, isFirst ? RULES : RULES_OF_COLORS);
@@ -193,13 +194,22 @@ export async function faultsOf(page: Page, state: string): Promise<Record<string
   return faults;
 }
 
-/** Waits until what moves has come to rest, but for what moves without an end: colours and sizes are measured after the transitions. */
-async function atRest(page: Page): Promise<void> {
-  await page.waitForFunction(() =>
-    document
-      .getAnimations()
-      .every((one) => one.playState !== 'running' || one.effect?.getComputedTiming().endTime === Infinity),
-  );
+/** Waits until nothing moves, but for what moves without an end: colours and sizes are measured after the transitions. With `isAtOnce`, they jump to their ends. */
+export async function atRest(page: Page, isAtOnce = false): Promise<void> {
+  await page.evaluate(async (jumps) => {
+    const frame = async () => await new Promise((resolve) => requestAnimationFrame(resolve));
+    // What another window starts has started in the second frame.
+    await frame();
+    await frame();
+    for (;;) {
+      const moving = document
+        .getAnimations()
+        .filter((one) => one.playState === 'running' && one.effect?.getComputedTiming().endTime !== Infinity);
+      if (moving.length === 0) return;
+      if (jumps) for (const one of moving) one.finish();
+      await frame();
+    }
+  }, isAtOnce);
 }
 
 /** Expects that a page has no violation and no sideways scroll, and that all fits, in every window. `state` names what is shown. */

@@ -1,7 +1,7 @@
 import { createServer, request as send } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { createAccountKey, generateAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
@@ -10,7 +10,7 @@ import type { AccountId } from '../../src/domain/ids.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { runBlocks } from '../../test/support/runnable-page.ts';
 import type { TestService } from '../../test/support/service.ts';
-import { button, checkPage, firstLoadOf, row, title, violationsOf, WINDOWS } from './browser.ts';
+import { button, checkPage, firstLoadOf, PHONE, row, title, violationsOf } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
 const MINUTE_MS = 60_000;
@@ -562,88 +562,84 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     expect(problems()).toEqual([]);
   });
 
-  describe.each(WINDOWS)('in %s at %d px', (colorScheme, width) => {
-    test('no page has a violation of WCAG 2.2 AA, an error or a sideways scroll, in any state', async () => {
-      const guarded = await newPage({ colorScheme, viewport: { width, height: 800 } });
-      const { page, problems } = guarded;
-      const check = async (state: string) =>
-        await checkPage(page, `${state.replaceAll(/\W+/g, '-')}-${colorScheme}-${width}`);
-      // The first link of an installation, before and after its account was created.
-      await page.route('**/session', async (route) => {
-        await route.fulfill({ json: { session: null, hasAccounts: false } });
-      });
-      await page.goto(await linkOf(null));
-      await page.getByLabel('Company name').waitFor();
-      await check('welcome');
-      await page.unroute('**/session');
-      await createAccount(service.sql, 'Before');
-      await page.goto('about:blank');
-      await page.goto(await linkOf(null));
-      await page.getByText('the link was probably used').waitFor();
-      await check('first link, used');
-      const { accountId, appId } = await begin(page, `Axe ${colorScheme} ${width}`);
-      await check('set-up, empty');
-      for (const provider of ['Stripe', 'Paddle']) {
-        await page.getByRole('tab', { name: provider }).click();
-        await check(`set-up, ${provider}`);
-      }
-      await page.getByLabel('Signing secret of Paddle').fill('sk_wrong');
-      await button(page, 'Store the secret').click();
-      await page.getByRole('alert').waitFor();
-      await check('set-up, error');
-      await page.getByRole('tab', { name: 'RevenueCat' }).click();
-      await button(page, 'Create a secret').click();
-      await page.getByText('shown once').waitFor();
-      await check('set-up, secret');
-      await button(page, 'Run the self-test').waitFor();
-      for (const step of [
-        /^Add your first creator/,
-        /^Put the SDK/,
-        /^Check that user ids/,
-        /^Receive the first/,
-      ]) {
-        await button(page, step).click();
-      }
-      await button(page, 'Run the self-test').click();
-      await page.getByText('Sales can be counted.').waitFor({ timeout: 60_000 });
-      await check('set-up, every step');
-      await page.goto(`${service.url}/console/access`);
-      await page.getByText('Chrome on Linux').first().waitFor();
-      await check('access');
-      await button(page, 'New key').click();
-      await page.getByLabel('Who uses it').waitFor();
-      await check('access, new key');
-      await page.keyboard.press('Escape');
-      await page.goto(`${service.url}/console/nowhere`);
-      await title(page, 'There is no such page');
-      await check('no such page');
-      // An error of the service, with a way to try again.
-      await page.route('**/setup', async (route) => {
-        const isApi = route.request().resourceType() === 'fetch';
-        await (isApi
-          ? route.fulfill({
-              status: 400,
-              contentType: 'application/problem+json',
-              body: '{"title":"Broken","code":"x"}',
-            })
-          : route.continue());
-      });
-      await page.goto(`${service.url}/console/apps/${appId}/setup`);
-      await button(page, 'Try again').waitFor();
-      await check('set-up, error of the service');
-      await page.unroute('**/setup');
-      const permissions: Permission[] = ['read'];
-      const { key } = await createAccountKey(service.sql, accountId, permissions);
-      await page.context().clearCookies();
-      await signInWith(page, key);
-      await page.getByText('You cannot see the set-up').waitFor();
-      await check('set-up, no permission');
-      await page.context().clearCookies();
-      await page.goto(`${service.url}/console/`);
-      await page.getByLabel('Account key').waitFor();
-      await check('sign-in');
-      expect(problems(/status of 400/)).toEqual([]);
+  test('no page has a violation of WCAG 2.2 AA, an error or a sideways scroll in any window or state', async () => {
+    const { page, problems } = await newPage(PHONE);
+    const check = async (state: string) => await checkPage(page, state.replaceAll(/\W+/g, '-'));
+    // The first link of an installation, before and after its account was created.
+    await page.route('**/session', async (route) => {
+      await route.fulfill({ json: { session: null, hasAccounts: false } });
     });
+    await page.goto(await linkOf(null));
+    await page.getByLabel('Company name').waitFor();
+    await check('welcome');
+    await page.unroute('**/session');
+    await createAccount(service.sql, 'Before');
+    await page.goto('about:blank');
+    await page.goto(await linkOf(null));
+    await page.getByText('the link was probably used').waitFor();
+    await check('first link, used');
+    const { accountId, appId } = await begin(page, 'Axe');
+    await check('set-up, empty');
+    for (const provider of ['Stripe', 'Paddle']) {
+      await page.getByRole('tab', { name: provider }).click();
+      await check(`set-up, ${provider}`);
+    }
+    await page.getByLabel('Signing secret of Paddle').fill('sk_wrong');
+    await button(page, 'Store the secret').click();
+    await page.getByRole('alert').waitFor();
+    await check('set-up, error');
+    await page.getByRole('tab', { name: 'RevenueCat' }).click();
+    await button(page, 'Create a secret').click();
+    await page.getByText('shown once').waitFor();
+    await check('set-up, secret');
+    await button(page, 'Run the self-test').waitFor();
+    for (const step of [
+      /^Add your first creator/,
+      /^Put the SDK/,
+      /^Check that user ids/,
+      /^Receive the first/,
+    ]) {
+      await button(page, step).click();
+    }
+    await button(page, 'Run the self-test').click();
+    await page.getByText('Sales can be counted.').waitFor({ timeout: 60_000 });
+    await check('set-up, every step');
+    await page.goto(`${service.url}/console/access`);
+    await page.getByText('Chrome on Linux').first().waitFor();
+    await check('access');
+    await button(page, 'New key').click();
+    await page.getByLabel('Who uses it').waitFor();
+    await check('access, new key');
+    await page.keyboard.press('Escape');
+    await page.goto(`${service.url}/console/nowhere`);
+    await title(page, 'There is no such page');
+    await check('no such page');
+    // An error of the service, with a way to try again.
+    await page.route('**/setup', async (route) => {
+      const isApi = route.request().resourceType() === 'fetch';
+      await (isApi
+        ? route.fulfill({
+            status: 400,
+            contentType: 'application/problem+json',
+            body: '{"title":"Broken","code":"x"}',
+          })
+        : route.continue());
+    });
+    await page.goto(`${service.url}/console/apps/${appId}/setup`);
+    await button(page, 'Try again').waitFor();
+    await check('set-up, error of the service');
+    await page.unroute('**/setup');
+    const permissions: Permission[] = ['read'];
+    const { key } = await createAccountKey(service.sql, accountId, permissions);
+    await page.context().clearCookies();
+    await signInWith(page, key);
+    await page.getByText('You cannot see the set-up').waitFor();
+    await check('set-up, no permission');
+    await page.context().clearCookies();
+    await page.goto(`${service.url}/console/`);
+    await page.getByLabel('Account key').waitFor();
+    await check('sign-in');
+    expect(problems(/status of 400/)).toEqual([]);
   });
 
   test('the set-up is operable by keyboard: a step opens, and a dialog returns the focus', async () => {

@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { describe, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
-import { button, checkPage, title, WINDOWS } from './browser.ts';
+import { button, checkPage, PHONE, title } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
 import { describeInBrowserWith } from './suite.ts';
 import type { NewFounder } from './suite.ts';
@@ -338,62 +338,60 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     expect(guarded.problems(/Cross-Origin-Opener-Policy/)).toEqual([]);
   });
 
-  describe.each(WINDOWS)('in %s at %d px', (colorScheme, width) => {
-    test('no page has a violation of WCAG 2.2 AA, an error or a sideways scroll, empty or full', async () => {
-      const founder = await newFounder();
-      for (const hasMoney of [false, true]) {
-        const guarded = await newPage({ colorScheme, viewport: { width, height: 800 } });
-        const { page } = guarded;
-        const check = async (state: string) => {
-          await page
-            .getByText(/^Loading/)
-            .first()
-            .waitFor({ state: 'detached' });
-          await checkPage(page, `creator-${state}-${colorScheme}-${width}`);
-        };
-        const state = hasMoney ? 'full' : 'empty';
-        const link = await invite(founder, await newCreator(founder, hasMoney ? 'Ada' : 'Bob', hasMoney));
-        if (!hasMoney) {
-          await page.goto(`${service.url}/console/creator/`);
-          await page.getByText('You are not signed in').waitFor();
-          await check('no-session');
-        }
-        await page.goto('about:blank');
-        await page.goto(link);
-        await button(page, 'Show my earnings').waitFor();
-        if (!hasMoney) await check('link');
-        await button(page, 'Show my earnings').click();
-        await page.getByText('Of all time').waitFor();
-        if (hasMoney) {
-          await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
-          await page.getByText('As a table').click();
-        }
-        await check(`earnings-${state}`);
-        for (const name of ['Links', 'Commissions', 'Payouts', 'Devices']) {
-          await goTo(page, name);
-          await page.locator('.surface').first().waitFor();
-          if (name === 'Links' && hasMoney) await button(page, 'QR code of ada').click();
-          await check(`${name.toLowerCase()}-${state}`);
-        }
-        await page.goto(`${service.url}/console/creator/statement`);
-        await page.getByLabel('Month').waitFor();
-        await check(`month-${state}`);
-        if (hasMoney) {
-          await goTo(page, 'Payouts');
-          await page.getByRole('link', { name: /^Statement of/ }).click();
-          await page.getByText('in 2 rows').waitFor();
-          await check('statement');
-          await goTo(page, 'Commissions');
-          await page.goto(`${service.url}/console/creator/payouts/pay_unknown`);
-          await page.getByRole('alert').waitFor();
-          await check('statement-unknown');
-          await page.goto(`${service.url}/console/creator/nowhere`);
-          await title(page, 'There is no such page');
-          await check('nowhere');
-        }
-        expect(guarded.problems(/status of 404/)).toEqual([]);
+  test('no page has a violation of WCAG 2.2 AA, an error or a sideways scroll in any window, empty or full', async () => {
+    const founder = await newFounder();
+    for (const hasMoney of [false, true]) {
+      const guarded = await newPage(PHONE);
+      const { page } = guarded;
+      const check = async (state: string) => {
+        await page
+          .getByText(/^Loading/)
+          .first()
+          .waitFor({ state: 'detached' });
+        await checkPage(page, `creator-${state}`);
+      };
+      const state = hasMoney ? 'full' : 'empty';
+      const link = await invite(founder, await newCreator(founder, hasMoney ? 'Ada' : 'Bob', hasMoney));
+      if (!hasMoney) {
+        await page.goto(`${service.url}/console/creator/`);
+        await page.getByText('You are not signed in').waitFor();
+        await check('no-session');
       }
-    });
+      await page.goto('about:blank');
+      await page.goto(link);
+      await button(page, 'Show my earnings').waitFor();
+      if (!hasMoney) await check('link');
+      await button(page, 'Show my earnings').click();
+      await page.getByText('Of all time').waitFor();
+      if (hasMoney) {
+        await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
+        await page.getByText('As a table').click();
+      }
+      await check(`earnings-${state}`);
+      for (const name of ['Links', 'Commissions', 'Payouts', 'Devices']) {
+        await goTo(page, name);
+        await page.locator('.surface').first().waitFor();
+        if (name === 'Links' && hasMoney) await button(page, 'QR code of ada').click();
+        await check(`${name.toLowerCase()}-${state}`);
+      }
+      await page.goto(`${service.url}/console/creator/statement`);
+      await page.getByLabel('Month').waitFor();
+      await check(`month-${state}`);
+      if (hasMoney) {
+        await goTo(page, 'Payouts');
+        await page.getByRole('link', { name: /^Statement of/ }).click();
+        await page.getByText('in 2 rows').waitFor();
+        await check('statement');
+        await goTo(page, 'Commissions');
+        await page.goto(`${service.url}/console/creator/payouts/pay_unknown`);
+        await page.getByRole('alert').waitFor();
+        await check('statement-unknown');
+        await page.goto(`${service.url}/console/creator/nowhere`);
+        await title(page, 'There is no such page');
+        await check('nowhere');
+      }
+      expect(guarded.problems(/status of 404/)).toEqual([]);
+    }
   });
 
   test('the first load and the chart stay within their budgets', () => {

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
-import { button, checkPage, shoot, title, WINDOWS } from './browser.ts';
+import { button, checkPage, PHONE, shoot, title } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 import type { NewFounder } from './suite.ts';
@@ -704,7 +704,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
-  test('the search that Ctrl K opens finds creators, links, pages and ids, and leads to them by keyboard', async () => {
+  test('the search that Ctrl K opens finds creators, links, pages and ids, marks what Enter takes, and leads to them by keyboard', async () => {
     const founder = await newFounder();
     const path = `/apps/${founder.appId}/affiliates`;
     const { id: ada } = await post<{ id: string }>(path, founder.key, { name: 'Ada Lovelace' });
@@ -717,6 +717,9 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     };
     await find('lovel');
     await page.getByRole('dialog').getByText('Ada Lovelace').waitFor();
+    const colorOf = async (name: RegExp) =>
+      await button(page, name).evaluate((one) => getComputedStyle(one).backgroundColor);
+    expect(await colorOf(/^Ada Lovelace/)).not.toBe(await colorOf(/^Events of the user/));
     await checkPage(page, 'palette');
     await search.press('Enter');
     await title(page, 'Ada Lovelace');
@@ -913,79 +916,73 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
-  test.each(WINDOWS)(
-    'the pages have no violation of WCAG 2.2 AA in %s at %d px, in any state',
-    async (colorScheme, width) => {
-      const founder = await newFounder();
-      const { page, problems } = await openApp(founder, 'creators', founder.key, {
-        colorScheme,
-        viewport: { width, height: 800 },
-      });
-      const check = async (state: string) => await checkPage(page, `${state}-${colorScheme}-${width}`);
-      const go = async (path: string) =>
-        await page.goto(`${service.url}/console/apps/${founder.appId}/${path}`);
-      await page.getByText('No creators yet').waitFor();
-      await check('creators-empty');
-      await go('overview');
-      await page.getByText('Nothing was counted yet.').waitFor();
-      await check('overview-empty');
-      await go('links');
-      await page.getByText('No links yet').waitFor();
-      await go('commissions');
-      await page.getByText('No commissions yet').waitFor();
-      await check('commissions-empty');
-      const ada = await withMoney(founder, 'Ada Lovelace');
-      await post(`/apps/${founder.appId}/links`, founder.key, {
-        affiliateId: ada,
-        destinationUrl: 'https://example.com/get',
-        slug: 'ada',
-      });
-      await go('creators');
-      await page.getByRole('link', { name: 'Ada Lovelace' }).waitFor();
-      await check('creators');
-      await button(page, 'Paste CSV').click();
-      await page.getByLabel('Lines').fill('Joan\n,x@example.com');
-      await button(page, 'Add the creators').click();
-      await page.getByText('1 of 2 added').waitFor();
-      await check('creators-pasted');
-      await go(`creators/${ada}`);
-      await page.getByText('by reversals').waitFor({ state: 'attached' });
-      await check('creator');
-      await button(page, 'Add or deduct').click();
-      await page.getByLabel('Key that may pay').fill(founder.key);
-      await button(page, 'Continue').click();
-      await page.getByLabel('Amount').fill('50');
-      await page.getByLabel('Reason').fill('Retainer for May');
-      await check('creator-bonus');
-      await button(page, 'Add $50.00').click();
-      await button(page, /^Undo \$50/).click();
-      await page.getByText('is added to the ledger').waitFor();
-      await check('creator-undo');
-      await page.keyboard.press('Escape');
-      await page.getByRole('dialog').waitFor({ state: 'hidden' });
-      await check('creator-entries');
-      await page.getByRole('button', { name: 'Remove', exact: true }).click();
-      await page.getByText('no install is attributed').waitFor();
-      await check('creator-remove');
-      await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada}/`);
-      await page.getByText('You see what Ada Lovelace sees.').waitFor();
-      await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
-      await check('see-as-creator');
-      await page.goto(`${service.url}/console/creator/as/${founder.appId}/aff_unknown/`);
-      await page.getByRole('alert').waitFor();
-      await check('see-as-unknown');
-      await go('links');
-      await button(page, 'Open ada').click();
-      await page.getByText('Texts to post').waitFor();
-      await check('link');
-      await go('commissions');
-      await page.getByText('by reversals').waitFor({ state: 'attached' });
-      await check('commissions');
-      await go('overview?range=12m&measure=commissions');
-      await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
-      await page.getByText('due to 1 creator').waitFor();
-      await check('overview');
-      expect(problems(/status of 404/)).toEqual([]);
-    },
-  );
+  test('the pages have no violation of WCAG 2.2 AA in any window or state', async () => {
+    const founder = await newFounder();
+    const { page, problems } = await openApp(founder, 'creators', founder.key, PHONE);
+    const check = async (state: string) => await checkPage(page, state);
+    const go = async (path: string) =>
+      await page.goto(`${service.url}/console/apps/${founder.appId}/${path}`);
+    await page.getByText('No creators yet').waitFor();
+    await check('creators-empty');
+    await go('overview');
+    await page.getByText('Nothing was counted yet.').waitFor();
+    await check('overview-empty');
+    await go('links');
+    await page.getByText('No links yet').waitFor();
+    await go('commissions');
+    await page.getByText('No commissions yet').waitFor();
+    await check('commissions-empty');
+    const ada = await withMoney(founder, 'Ada Lovelace');
+    await post(`/apps/${founder.appId}/links`, founder.key, {
+      affiliateId: ada,
+      destinationUrl: 'https://example.com/get',
+      slug: 'ada',
+    });
+    await go('creators');
+    await page.getByRole('link', { name: 'Ada Lovelace' }).waitFor();
+    await check('creators');
+    await button(page, 'Paste CSV').click();
+    await page.getByLabel('Lines').fill('Joan\n,x@example.com');
+    await button(page, 'Add the creators').click();
+    await page.getByText('1 of 2 added').waitFor();
+    await check('creators-pasted');
+    await go(`creators/${ada}`);
+    await page.getByText('by reversals').waitFor({ state: 'attached' });
+    await check('creator');
+    await button(page, 'Add or deduct').click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await page.getByLabel('Amount').fill('50');
+    await page.getByLabel('Reason').fill('Retainer for May');
+    await check('creator-bonus');
+    await button(page, 'Add $50.00').click();
+    await button(page, /^Undo \$50/).click();
+    await page.getByText('is added to the ledger').waitFor();
+    await check('creator-undo');
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await check('creator-entries');
+    await page.getByRole('button', { name: 'Remove', exact: true }).click();
+    await page.getByText('no install is attributed').waitFor();
+    await check('creator-remove');
+    await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada}/`);
+    await page.getByText('You see what Ada Lovelace sees.').waitFor();
+    await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
+    await check('see-as-creator');
+    await page.goto(`${service.url}/console/creator/as/${founder.appId}/aff_unknown/`);
+    await page.getByRole('alert').waitFor();
+    await check('see-as-unknown');
+    await go('links');
+    await button(page, 'Open ada').click();
+    await page.getByText('Texts to post').waitFor();
+    await check('link');
+    await go('commissions');
+    await page.getByText('by reversals').waitFor({ state: 'attached' });
+    await check('commissions');
+    await go('overview?range=12m&measure=commissions');
+    await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
+    await page.getByText('due to 1 creator').waitFor();
+    await check('overview');
+    expect(problems(/status of 404/)).toEqual([]);
+  });
 });

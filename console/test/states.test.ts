@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import path from 'node:path';
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
@@ -93,6 +93,7 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
 
   test('a page that is opened offline says so, whether or not its program was loaded, and is shown once the connection is back', async () => {
     const { page, problems } = await signedIn(founder.key);
+    await page.goto(`${service.url}/console/`);
     const pages = page.getByRole('navigation', { name: 'Pages' });
     const isOffline = page.getByText('You are offline.');
     await pages.getByRole('link', { name: 'Links' }).click();

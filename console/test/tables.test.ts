@@ -6,7 +6,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
-import { button, checkPage, overflowOf, row, shoot, title } from './browser.ts';
+import { atRest, button, checkPage, overflowOf, row, shoot, title } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
 const DAY_MS = 86_400_000;
@@ -130,7 +130,7 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
       for (const width of WIDTHS) {
         await page.setViewportSize({ width, height: 900 });
         // The navigation moves out of the window first.
-        if ((await overflowOf(page)) > 0) await page.waitForTimeout(400);
+        await atRest(page, true);
         const overflow = await overflowOf(page);
         await shoot(page, `list-${path.replaceAll(/\W+/g, '-').slice(0, 30)}-${width}`);
         const found = [...(overflow > 0 ? [`${overflow} px sideways`] : []), ...(await faultsOf(page))];
