@@ -1,4 +1,4 @@
-/** @jest-environment ./test/jest/isolated.js */
+/** @jest-environment <rootDir>/test/jest/isolated.js */
 import { describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** @jest-environment ./test/jest/isolated.js */
+/** @jest-environment <rootDir>/test/jest/isolated.js */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { newId } from '../../src/db/new-id.ts';

@@ -1,4 +1,4 @@
-/** @jest-environment ./test/jest/isolated.js */
+/** @jest-environment <rootDir>/test/jest/isolated.js */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { connect } from '../../src/db/sql.ts';
 import { resumePayouts } from '../../src/db/payout-stops.ts';

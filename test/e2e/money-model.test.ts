@@ -567,4 +567,4 @@ test('the ledger is consistent after all sequences, in which users got their cre
     'policy_earnings_count_what_was_stated',
     'payments_of_a_customer_are_numbered',
   ]);
-}, 600_000);
+}, 3_600_000);

@@ -1,4 +1,4 @@
-/** @jest-environment ./test/jest/isolated.js */
+/** @jest-environment <rootDir>/test/jest/isolated.js */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';

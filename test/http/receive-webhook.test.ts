@@ -1,4 +1,4 @@
-/** @jest-environment ./test/jest/isolated.js */
+/** @jest-environment <rootDir>/test/jest/isolated.js */
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { createBodyBudget } from '../../src/http/body-budget.ts';

@@ -1,6 +1,6 @@
 /**
  * The environment of a test file: the globals of the process. `runtime.js` states why. A file that needs modules of its own, or the
- * `jest` object, begins with the comment `@jest-environment ./test/jest/isolated.js`.
+ * `jest` object, begins with the comment `@jest-environment <rootDir>/test/jest/isolated.js`.
  */
 export default class SharedEnvironment {
   global = globalThis;

@@ -1,4 +1,4 @@
-/** @jest-environment ./test/jest/isolated.js */
+/** @jest-environment <rootDir>/test/jest/isolated.js */
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { expect, jest, test } from '@jest/globals';

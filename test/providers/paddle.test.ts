@@ -1,4 +1,4 @@
-/** @jest-environment ./test/jest/isolated.js */
+/** @jest-environment <rootDir>/test/jest/isolated.js */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { Paddle, Webhooks } from '@paddle/paddle-node-sdk';
 import * as fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** @jest-environment ./test/jest/isolated.js */
+/** @jest-environment <rootDir>/test/jest/isolated.js */
 import { expect, test } from '@jest/globals';
 import { createServer } from 'node:http';
 import { once } from 'node:events';

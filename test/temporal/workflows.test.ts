@@ -1,4 +1,4 @@
-/** @jest-environment ./test/jest/isolated.js */
+/** @jest-environment <rootDir>/test/jest/isolated.js */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
