@@ -15,11 +15,15 @@ export const ABILITIES = [
 /** The page that loads the harness and the SDK. */
 export const PAGE = '<!doctype html><script type="module" src="/test/harness.mjs"></script>';
 
-/** Returns a driver of the SDK in a new page of the browser. */
-export async function createDriver(browser, site, server) {
-  const context = await browser.newContext();
-  const page = await context.newPage();
+/** Opens the page in which the scenarios of a file are played one after the other. A page of its own for each takes most of the time. */
+export async function openPage(browser, server) {
+  const page = await browser.newPage();
   await page.exposeFunction('heldRequests', () => server.state().held);
+  return page;
+}
+
+/** Returns a driver of the SDK in a page, which forgets what earlier scenarios stored. */
+export function createDriver(page, site) {
   let options;
   let isLoaded;
 
@@ -42,8 +46,11 @@ export async function createDriver(browser, site, server) {
       options = { apiKey: 'pk_live_test', apiBaseUrl: host, ...rest };
       isLoaded = false;
       await page.goto(`${site.url}/conformance/answers.json`);
+      await page.context().clearCookies();
       await page.evaluate(
         ([text, settings]) => {
+          localStorage.clear();
+          sessionStorage.clear();
           if (text !== null) localStorage.setItem('tributary', text);
           sessionStorage.setItem('harness', JSON.stringify(settings));
         },
@@ -85,6 +92,6 @@ export async function createDriver(browser, site, server) {
     settled: async () => {
       if (isLoaded) await inPage('settled');
     },
-    end: () => context.close(),
+    end: async () => {},
   };
 }
