@@ -27,10 +27,8 @@ export function prepare(
       select id from bindings where id = ${binding.bindingId} and first_paid_at is null for no key update
     ),`
       : null;
-  const before =
-    numbered === null && boundBy === null && furtherKeys.length === 0
-      ? sql.fragment``
-      : sql.fragment`unchanged as materialized (${unchanged}),`;
+  const hasOneReader = boundBy === null && furtherKeys.length === 0;
+  const before = hasOneReader ? sql.fragment`` : sql.fragment`unchanged as materialized (${unchanged}),`;
   const bound =
     boundBy === null
       ? sql.fragment``
@@ -54,7 +52,7 @@ export function prepare(
     ${before} ${bound} ${first ?? sql.fragment``} ${person} numbered as (
       insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at, counts_as)
       select id, app_id, ${subjectId}::text, ${number}::int, ${instant(firstPaidAt)}::timestamptz, ${countsAs}::text
-        from unchanged
+        from ${hasOneReader ? sql.fragment`(${unchanged})` : sql.fragment``} unchanged
        where true ${boundBy === null ? sql.fragment`` : sql.fragment`and exists (select from bound)`}
              ${first === null ? sql.fragment`` : sql.fragment`and exists (select from customer)`}
              ${furtherKeys.length === 0 ? sql.fragment`` : sql.fragment`and exists (select from person)`}

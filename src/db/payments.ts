@@ -159,7 +159,7 @@ export async function loadPayments(sql: Statements, selector: PaymentSelector): 
                 'earning', (select json_build_object('commissionId', c.id, 'rateBps', c.rate_bps,
                                                       'rateSource', coalesce(c.rate_source, 'app'), 'rule', ${ruleOf(sql)})
                               from commissions c where c.payment_id = q.id and c.kind = 'earning' limit 1),
-                'numbered', case when app.policies_from is not null then (
+                'numbered', case when app.policies_from is not null and q.binding_id is not null then (
                   select json_build_object('subjectId', n.subject_id, 'number', n.number, 'firstPaidAt', epoch_ms(n.first_paid_at),
                                             'countsAs', n.counts_as)
                     from payment_numbers n where n.payment_id = q.id) end)) as rows

@@ -9,7 +9,8 @@ import type { Fragment, Sql, Statements } from './sql.ts';
 export function policyOf(sql: Statements): Fragment {
   return sql.fragment`
     case when app.policies_from <= now()
-         then policy_context(b.id, b.counts_with, b.first_paid_at is not null, p.app_id, f.id, p.occurred_at) end`;
+         then policy_context(b.id, b.counts_with, b.first_paid_at is not null, p.app_id,
+                             case when app.assigns_policies_to_creators then f.id end, p.occurred_at) end`;
 }
 
 /** The `StatedComponents` of a payment `p` with its references. Empty before the app's first policy is in effect. */
@@ -73,7 +74,7 @@ export async function numberEarlierPayments(sql: Sql, subjectId: BindingId): Pro
       )
       insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at)
       select id, app_id, ${subjectId}::text, number, first_value(occurred_at) over (order by number) from ordered
-       where not exists (select from payment_numbers n where n.subject_id = ${subjectId})
+       where not exists (select from payment_numbers n where n.subject_id = ${subjectId} and n.counts_as is null)
        order by number
       -- Another evaluation may number them at the same time.
       on conflict do nothing`;

@@ -246,6 +246,7 @@ create table apps (
   notifications_since timestamp with time zone,
   self_test_passed_at timestamp with time zone,
   purchase_codes_from timestamp with time zone,
+  assigns_policies_to_creators boolean not null default false,
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),
@@ -1196,7 +1197,6 @@ create table payment_numbers (
   constraint payment_number_is_valid CHECK (payment_number_is_valid(payment_numbers.*))
 );
 CREATE UNIQUE INDEX one_payment_per_number ON payment_numbers USING btree (subject_id, number) WHERE (counts_as IS NULL);
-CREATE INDEX payment_numbers_by_app ON payment_numbers USING btree (app_id, subject_id, number);
 CREATE TRIGGER payment_numbers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payment_numbers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE CONSTRAINT TRIGGER payment_numbers_have_no_gap AFTER INSERT ON payment_numbers NOT DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW EXECUTE FUNCTION check_payment_number();
 
@@ -2510,7 +2510,7 @@ declare
   assigned text;
   version record;
 begin
-  foreach scope in array array['affiliate', 'group', 'app'] loop
+  foreach scope in array case when of_affiliate is null then array['app'] else array['affiliate', 'group', 'app'] end loop
     if scope = 'group' then
       select m.group_id into of_scope from group_memberships m
        where m.affiliate_id = of_affiliate and m.effective_from <= at order by m.effective_from desc, m.position desc limit 1;
@@ -2581,9 +2581,14 @@ CREATE OR REPLACE FUNCTION begin_policies()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  is_of_creators boolean := new.affiliate_id is not null or new.group_id is not null;
 begin
-  update apps set policies_from = new.effective_from
-   where id = new.app_id and (policies_from is null or policies_from > new.effective_from);
+  update apps
+     set policies_from = least(policies_from, new.effective_from),
+         assigns_policies_to_creators = assigns_policies_to_creators or is_of_creators
+   where id = new.app_id
+     and (policies_from is null or policies_from > new.effective_from or (is_of_creators and not assigns_policies_to_creators));
   return null;
 end $function$;
 
@@ -2766,20 +2771,27 @@ CREATE OR REPLACE FUNCTION check_payment_number()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  paid_at timestamptz;
+  is_next boolean;
 begin
-  if not exists (
-    select from payments p join bindings b on b.id = p.binding_id
-     where p.id = new.payment_id and coalesce(b.counts_with, b.id) = new.subject_id
-       and case when new.counts_as is not null then exists (
-                  select from payment_numbers n
-                   where n.payment_id = new.counts_as and n.counts_as is null
-                     and (n.subject_id, n.number, n.first_paid_at) = (new.subject_id, new.number, new.first_paid_at))
-                when new.number = 1 then new.first_paid_at = p.occurred_at
-                else exists (
-                  select from payment_numbers n
-                   where n.subject_id = new.subject_id and n.number = new.number - 1 and n.counts_as is null
-                     and n.first_paid_at = new.first_paid_at) end
-  ) then
+  select p.occurred_at into paid_at
+    from payments p join bindings b on b.id = p.binding_id
+   where p.id = new.payment_id and coalesce(b.counts_with, b.id) = new.subject_id;
+  if new.counts_as is not null then
+    is_next := paid_at is not null and exists (
+      select from payment_numbers n
+       where n.payment_id = new.counts_as and n.counts_as is null
+         and (n.subject_id, n.number, n.first_paid_at) = (new.subject_id, new.number, new.first_paid_at));
+  elsif new.number = 1 then
+    is_next := new.first_paid_at = paid_at;
+  else
+    is_next := paid_at is not null and exists (
+      select from payment_numbers n
+       where n.subject_id = new.subject_id and n.number = new.number - 1 and n.counts_as is null
+         and n.first_paid_at = new.first_paid_at);
+  end if;
+  if is_next is not true then
     raise exception 'payment % is not the next one of its customer', new.payment_id
       using errcode = 'integrity_constraint_violation', constraint = 'payment_numbers_have_no_gap';
   end if;

@@ -14,7 +14,7 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
   affiliates: 'app_id created_at email_set_at email_set_by id',
   // When the first policy takes effect: the assignment of the policy says it.
   // Who has set the schedule is in the audit row of the change.
-  apps: 'account_id created_at id notifications_since payout_schedule_key payout_schedule_since policies_from purchase_codes_from self_test_passed_at',
+  apps: 'account_id assigns_policies_to_creators created_at id notifications_since payout_schedule_key payout_schedule_since policies_from purchase_codes_from self_test_passed_at',
   codes: 'app_id created_at id',
   creator_sessions: 'app_id created_at expires_at id last_used_at token_sha256 user_agent',
   creator_sign_in_links: 'affiliate_id app_id created_at token_sha256 uses_left',

@@ -230,6 +230,42 @@ test('an upgrade marks a part that was attributed beside an invoice that was not
   }
 });
 
+test('an upgrade notes the apps that have ever assigned a policy to a creator or a group, and no other', async () => {
+  const server = process.env['TEST_POSTGRES_URL'] ?? '';
+  await createDatabase(server, 'migrated_policies');
+  const url = inDatabase(server, 'migrated_policies');
+  const until = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
+  await cp(MIGRATIONS, until, {
+    recursive: true,
+    filter: (source) => path.basename(source) < '0148' || source === MIGRATIONS,
+  });
+  await migrate(url, () => {}, { dir: until });
+  // Rows of the former version, without what they reference. `ended` has taken its creator's policy away again.
+  await runOn(
+    url,
+    `set session_replication_role = replica;
+     create function an_id(prefix text, name text) returns text language sql as $$ select prefix || '_0' || lpad(translate(name, 'iou', ''), 25, '0') $$;
+     insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain)
+     select an_id('app', name), an_id('acct', 'a'), name, 2000, 30, 30, 60, name from unnest('{none,app,creator,group,ended}'::text[]) name;
+     insert into policy_assignments (app_id, affiliate_id, group_id, position, policy_id, effective_from)
+     select an_id('app', name), case when name in ('creator', 'ended') then an_id('aff', name) end,
+            case when name = 'group' then an_id('grp', name) end, 1, case when name <> 'ended' then an_id('pol', 'a') end, now()
+       from unnest('{app,creator,group,ended}'::text[]) name;
+     drop function an_id`,
+  );
+  await migrate(url);
+  const sql = connect({ url });
+  try {
+    expect(await sql`select name from apps where assigns_policies_to_creators order by name`).toEqual(
+      ['creator', 'ended', 'group'].map((name) => ({ name })),
+    );
+  } finally {
+    await sql.close();
+    await rm(until, { recursive: true });
+    await runOn(server, 'drop database migrated_policies with (force)');
+  }
+});
+
 test('every migration drops what an interrupted build left before it builds an index concurrently', async () => {
   const built: string[] = [];
   for (const name of await readdir(MIGRATIONS)) {

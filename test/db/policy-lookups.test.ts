@@ -34,11 +34,12 @@ test('a payment is evaluated by the policy version that the terms of its creator
            position, case when below(4) > 0 then an_id('pol', below(5)) end, any_time() + case when scope < 4 then interval '10 hours' else interval '0' end
       from generate_series(0, 6) scope, generate_series(1, 3) position;
     set session_replication_role = origin`);
+  // Without a creator, only the app's own policy is looked up: that of a creator without assignments and groups.
   const { rows } = await client.query<{ assigned: unknown; shown: unknown }>(`
-    select assigned_policy(a.app, a.creator, i.at) as assigned,
+    select assigned_policy(a.app, case when a.creator <> an_id('aff', 5) then a.creator end, i.at) as assigned,
            (select jsonb_build_object('scope', x.scope, 'versionId', x.version_id, 'terms', x.terms)
               from policy_in_effect(a.app, a.creator, i.at) x) as shown
-      from (select an_id('app', 1) as app, an_id('aff', n) as creator from generate_series(0, 4) n) a,
+      from (select an_id('app', 1) as app, an_id('aff', n) as creator from generate_series(0, 5) n) a,
            (select timestamptz '2026-01-01Z' + n * interval '30 minutes' as at from generate_series(-1, 70) n) i`);
   expect(rows.map(({ assigned }) => assigned)).toEqual(rows.map(({ shown }) => shown));
   const scopes = new Set(rows.map(({ shown }) => (shown as { scope: string } | null)?.scope));

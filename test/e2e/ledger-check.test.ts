@@ -746,6 +746,15 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     ],
   ],
   [
+    'policies_of_creators_are_looked_up',
+    'a policy of a creator that the app does not know of',
+    [
+      'update apps set assigns_policies_to_creators = false where id = {mine}',
+      `insert into policy_assignments (app_id, affiliate_id, position, effective_from)
+       select app_id, id, 99, now() from affiliates where app_id = {mine} limit 1 returning scope_id as id`,
+    ],
+  ],
+  [
     'payments_of_a_customer_are_numbered',
     'a payment without its number',
     ['delete from payment_numbers where app_id = {mine} and number = 2 returning payment_id as id'],
@@ -958,7 +967,7 @@ describe('a damaged ledger', () => {
   });
 });
 
-describe('admin ledger check', () => {
+describe('tributary ledger check', () => {
   const admin = async (...args: string[]) => {
     let out = '';
     const status = await runAdmin(['ledger', 'check', ...args], {
@@ -975,7 +984,7 @@ describe('admin ledger check', () => {
     return { status, out };
   };
 
-  test('admin ledger check returns status 0 for a consistent ledger, and status 1 and the row for a damaged one', async () => {
+  test('tributary ledger check returns status 0 for a consistent ledger, and status 1 and the row for a damaged one', async () => {
     const before = await admin('--json');
     expect(before.status).toBe(0);
     expect(JSON.parse(before.out)).toMatchObject({ ok: true, checks: response.body.checks });

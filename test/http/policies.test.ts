@@ -556,11 +556,31 @@ describe('the database', () => {
     await expect(
       api.sql`update payments set binding_id = ${bindingId} where id = ${paymentId}`,
     ).rejects.toThrow(/has no number/);
-    const number = async (n: number) =>
-      await api.sql`
-        insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at)
-        values (${paymentId}, ${app.appId}, ${bindingId}, ${n}, to_timestamp(${at} / 1000.0))`;
-    await expect(number(1)).rejects.toThrow(/is not the next one of its customer/);
+    const number = async (n: number, { binding = null }: { readonly binding?: string | null } = {}) =>
+      await api.sql.transaction(async (tx) => {
+        await tx`
+          with held as (update payments set binding_id = ${binding} where id = ${paymentId} returning id, app_id)
+          insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at)
+          select id, app_id, ${bindingId}::text, ${n}::int, to_timestamp(${at} / 1000.0) from held`;
+        throw new Error('rolled back');
+      });
+    const isNotNext = /is not the next one of its customer/;
+    await expect(number(1)).rejects.toThrow(isNotNext);
+    await expect(number(2, { binding: bindingId })).rejects.toThrow(isNotNext);
+    await expect(number(1, { binding: bindingId })).rejects.toThrow('rolled back');
+  });
+
+  test('whether a policy was assigned to a creator or a group is noted with the assignment', async () => {
+    const isNoted = async () =>
+      (
+        await api.sql.one<{ noted: boolean }>`
+          select assigns_policies_to_creators as noted from apps where id = ${app.appId}`
+      ).noted;
+    const policyId = await newPolicy();
+    await ok('PUT', 'policy-assignment', { policyId });
+    expect(await isNoted()).toBe(false);
+    await ok('PUT', `affiliates/${creator}/policy-assignment`, { policyId });
+    expect(await isNoted()).toBe(true);
   });
 });
 

@@ -356,7 +356,7 @@ const ROWS_OF_PURCHASES = [
      select id, app_id, binding_id, row_number() over (partition by binding_id order by id),
             min(occurred_at) over (partition by binding_id), occurred_at
        from payments where binding_id is not null and app_id = ${id('app', '1')}`,
-  `update apps set policies_from = ${moment('0')} where id = ${id('app', '1')}`,
+  `update apps set policies_from = ${moment('0')}, assigns_policies_to_creators = true where id = ${id('app', '1')}`,
   `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot)
      select 'whe_' || n / 5 * 2 || lpad(n::text, 25, '0'), ${id('app', '1 + n % 5')}, 'https://example.com/hook', '{commission.created}',
             'sec_0' || lpad(n::text, 25, '0'), '', 'none', 1 + n / 5 from generate_series(0, 9) n`,

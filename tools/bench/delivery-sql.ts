@@ -18,6 +18,7 @@ import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { postmasterOf, processorTimeMs } from './processor-time.ts';
 import { ratio, report } from './report.ts';
 import { insertApp } from './insert-app.ts';
+import { insertPolicy } from './insert-policy.ts';
 import { median } from './support.ts';
 import { NO_CALLBACKS } from '../no-callbacks.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../provider-payloads.ts';
@@ -28,8 +29,9 @@ import { IDLE_WORKFLOWS } from '../../test/support/idle-workflows.ts';
  * rows inserted by one hand-written statement into tables with the same indexes, without foreign keys and triggers. Then the same of an
  * app with a policy.
  */
-const DELIVERIES = Number(process.env['BENCH_DELIVERIES'] ?? 1_000);
-const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 5);
+const DELIVERIES = Number(process.env['BENCH_DELIVERIES'] ?? 100);
+// Many short rounds: the machine's own speed changes by a third within a minute, and neighbours share it.
+const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 80);
 const IN_FLIGHT = Number(process.env['BENCH_IN_FLIGHT'] ?? 4);
 const USERS = 200;
 const PROVIDER = 'stripe';
@@ -105,31 +107,9 @@ async function insertCreator(subdomain: string) {
   return { appId, secretId, affiliateId, linkId };
 }
 
-/** Gives an app a policy that is in effect since yesterday: what the service inserts takes effect a minute later at the earliest. */
-async function insertPolicy(appId: string): Promise<void> {
-  const terms = {
-    base: 'proceeds',
-    rules: [{ when: { monthsSinceFirst: { below: 12 } }, percentBps: 5000 }, { percentBps: 2000 }],
-  };
-  const policyId = newId('policy');
-  await client.query('begin; set local session_replication_role = replica');
-  await client.query(`insert into policies (id, app_id, name) values ($1, $2, 'Bench')`, [policyId, appId]);
-  await client.query(
-    `insert into policy_versions (id, app_id, policy_id, version, effective_from, terms)
-     values ($1, $2, $3, 1, now() - interval '1 day', $4)`,
-    [newId('policyVersion'), appId, policyId, terms],
-  );
-  await client.query(
-    `insert into policy_assignments (app_id, position, policy_id, effective_from) values ($1, 1, $2, now() - interval '1 day')`,
-    [appId, policyId],
-  );
-  await client.query(`update apps set policies_from = now() - interval '1 day' where id = $1`, [appId]);
-  await client.query('commit');
-}
-
 const { appId, secretId, affiliateId, linkId } = await insertCreator('bench');
 const withPolicy = await insertCreator('policy');
-await insertPolicy(withPolicy.appId);
+await insertPolicy(client, withPolicy.appId);
 const bindingIds = new Map(
   (
     await sql<{ id: string; customerUserId: string }>`
@@ -268,8 +248,9 @@ for (const side of Object.values(sides)) await measure(side, Math.min(300, DELIV
 await client.query('vacuum analyze');
 await client.query('select pg_stat_statements_reset()');
 for (let round = 0; round < ROUNDS; round += 1) {
-  for (const [name, side] of Object.entries(sides))
-    (rounds[name] ??= []).push(await measure(side, DELIVERIES));
+  // What a side leaves to the server's background processes is not always charged to the same neighbour.
+  const inOrder = round % 2 === 0 ? Object.entries(sides) : Object.entries(sides).toReversed();
+  for (const [name, side] of inOrder) (rounds[name] ??= []).push(await measure(side, DELIVERIES));
 }
 const medianOf = (name: string, figure: keyof Figures) =>
   median((rounds[name] ?? []).map((one) => one[figure]));
@@ -295,8 +276,8 @@ report({
   path: 'the same in an app with a policy',
   comparedWith: 'an app without policies',
   measured: measured('an app with a policy', 'the service'),
-  target: '',
-  isReached: null,
+  target: 'at most 1.1',
+  isReached: ratioOf('an app with a policy', 'the service') <= 1.1,
 });
 
 const { rows } = await client.query<{

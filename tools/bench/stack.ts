@@ -19,6 +19,7 @@ import { HttpSocket } from './http-socket.ts';
 import { postmasterOf, processesWith, processorTimeMs } from './processor-time.ts';
 import { WITHOUT_LIMITS } from '../without-limits.ts';
 import { createBenchApp } from './support.ts';
+import { insertPolicy } from './insert-policy.ts';
 
 /*
  * Postgres, a Temporal server and what is measured on them. Each subject is a process of its own, so that neither the load nor
@@ -85,6 +86,8 @@ export interface TributaryOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly creators: number;
   readonly users: number;
+  /** Whether the app has a policy. */
+  readonly hasPolicy?: boolean;
 }
 
 /** Runs `work` on a connection of its own. */
@@ -175,13 +178,14 @@ export async function startStack(): Promise<Stack> {
   };
 
   const startTributary = async (options: TributaryOptions): Promise<TributarySubject> => {
-    const { name, databaseUrl, environment = {}, creators, users } = options;
+    const { name, databaseUrl, environment = {}, creators, users, hasPolicy = false } = options;
     const { child, base, port } = await startProcess(databaseUrl, environment);
     const sql = connect({ url: databaseUrl, max: 1 });
     const account = await createAccount(sql, 'Bench');
     const { key } = await createAccountKey(sql, account.id, ['read', 'write', 'setup']);
     await sql.close();
     const app = await createBenchApp(base, key, { creators, users });
+    if (hasPolicy) await onDatabase(databaseUrl, async (client) => await insertPolicy(client, app.appId));
     const hasTimers = environment['HOLD_TIMERS'] !== 'sweep';
     return {
       name,

@@ -64,6 +64,7 @@ async function run(stack: Stack): Promise<void> {
     tributary: await stack.createDatabase('with_timers'),
     sweep: await stack.createDatabase('with_sweep'),
     oneCreator: await stack.createDatabase('one_creator'),
+    policy: await stack.createDatabase('with_policy'),
   };
   const shared = { creators: USERS, users: USERS };
   const tributary = await stack.startTributary({
@@ -83,11 +84,17 @@ async function run(stack: Stack): Promise<void> {
     ...shared,
     creators: 1,
   });
+  const policy = await stack.startTributary({
+    name: 'Tributary, an app with a policy',
+    databaseUrl: databases.policy,
+    ...shared,
+    hasPolicy: true,
+  });
   const dbos = await stack.startDbos(tributary.users);
   const six = await stack.startTemporal('six', tributary.users);
   const bare = await stack.startTemporal('bare', tributary.users);
 
-  const subjects = [tributary, sweep, oneCreator, dbos, six, bare];
+  const subjects = [policy, tributary, sweep, oneCreator, dbos, six, bare];
   for (const subject of subjects) await sendPurchases([subject], IN_FLIGHT, (sent) => sent >= WARM_UP);
   for (const url of Object.values(databases)) await stack.analyze(url);
   const rounds = new Map<Subject, Figures[]>(subjects.map((subject) => [subject, []]));
@@ -144,6 +151,10 @@ async function run(stack: Stack): Promise<void> {
   compare('webhook, 16 in flight, with its hold timers', [tributary, dbos], 'perSecond', { atLeast: 0.7 });
   compare('webhook, 16 in flight, `HOLD_TIMERS=sweep`', [sweep, dbos], 'perSecond', { atLeast: 0.9 });
   compare('webhooks of one creator, 16 in flight', [oneCreator, tributary], 'perSecond', { atLeast: 0.9 });
+  compare('webhook of an app with a policy, 1 in flight, p50', [policy, tributary], 'p50Ms', { atMost: 1.1 });
+  compare('webhook of an app with a policy, 16 in flight', [policy, tributary], 'perSecond', {
+    atLeast: 0.9,
+  });
 }
 
 const stack = await startStack();

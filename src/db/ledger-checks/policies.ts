@@ -132,24 +132,38 @@ export const POLICY_CHECKS: readonly LedgerCheck[] = [
          and c.created_at > (select min(v.created_at) from policy_versions v where v.id = i.version_id)`,
   ),
   byStatement(
+    'policies_of_creators_are_looked_up',
+    'An app that has ever assigned a policy to a creator or a group looks theirs up for each payment.',
+    (sql, appId) => sql.fragment`
+      select a.scope_id::text
+        from policy_assignments a
+        join apps p on p.id = a.app_id and not p.assigns_policies_to_creators
+       where a.app_id = ${appId} and (a.affiliate_id is not null or a.group_id is not null)`,
+  ),
+  byStatement(
     'payments_of_a_customer_are_numbered',
     'The attributed payments of a customer whose payments are numbered have the numbers from 1 on, each once.',
     (sql, appId) => sql.fragment`
       select p.id::text
-        from payment_numbers s
-        join bindings b on b.id = s.subject_id or b.counts_with = s.subject_id
-        join payments p on p.app_id = s.app_id and p.binding_id = b.id
-       where s.app_id = ${appId} and s.number = 1 and s.counts_as is null and p.duplicate_of is null and ${hasPolicies(sql, appId)}
+        from bindings r
+        join payment_numbers s on s.subject_id = r.id and s.number = 1 and s.counts_as is null
+        join bindings b on b.id = r.id or b.counts_with = r.id
+        join payments p on p.app_id = r.app_id and p.binding_id = b.id
+       where r.app_id = ${appId} and p.duplicate_of is null and ${hasPolicies(sql, appId)}
          and not exists (select from payment_numbers n where n.payment_id = p.id)
       union all
-      select subject_id::text
-        from payment_numbers
-       where app_id = ${appId} and counts_as is null and ${hasPolicies(sql, appId)}
-       group by subject_id having max(number) <> count(*) or min(first_paid_at) <> max(first_paid_at)
+      select r.id::text
+        from bindings r
+       cross join lateral (
+         select max(n.number) as last, count(*) as count, min(n.first_paid_at) as since, max(n.first_paid_at) as until
+           from payment_numbers n where n.subject_id = r.id and n.counts_as is null) numbers
+       where r.app_id = ${appId} and ${hasPolicies(sql, appId)} and (numbers.last <> numbers.count or numbers.since <> numbers.until)
       union all
       select n.payment_id::text
-        from payment_numbers n join payments p on p.id = n.payment_id
-       where n.app_id = ${appId} and n.number = 1 and n.counts_as is null and n.first_paid_at <> p.occurred_at
+        from bindings r
+        join payment_numbers n on n.subject_id = r.id and n.number = 1 and n.counts_as is null
+        join payments p on p.id = n.payment_id
+       where r.app_id = ${appId} and n.first_paid_at <> p.occurred_at
          and ${hasPolicies(sql, appId)}`,
   ),
 ];
