@@ -65,10 +65,12 @@ export const DATABASE_FAULTS = {
     };
   },
   'primary demoted': async ({ stack: { postgres, temporal, proxies, admin } }) => {
-    // The name of the database still leads to the former primary, which is a standby now. The fault ends when it leads to
-    // the new one; connections to the old one stay open.
-    const former = await postgres.failOver();
-    proxies.database.redirect(() => former);
+    // The name of the database leads to the former primary all the time, which is a standby after its restart. Otherwise a process
+    // that connects meanwhile would have the new one already. The fault ends when the name leads to the new one; connections to the
+    // former one stay open.
+    let { port } = postgres;
+    proxies.database.redirect(() => port);
+    port = await postgres.failOver();
     await temporal.revive();
     return async () => {
       proxies.database.redirect(null);
