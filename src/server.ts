@@ -4,6 +4,7 @@ import type { Tracing } from '../temporal/tracing.ts';
 import { ConfigError } from './config/config.ts';
 import type { Config } from './config/config.ts';
 import { createLogger } from './config/logger.ts';
+import { readableLines } from './config/readable-lines.ts';
 import { createSecretBox } from './config/secret-box.ts';
 import { openBackends } from './backends.ts';
 import type { Backends } from './backends.ts';
@@ -40,7 +41,7 @@ export interface RunningServer {
  */
 export async function runServer(config: Config, signal?: AbortSignal): Promise<RunningServer> {
   const backends = await openBackends(config, print);
-  const logger = createLogger(config.logLevel);
+  const logger = createLogger(config.logLevel, process.stdout.isTTY ? await readableLines() : undefined);
   const tracing = await openTracing(config);
   let service: Service | undefined;
   let stopped: Promise<void> | undefined;

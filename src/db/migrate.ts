@@ -346,7 +346,15 @@ export async function migrate(
   }
 }
 
-/** Runs the pending files one after the other. */
+/** Whether no migration has run yet. */
+async function isNewDatabase(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query<{ is_new: boolean }>(
+    `select to_regclass('migrations') is null as is_new`,
+  );
+  return rows[0]?.is_new === true;
+}
+
+/** Runs the pending files one after the other, with a line for each, or one line for all files of a new database. */
 async function runAll(
   client: pg.Client,
   {
@@ -356,6 +364,7 @@ async function runAll(
     log,
   }: Required<Pick<MigrateOptions, 'dir' | 'pauseMs' | 'giveUpAfterMs'>> & Pick<Watch, 'log'>,
 ): Promise<string[]> {
+  const isNew = await isNewDatabase(client);
   const runNext = async () =>
     await runner({
       dbClient: client,
@@ -369,7 +378,7 @@ async function runAll(
       verbose: false,
       // The library prints whole statements with its errors. The error that it throws is sufficient.
       logger: {
-        info: (line) => line.startsWith('###') && log(line.replaceAll('#', '').trim()),
+        info: (line) => !isNew && line.startsWith('###') && log(line.replaceAll('#', '').trim()),
         warn: () => {},
         error: () => {},
         debug: () => {},
@@ -380,7 +389,10 @@ async function runAll(
   for (;;) {
     try {
       const [migration] = await runNext();
-      if (migration === undefined) return names;
+      if (migration === undefined) {
+        if (isNew && names.length > 0) log(`applied all ${names.length} to a new database`);
+        return names;
+      }
       names.push(migration.name);
       giveUpAt = performance.now() + giveUpAfterMs;
     } catch (error) {
