@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The image of the service, of the migrations and of the command line (node dist/src/cli/main.js). docs/deploy.md describes it.
+# The image of the service, of the migrations and of the command line (tributary). docs/deploy.md describes it.
 
 FROM node:22.23.3-bookworm-slim AS build
 WORKDIR /app
@@ -35,6 +35,7 @@ COPY --from=build /app/dist ./dist
 COPY package.json LICENSE ./
 COPY src/db/migrations ./src/db/migrations
 COPY deploy/health-check.mjs ./deploy/health-check.mjs
+RUN chmod +x dist/src/cli/main.js && ln -s /app/dist/src/cli/main.js /usr/local/bin/tributary
 # The user "node" of the base image, by number, so that Kubernetes can check that it is not root. It can write nowhere.
 USER 1000:1000
 EXPOSE 3000

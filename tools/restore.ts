@@ -188,7 +188,7 @@ async function main(): Promise<void> {
       { DATABASE_URL: url, SECRETS_KEY: TEST_SECRETS_KEY.toString('base64') },
       ...args,
     );
-    say(`admin ${args.join(' ')}: status ${status}. ${err.trim()}`);
+    say(`tributary ${args.join(' ')}: status ${status}. ${err.trim()}`);
     return { status, text: out + err };
   };
   const sums = async () =>

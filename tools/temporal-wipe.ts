@@ -242,7 +242,7 @@ async function main(): Promise<void> {
   await expectFinished(first, 75_000);
   say(`Everything was finished ${Date.now() - wiped} ms after the wipe`);
 
-  say('--- Wiped while the processes are down; then admin recover ---');
+  say('--- Wiped while the processes are down; then tributary recover ---');
   const second = await openWork();
   await Promise.all([api.kill(), worker.kill()]);
   await second.inFlight;
@@ -258,7 +258,7 @@ async function main(): Promise<void> {
         'recover',
       );
       say(out + err);
-      if (status !== 0) throw new Error(`admin recover ended with ${status}`);
+      if (status !== 0) throw new Error(`tributary recover ended with ${status}`);
     }
   }
   await eventually(

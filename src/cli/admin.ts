@@ -42,7 +42,7 @@ const COMMANDS = [
 export async function runAdmin(args: readonly string[], deps: AdminDeps): Promise<number> {
   const context = createCommandContext(deps);
   // Commands copy these settings when they are added, so the settings come first.
-  const program = new Command('admin')
+  const program = new Command('tributary')
     .description('Manages the accounts, keys and database of a Tributary service.')
     .configureOutput({ writeOut: deps.stdout, writeErr: deps.stderr })
     .exitOverride()

@@ -157,7 +157,9 @@ export async function openArchive(chunks: AsyncIterable<Buffer>): Promise<OpenAr
   const { value } = await lines.next();
   const header = headerShape.safeParse(parseLine(typeof value === 'string' ? value : ''));
   if (!header.success) {
-    throw new ArchiveError('The file is not an archive of Tributary. Use a file that `admin export` wrote.');
+    throw new ArchiveError(
+      'The file is not an archive of Tributary. Use a file that `tributary export` wrote.',
+    );
   }
   return { header: header.data, lines };
 }

@@ -35,7 +35,7 @@ export interface ClaimedMessages {
 /**
  * Claims about `limit` messages, and fewer than twice as many, whose workflow is to be started: new ones, and those whose workflow
  * should have made an attempt and has not. No other process claims them for `claimMs`, counted from the next attempt if that is
- * later: `admin recover` makes the relay look at messages that wait.
+ * later: `tributary recover` makes the relay look at messages that wait.
  *
  * A claim has the same share for each account that has such messages, and within an account for each endpoint: what waits for
  * one of them delays no other. Of more than `limit` accounts it serves those after `after`, the last account of the claim

@@ -157,7 +157,7 @@ export async function changeWebhookEndpoint(
        cross join lateral (
          select m.id from webhook_messages m
           where m.endpoint_id = c.id and c.has_other_url and m.completed_at is null
-            -- The relay may be about to look at a message that waits, after an admin recover.
+            -- The relay may be about to look at a message that waits, after tributary recover.
             and (m.relay_at > now() or m.next_attempt_at > now())
           order by m.relay_at desc limit ${mostHurried}) m
     ), hurried as (

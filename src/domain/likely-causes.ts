@@ -41,7 +41,7 @@ export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
   ambiguous_code:
     'The payment came with codes of several creators, so it earns for none of them. Give the customer to the right one: Attribute in the console, or POST /apps/:appId/manual-attributions.',
   missing_exchange_rate:
-    "There is no exchange rate for the payment's currency on its day or in the seven days before. Ask the operator to import exchange rates (admin rates import): the payment is then evaluated automatically.",
+    "There is no exchange rate for the payment's currency on its day or in the seven days before. Ask the operator to import exchange rates (tributary rates import): the payment is then evaluated automatically.",
   price_unknown:
     'The provider reported no amount, or one above the limit that the operator sets for a payment (MAX_PAYMENT_USD), and the service does not estimate one. Look up the amount at the provider and settle it with the creator manually. If the provider reports the payment again with an amount, it is evaluated automatically.',
   test_key_only:

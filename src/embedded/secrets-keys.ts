@@ -32,7 +32,7 @@ export function createSecretsKeyStore(config: Config): SecretsKeyStore {
       if (missing.length === 0) return;
       if (isSet) {
         throw new StartupError(
-          'SECRETS_KEY does not have the keys of the archive, so the service could not decrypt the webhook secrets. Set SECRETS_KEY, for this command and for the service, to the output of: admin import FILE --show-secrets-key',
+          'SECRETS_KEY does not have the keys of the archive, so the service could not decrypt the webhook secrets. Set SECRETS_KEY, for this command and for the service, to the output of: tributary import FILE --show-secrets-key',
         );
       }
       const all = [...keys, ...present.filter((key) => !keys.some((other) => other.equals(key)))];

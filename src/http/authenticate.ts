@@ -144,7 +144,10 @@ export async function authenticateOperator(ctx: HttpContext, deps: HttpDeps): Pr
     findOperatorSession(deps.sql, token, deps.now()),
   );
   if (session === undefined)
-    throw unauthorized('account', 'The session has ended. Print a new link with `admin console --operator`.');
+    throw unauthorized(
+      'account',
+      'The session has ended. Print a new link with `tributary console --operator`.',
+    );
   return session;
 }
 

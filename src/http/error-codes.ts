@@ -28,7 +28,7 @@ export const ERRORS = {
   forbidden: [
     403,
     'The key lacks a permission',
-    'Use a key with the permission that `detail` names, which the operator creates with `admin keys create --permissions`, or ask an owner of the account for another role.',
+    'Use a key with the permission that `detail` names, which the operator creates with `tributary keys create --permissions`, or ask an owner of the account for another role.',
   ],
   cross_origin: [
     403,
@@ -102,7 +102,7 @@ export const ERRORS = {
   too_many_apps: [
     409,
     'The account has too many apps',
-    'Nothing was created. The operator raises the limit of the account with `admin accounts limit`.',
+    'Nothing was created. The operator raises the limit of the account with `tributary accounts limit`.',
   ],
   ambiguous_match: [
     409,

@@ -259,7 +259,7 @@ describe('exit statuses', () => {
   ])('help ends with status 0: %j', async (args) => {
     const { status, out } = await admin(...args);
     expect(status).toBe(0);
-    expect(out).toContain('Usage: admin');
+    expect(out).toContain('Usage: tributary');
   });
 });
 

@@ -83,7 +83,7 @@ describe('the claims of mails', () => {
     // As a mail server leaves them that has refused their recipients for now.
     await write(one, 400, { attemptIn: 60, relayIn: 120 });
     await write(one, 400, { attemptIn: 120, relayIn: 180 });
-    // As `admin recover` and a claim after it leave them.
+    // As `tributary recover` and a claim after it leave them.
     await write(one, 400, { attemptIn: 20, relayIn: 50 });
     await write(other, 3);
     expect(await claim()).toEqual({ [other.appId]: 3 });

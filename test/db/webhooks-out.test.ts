@@ -418,7 +418,7 @@ describe('the claims of messages', () => {
     await earn();
     const id = (await messagesOf())[0]?.id as WebhookMessageId;
     await postpone(id, HOUR_MS);
-    // As `admin recover` does.
+    // As `tributary recover` does.
     await api.sql`update webhook_messages set relay_at = now() where id = ${id}`;
     expect((await claim()).messages).toEqual([{ messageId: id, appId: app.appId, due: 'later' }]);
     const row = await api.sql.one`
@@ -775,7 +775,7 @@ describe('an endpoint that changes', () => {
   });
 
   // @promise webhooks-out-other-url
-  test('another URL also makes due a waiting message that admin recover has passed to the relay', async () => {
+  test('another URL also makes due a waiting message that tributary recover has passed to the relay', async () => {
     const id = await newEndpoint(['commission.created']);
     await earn();
     const [message] = (await idsOf(id)) as [WebhookMessageId];

@@ -79,7 +79,7 @@ function inactive(status: 'paused' | 'removed'): Scenario['produce'] {
   };
 }
 
-/** Imports the rate of the euro on a day by `admin rates import`. */
+/** Imports the rate of the euro on a day by `tributary rates import`. */
 async function importEuro(day: string): Promise<void> {
   const folder = await mkdtemp(path.join(tmpdir(), 'tributary-causes-'));
   const file = path.join(folder, 'rates.csv');
@@ -313,7 +313,7 @@ const SCENARIOS: Readonly<Record<LikelyCause, Scenario>> = {
       return { eventId: body.eventId, repair: { thisOneEarns: () => importEuro('2026-02-11') } };
     },
     advice:
-      /operator to import exchange rates \(admin rates import\): the payment is then evaluated automatically/,
+      /operator to import exchange rates \(tributary rates import\): the payment is then evaluated automatically/,
     attribute: { facts: { users: [{ identified: true, attribution: { affiliateName: 'Test creator' } }] } },
     writeCommission: { facts: { price: { currency: 'EUR', amountMinor: 1_000, amountCents: null } } },
   },

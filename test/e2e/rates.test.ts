@@ -41,7 +41,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** Imports these lines by `admin rates import`. */
+/** Imports these lines by `tributary rates import`. */
 async function importRates(...lines: string[]): Promise<void> {
   const file = path.join(folder, 'rates.csv');
   await writeFile(file, lines.join('\n'));

@@ -262,7 +262,7 @@ describe.each(PROVIDER_NAMES)('%s', (provider) => {
   });
 });
 
-describe('admin reconcile', () => {
+describe('tributary reconcile', () => {
   const lostSale = (): ListedSale => ({
     userId: `stranger-${randomUUID()}`,
     cents: 1_200,

@@ -74,7 +74,7 @@ async function accept(owner: Founder, body: Buffer, receivedAt: number, stored =
 
 describe('the outbox relay', () => {
   // @promise recover-command
-  test('admin recover starts what the relay claimed a moment ago, and nothing the second time', async () => {
+  test('tributary recover starts what the relay claimed a moment ago, and nothing the second time', async () => {
     const { sql } = service;
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);

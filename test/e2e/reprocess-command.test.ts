@@ -79,7 +79,7 @@ interface Report {
   }[];
 }
 
-describe('admin deliveries reprocess', () => {
+describe('tributary deliveries reprocess', () => {
   // @promise reprocess-output
   test('deliveries reprocess --dry-run prints a table of changes with sums, and changes nothing', async () => {
     const { status, out, err } = await reprocess('--delivery', deliveryId, '--dry-run');

@@ -431,7 +431,7 @@ describe('outgoing webhooks', () => {
   });
 
   // @promise webhooks-out-recovered
-  test('a message whose workflow the server has lost is sent by the relay, and by admin recover at once', async () => {
+  test('a message whose workflow the server has lost is sent by the relay, and by tributary recover at once', async () => {
     const endpoint = await newEndpoint(['commission.created']);
     receiver.status = 503;
     const { id } = await founder.ok<Message>('POST', `${endpoint}/test`);

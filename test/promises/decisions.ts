@@ -331,7 +331,7 @@ const MONEY: readonly PromiseSection[] = [
       'relay-after-outage': 'the relay starts overdue deliveries after any failure of Temporal',
       'recovers-from-new-server':
         'open work is started again at once when the Temporal server has lost its data',
-      'recover-command': '`admin recover` starts all open work at once, and nothing twice',
+      'recover-command': '`tributary recover` starts all open work at once, and nothing twice',
       'payouts-stop-after-restore':
         'a database that was restored or copied makes no payout until the operator resumes payouts',
       'payouts-stopped-signal': 'stopped payouts show in `/readyz` and raise an alert',
@@ -1032,7 +1032,7 @@ const CONSOLE: readonly PromiseSection[] = [
         'a session pays for 15 minutes after a key with `payout` was entered, and the payout is booked on that key',
       'sign-in-limit': 'an address has ten attempts a minute to sign in',
       'sign-in-link-once': 'a sign-in link works once',
-      'sign-in-link-command': '`admin console` prints a sign-in link of an account',
+      'sign-in-link-command': '`tributary console` prints a sign-in link of an account',
       'first-link-creates-account': 'the first link of an installation creates its account',
       'key-within-session': 'a session gives a key only permissions that it has itself',
       'payout-key-after-sign-in':

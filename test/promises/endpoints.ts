@@ -756,7 +756,8 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     route: 'POST /operator/session',
     caller: 'none',
     promises: {
-      'post-operator-session': 'signs a browser in with a link that `admin console --operator` prints, once',
+      'post-operator-session':
+        'signs a browser in with a link that `tributary console --operator` prints, once',
     },
   },
   {

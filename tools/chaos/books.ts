@@ -17,7 +17,7 @@ const dayOf = (at: number) => Math.floor(at / DAY_MS);
 const euro = (day: number) => 1_050 + (day % 40);
 const yen = (day: number) => 60 + (day % 7);
 
-/** Returns the rates of the last days as a file for `admin rates import`. */
+/** Returns the rates of the last days as a file for `tributary rates import`. */
 export function ratesFile(now: number): string {
   const lines = ['date,currency,usd_rate'];
   for (let day = dayOf(now) - 70; day <= dayOf(now); day += 1) {

@@ -3335,7 +3335,7 @@ export interface paths {
         put?: never;
         /**
          * Signs this browser in with a sign-in link of the operator.
-         * @description Sets a cookie that no script can read. It counts only under `/operator`, and never beside an `Authorization` header. The command `admin console --operator` prints the link, which works once.
+         * @description Sets a cookie that no script can read. It counts only under `/operator`, and never beside an `Authorization` header. The command `tributary console --operator` prints the link, which works once.
          */
         post: operations["signInOperator"];
         delete?: never;
@@ -11018,7 +11018,7 @@ export interface components {
                      */
                     id: string;
                 }[];
-                /** @description Apps that are too large to examine within a request. Check them with `admin ledger check --app`. */
+                /** @description Apps that are too large to examine within a request. Check them with `tributary ledger check --app`. */
                 unfinished: string[];
             }[];
             /**

@@ -84,7 +84,7 @@ const ledgerPart = z
           unfinished: z
             .array(idOf('app'))
             .describe(
-              'Apps that are too large to examine within a request. Check them with `admin ledger check --app`.',
+              'Apps that are too large to examine within a request. Check them with `tributary ledger check --app`.',
             ),
         }),
       )

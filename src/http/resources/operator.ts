@@ -253,7 +253,7 @@ export const operatorRoutes = [
     kind: 'operator',
     whose: 'the operator',
     name: 'Operator',
-    description: 'The command `admin console --operator` prints the link, which works once.',
+    description: 'The command `tributary console --operator` prints the link, which works once.',
     schema: session,
     present: presentSession,
     find: findOperatorSession,

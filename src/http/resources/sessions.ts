@@ -228,7 +228,7 @@ export const sessionRoutes = [
         if (started === undefined)
           throw new ApiError('unauthorized', {
             detail:
-              'This is no valid account key. It begins with "tri_sk_live_", and the Access page and `admin keys list` show whether it has ended.',
+              'This is no valid account key. It begins with "tri_sk_live_", and the Access page and `tributary keys list` show whether it has ended.',
             headers,
           });
       } else {

@@ -80,7 +80,7 @@ const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
 
 /** States what to do about a body of an unknown form. */
 const NO_FACTS =
-  "the body has no data.id and data.name with the facts of Superwall's legacy format. Of the format V2 (webhooks of the dashboard) this version reads only bodies with these facts in event, data.event or at the top. Create the webhook with Superwall's API, whose default is the legacy format. The delivery is kept: a version that reads it can reprocess it (admin deliveries reprocess).";
+  "the body has no data.id and data.name with the facts of Superwall's legacy format. Of the format V2 (webhooks of the dashboard) this version reads only bodies with these facts in event, data.event or at the top. Create the webhook with Superwall's API, whose default is the legacy format. The delivery is kept: a version that reads it can reprocess it (tributary deliveries reprocess).";
 
 function eventOf(data: Data, occurredAt: number, kind: EventKind): NormalizedEvent {
   return normalizedEvent({
