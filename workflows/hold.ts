@@ -12,7 +12,7 @@ const reliable = proxyActivities<MatureActivities>(UNTIL_DONE);
 /**
  * Matures one commission when it is due: its hold timer. Temporal holds its first workflow task back until then (`startDelay` in
  * temporal/background.ts), which the UI shows as a delayed start; a timer in here would cost a second task. The commission's `due_at`
- * (src/domain/hold.ts) decides. The sweep matures the commissions of lost timers.
+ * (src/domain/due-date.ts) decides. The sweep matures the commissions of lost timers.
  *
  * @startedBy the process that wrote the commission
  */

@@ -3,7 +3,7 @@ import type { PayoutId } from '../domain/ids.ts';
 import type { CreatorScope } from './creator-sessions.ts';
 import { EOL, formatUsd, quoteWhereNeeded, readCompressedCsv } from './payout-csv.ts';
 import type { PayoutCsv } from './payout-csv.ts';
-import { readRows } from './payout-csv-rows.ts';
+import { readRows } from './read-payout-csv.ts';
 import type { PayoutListRow } from './payout-lists.ts';
 import type { Sql } from './sql.ts';
 

@@ -67,7 +67,7 @@ export async function applyEvaluation(
   const rows = commissionRows(payment, evaluation);
   const application: Application = { payment, evaluation, delivery, rows, reprocessRunId };
   const row = await sql.one<{ applied: boolean } & AppliedEvaluation>`
-    with ${hold(sql, application)}
+    with ${lockPayment(sql, application)}
     ${rows.length === 0 ? sql.fragment`` : sql.fragment`, written as (${insertCommissions(sql, application)})`}
     ${evaluation.revenue.length === 0 ? sql.fragment`` : sql.fragment`, earned as (${insertRevenue(sql, application)})`}
     ${evaluation.booked.length === 0 ? sql.fragment`` : sql.fragment`, booked as (${bookAdjustments(sql, application)})`}
@@ -134,7 +134,7 @@ function commissionRows(payment: StoredPayment, evaluation: Evaluation): Commiss
  * payment has other references and money changes, `names` locks all its rows before, in one order, and `aliases` raises the
  * versions of the others, so that their evaluations run again: only one reference earns. Attributed ones are marked, too.
  */
-function hold(sql: Statements, { payment, evaluation, rows }: Application): Fragment {
+function lockPayment(sql: Statements, { payment, evaluation, rows }: Application): Fragment {
   const { binding, furtherKeys, numbered, revenue, booked } = evaluation;
   const changesMoney = binding !== null || rows.length > 0 || revenue.length > 0 || booked.length > 0;
   const hasItsNumber = numbered === null ? sql.fragment`` : sql.fragment`and exists (select from numbered)`;

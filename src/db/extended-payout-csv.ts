@@ -10,7 +10,7 @@ import {
   readCompressedCsv,
 } from './payout-csv.ts';
 import type { PayoutCsv } from './payout-csv.ts';
-import { readRows } from './payout-csv-rows.ts';
+import { readRows } from './read-payout-csv.ts';
 import type { Sql } from './sql.ts';
 
 const EXTENDED_COLUMNS = [...COLUMNS, 'affiliate_email', 'occurred_at_iso', 'affiliate_email_problem'];

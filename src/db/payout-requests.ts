@@ -366,6 +366,7 @@ async function pay(
       returning id
     )
     update payout_requests r set ${resultOf(tx, decision)}, payout_id = payout.id from payout where r.id = ${id}`;
+  // The position is the place of the row in the CSV.
   const items = await tx.one<SumRow>`
     with items as (
       insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)

@@ -3,23 +3,19 @@ import type { Channel } from './notifications.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Fragment, Sql } from './sql.ts';
 
-/** Stored work without an outcome, by kind. */
-export interface OpenWork {
-  readonly deliveries: number;
-  /** Users whose earlier payments have not been evaluated. */
-  readonly bindings: number;
-  readonly reprocessRuns: number;
-  /** Erasures of persons whose search is not complete. */
-  readonly erasures: number;
-  /** Payout runs that are being paid. */
-  readonly payoutRuns: number;
-  /** Messages to endpoints that wait for an attempt. */
-  readonly messages: number;
-  /** Mails that wait for an attempt. */
-  readonly emails: number;
-  /** Payments that are marked for another evaluation. */
-  readonly payments: number;
-}
+/** What an operator calls each kind of stored work without an outcome that the relay starts. */
+export const RELAYED = {
+  deliveries: 'deliveries without an outcome',
+  bindings: 'users whose earlier payments wait',
+  reprocessRuns: 'reprocess runs',
+  erasures: 'erasures of persons',
+  payoutRuns: 'payout runs',
+  messages: 'messages to endpoints of webhooks',
+  emails: 'mails',
+} as const;
+
+/** How many rows of each kind wait, and how many payments are marked for another evaluation. */
+export type OpenWork = Readonly<Record<keyof typeof RELAYED | 'payments', number>>;
 
 /**
  * Makes work overdue that the relay has claimed or that has arrived within `withinMs`, so that the relay starts it in its next

@@ -1,4 +1,4 @@
-import { maturesAt } from './hold.ts';
+import { dueAtOf } from './due-date.ts';
 import { commissionCents } from './money.ts';
 import { chooseComponents, chooseProduct, earnByPolicy, earnByRule, policyThatCounts } from './policy.ts';
 import type { AssignedPolicy, PolicyEarning, PolicySale } from './policy.ts';
@@ -222,7 +222,7 @@ function earn(
   }
   if (earned === null) return { likelyCause: 'no_policy_rule', earning: null };
   if (earned.amountCents === 0) return { likelyCause: 'rate_zero', earning: null };
-  const dueAt = maturesAt(payment.occurredAt, payment.app.holdPeriodDays);
+  const dueAt = dueAtOf(payment.occurredAt, payment.app.holdPeriodDays);
   return { likelyCause: null, earning: { binding, customerUserId, dueAt, ...earned } };
 }
 

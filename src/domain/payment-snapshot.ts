@@ -165,6 +165,7 @@ export interface PaymentSnapshot extends Omit<RowStanding, 'isPart'> {
   /** Sum of the revenue entries in the ledger. Null when there are none. */
   readonly revenueCents: number | null;
   readonly earning: EarningSnapshot | null;
+  /** In the order in which they decide: those of the own row first, then by their place in the event (`paymentColumns` in src/db). */
   readonly candidates: readonly UserCandidate[];
   /** The creators whose codes the payment came with. Empty in an app whose codes attribute nothing. */
   readonly codeOwners: readonly CodeOwner[];

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { closeAbandonedRequests } from '../../db/payout-requests.ts';
 import { matureOverdue } from '../../db/maturing.ts';
-import { askToRecover, countOpenWork, makeOverdue, readWaiting } from '../../db/recovery.ts';
+import { askToRecover, countOpenWork, makeOverdue, readWaiting, RELAYED } from '../../db/recovery.ts';
 import type { OpenWork } from '../../db/recovery.ts';
 import type { Sql } from '../../db/sql.ts';
 import { JSON_OPTION } from '../command-context.ts';
@@ -24,7 +24,9 @@ async function untilNone(changePage: (limit: number) => Promise<number>): Promis
   }
 }
 
-const isStarted = (work: OpenWork): boolean => RELAYED.every((kind) => work[kind] === 0);
+const KINDS = Object.keys(RELAYED) as (keyof typeof RELAYED)[];
+
+const isStarted = (work: OpenWork): boolean => KINDS.every((kind) => work[kind] === 0);
 
 /** Waits until the running service has claimed all open work, or claims nothing more for `patienceMs`. Returns the rest. */
 async function waitUntilClaimed(sql: Sql, since: number, patienceMs: number): Promise<OpenWork> {
@@ -59,8 +61,8 @@ export function addRecoverCommand(program: Command, context: CommandContext): vo
         const left = await waitUntilClaimed(sql, now, serviceTimeoutMs);
         const { pending, nextDueAt, openPayoutRequests } = await readWaiting(sql);
         const ok = isStarted(left);
-        const work = RELAYED.map((kind) => ({
-          work: NAMES[kind],
+        const work = KINDS.map((kind) => ({
+          work: RELAYED[kind],
           open: found[kind],
           started: Math.max(0, found[kind] - left[kind]),
         }));
@@ -85,18 +87,3 @@ export function addRecoverCommand(program: Command, context: CommandContext): vo
       });
     });
 }
-
-type Relayed = Exclude<keyof OpenWork, 'payments'>;
-
-const NAMES: Readonly<Record<Relayed, string>> = {
-  deliveries: 'deliveries without an outcome',
-  bindings: 'users whose earlier payments wait',
-  reprocessRuns: 'reprocess runs',
-  erasures: 'erasures of persons',
-  payoutRuns: 'payout runs',
-  messages: 'messages to endpoints of webhooks',
-  emails: 'mails',
-};
-
-/** What the relay starts. */
-const RELAYED = Object.keys(NAMES) as Relayed[];

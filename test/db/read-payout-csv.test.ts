@@ -4,7 +4,7 @@ import { Parser } from '@json2csv/plainjs';
 import { expect, test } from '@jest/globals';
 import type { PayoutId } from '../../src/domain/ids.ts';
 import { COLUMNS, quoteWhereNeeded, recordsOf } from '../../src/db/payout-csv.ts';
-import { readRows } from '../../src/db/payout-csv-rows.ts';
+import { readRows } from '../../src/db/read-payout-csv.ts';
 
 const PAYOUT = 'pay_x' as PayoutId;
 
