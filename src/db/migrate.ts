@@ -365,6 +365,7 @@ async function runAll(
   }: Required<Pick<MigrateOptions, 'dir' | 'pauseMs' | 'giveUpAfterMs'>> & Pick<Watch, 'log'>,
 ): Promise<string[]> {
   const isNew = await isNewDatabase(client);
+  let current = '';
   const runNext = async () =>
     await runner({
       dbClient: client,
@@ -378,7 +379,11 @@ async function runAll(
       verbose: false,
       // The library prints whole statements with its errors. The error that it throws is sufficient.
       logger: {
-        info: (line) => !isNew && line.startsWith('###') && log(line.replaceAll('#', '').trim()),
+        info: (line) => {
+          if (!line.startsWith('###')) return;
+          current = line.replaceAll('#', '').trim();
+          if (!isNew) log(current);
+        },
         warn: () => {},
         error: () => {},
         debug: () => {},
@@ -390,13 +395,16 @@ async function runAll(
     try {
       const [migration] = await runNext();
       if (migration === undefined) {
-        if (isNew && names.length > 0) log(`applied all ${names.length} to a new database`);
+        if (isNew && names.length > 0) log(`applied all ${names.length} migrations to a new database`);
         return names;
       }
       names.push(migration.name);
       giveUpAt = performance.now() + giveUpAfterMs;
     } catch (error) {
-      if (!isLockConflict(error)) throw error;
+      if (!isLockConflict(error)) {
+        if (isNew) log(current);
+        throw error;
+      }
       if (performance.now() + pauseMs > giveUpAt) {
         throw new MigrationBlocked(
           'a migration did not get its lock: end the transactions that pg_stat_activity shows as the oldest, then start again',

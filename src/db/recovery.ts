@@ -14,7 +14,7 @@ export const RELAYED = {
   emails: 'mails',
 } as const;
 
-/** How many rows of each kind wait, and how many payments are marked for another evaluation. */
+/** How many of each kind have no outcome yet, and how many payments are marked for another evaluation. */
 export type OpenWork = Readonly<Record<keyof typeof RELAYED | 'payments', number>>;
 
 /**

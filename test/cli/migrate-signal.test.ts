@@ -8,7 +8,7 @@ import { projectRoot } from '../../src/config/project-root.ts';
 import { TEST_SECRETS_KEY } from '../support/service.ts';
 
 // @promise bounded-migrations
-test('SIGTERM ends an "tributary migrate" at once that waits for a database without answers', async () => {
+test('SIGTERM ends a "tributary migrate" at once that waits for a database without answers', async () => {
   const silent = createServer((socket) => void socket.on('error', () => {}).resume()).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const connected = once(silent, 'connection') as Promise<[Socket]>;

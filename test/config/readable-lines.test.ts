@@ -12,7 +12,7 @@ const PROGRAM = `
   logger.info({ deliveryId: 'del_1', email: 'ann@example.com', msg: 'a delivery was processed' });
   logger.warn({ err: new Error('the server is away'), msg: 'a start failed' });`;
 
-test('in a terminal, a log is lines that a person reads, with times, levels and errors, and without private fields', async () => {
+test('the log of a terminal is lines that a person reads, with times, levels and errors, and without private fields', async () => {
   const { stdout } = await run(
     process.execPath,
     ['--import', 'tsx', '--input-type', 'module', '--eval', PROGRAM],

@@ -266,6 +266,31 @@ test('an upgrade notes the apps that have ever assigned a policy to a creator or
   }
 });
 
+test('a new database has one line in the log, the rest of an interrupted start a line per file, and a file that fails is named', async () => {
+  const server = process.env['TEST_POSTGRES_URL'] ?? '';
+  await createDatabase(server, 'migrated_lines');
+  const url = inDatabase(server, 'migrated_lines');
+  const dir = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
+  const lines: string[] = [];
+  const run = async () => await migrate(url, (line) => lines.push(line), { dir });
+  try {
+    await writeFile(path.join(dir, '0001_fails.sql'), 'select 1 / 0');
+    await expect(run()).rejects.toThrow('division by zero');
+    expect(lines.splice(0)).toEqual([expect.stringContaining('0001_fails')]);
+    await runOn(url, 'drop table migrations');
+    await writeFile(path.join(dir, '0001_fails.sql'), 'select 1');
+    await writeFile(path.join(dir, '0002_works.sql'), 'select 2');
+    await run();
+    expect(lines.splice(0)).toEqual(['applied all 2 migrations to a new database']);
+    await writeFile(path.join(dir, '0003_new.sql'), 'select 3');
+    await run();
+    expect(lines).toEqual([expect.stringContaining('0003_new')]);
+  } finally {
+    await rm(dir, { recursive: true });
+    await runOn(server, 'drop database migrated_lines with (force)');
+  }
+});
+
 test('every migration drops what an interrupted build left before it builds an index concurrently', async () => {
   const built: string[] = [];
   for (const name of await readdir(MIGRATIONS)) {

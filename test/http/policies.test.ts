@@ -581,6 +581,10 @@ describe('the database', () => {
     expect(await isNoted()).toBe(false);
     await ok('PUT', `affiliates/${creator}/policy-assignment`, { policyId });
     expect(await isNoted()).toBe(true);
+    await api.sql`update apps set assigns_policies_to_creators = false where id = ${app.appId}`;
+    const { id } = await ok('POST', 'groups', { name: 'VIPs' });
+    await ok('PUT', `groups/${id}/policy-assignment`, { policyId });
+    expect(await isNoted()).toBe(true);
   });
 });
 
