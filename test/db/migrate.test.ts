@@ -270,23 +270,23 @@ test('a new database has one line in the log, the rest of an interrupted start a
   const server = process.env['TEST_POSTGRES_URL'] ?? '';
   await createDatabase(server, 'migrated_lines');
   const url = inDatabase(server, 'migrated_lines');
-  const dir = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
+  const folder = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
   const lines: string[] = [];
-  const run = async () => await migrate(url, (line) => lines.push(line), { dir });
+  const run = async () => await migrate(url, (line) => lines.push(line), { dir: folder });
   try {
-    await writeFile(path.join(dir, '0001_fails.sql'), 'select 1 / 0');
+    await writeFile(path.join(folder, '0001_fails.sql'), 'select 1 / 0');
     await expect(run()).rejects.toThrow('division by zero');
     expect(lines.splice(0)).toEqual([expect.stringContaining('0001_fails')]);
     await runOn(url, 'drop table migrations');
-    await writeFile(path.join(dir, '0001_fails.sql'), 'select 1');
-    await writeFile(path.join(dir, '0002_works.sql'), 'select 2');
+    await writeFile(path.join(folder, '0001_fails.sql'), 'select 1');
+    await writeFile(path.join(folder, '0002_works.sql'), 'select 2');
     await run();
     expect(lines.splice(0)).toEqual(['applied all 2 migrations to a new database']);
-    await writeFile(path.join(dir, '0003_new.sql'), 'select 3');
+    await writeFile(path.join(folder, '0003_new.sql'), 'select 3');
     await run();
     expect(lines).toEqual([expect.stringContaining('0003_new')]);
   } finally {
-    await rm(dir, { recursive: true });
+    await rm(folder, { recursive: true });
     await runOn(server, 'drop database migrated_lines with (force)');
   }
 });
