@@ -1,17 +1,14 @@
-import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
-import type { RunnerOption } from 'node-pg-migrate';
 import pg from 'pg';
 import { driverAddress } from '../config/database-url.ts';
 import { projectRoot } from '../config/project-root.ts';
+import { MIGRATION_FILES } from './migration-files.ts';
 
 const MIGRATIONS_DIR = path.join(projectRoot, 'src/db/migrations');
 
-/** How long a migration waits for a lock, ms. Statements of the running service wait behind it for that long at most. */
-const LOCK_TIMEOUT_MS = 500;
 /** The pause before the next attempt, in which the service catches up, ms. */
 const PAUSE_MS = 2_000;
 /** After this time without the lock, the migration gives up, ms. */
@@ -38,11 +35,6 @@ const SESSION_SETTINGS = [
   'tcp_user_timeout = 60000',
   "client_connection_check_interval = '10s'",
 ];
-
-/** The first line of a file with a statement that Postgres refuses in a transaction, such as a concurrent index. */
-const WITHOUT_TRANSACTION = '-- without transaction';
-/** A statement of such a file: up to a semicolon that ends a line, outside of a function's body. */
-const STATEMENT = /(?:\$\$[\s\S]*?\$\$|(?!;$)[\s\S])+/gm;
 
 export interface MigrateOptions {
   /** The folder with the numbered files. */
@@ -73,34 +65,6 @@ export class MigrationStopped extends Error {
     super('stopped before the migrations were complete; the next start continues them');
   }
 }
-
-const LOADERS: NonNullable<RunnerOption['migrationLoaderStrategies']> = [
-  {
-    extensions: ['.sql'],
-    loader: async (filePaths) =>
-      await Promise.all(
-        filePaths.map(async (filePath) => {
-          const text = await readFile(filePath, 'utf8');
-          const isOutside = text.startsWith(WITHOUT_TRANSACTION);
-          return {
-            id: filePath,
-            filePaths: [filePath],
-            actions: {
-              up: (pgm) => {
-                if (isOutside) pgm.noTransaction();
-                // Nobody waits behind a statement outside of a transaction: it may wait for old transactions to end.
-                else pgm.sql(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`);
-                // Several statements sent as one would be a transaction.
-                for (const statement of isOutside ? (text.match(STATEMENT) ?? []) : [text])
-                  pgm.sql(statement);
-              },
-              down: false,
-            },
-          };
-        }),
-      ),
-  },
-];
 
 /** Whether Postgres gave a lock to another transaction: a time limit, or a deadlock that it ended. */
 function isLockConflict(error: unknown): boolean {
@@ -372,7 +336,7 @@ async function runAll(
       dir,
       direction: 'up',
       migrationsTable: 'migrations',
-      migrationLoaderStrategies: LOADERS,
+      migrationLoaderStrategies: MIGRATION_FILES,
       count: 1,
       noLock: true,
       singleTransaction: true,

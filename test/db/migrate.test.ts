@@ -7,6 +7,7 @@ import pg from 'pg';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { DatabaseSilent, migrate, MigrationBlocked, MigrationStopped } from '../../src/db/migrate.ts';
 import { connect } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import { startProxy } from '../support/cuttable-proxy.ts';
 import type { CuttableProxy } from '../support/cuttable-proxy.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -137,19 +138,38 @@ test('an index whose build was interrupted is built anew by the next start', asy
   await own.drop();
 });
 
-test('of the endpoints of an app beyond twenty, the newest active ones are deactivated, and those deactivated first are deleted', async () => {
+/**
+ * Makes a database of the version before the file `until`, with the rows of that version, and migrates it. Calls `work` with the result,
+ * and drops it.
+ */
+async function upgraded(
+  name: string,
+  { until, rows }: { readonly until: string; readonly rows: string },
+  work: (sql: Sql) => Promise<void>,
+): Promise<void> {
   const server = process.env['TEST_POSTGRES_URL'] ?? '';
-  await createDatabase(server, 'migrated_slots');
-  const url = inDatabase(server, 'migrated_slots');
-  const until = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
-  await cp(MIGRATIONS, until, {
+  await createDatabase(server, name);
+  const url = inDatabase(server, name);
+  const former = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
+  await cp(MIGRATIONS, former, {
     recursive: true,
-    filter: (source) => path.basename(source) < '0026' || source === MIGRATIONS,
+    filter: (source) => path.basename(source) < until || source === MIGRATIONS,
   });
-  await migrate(url, () => {}, { dir: until });
-  await runOn(
-    url,
-    `insert into accounts (id, name) values ('acct_01h00000000000000000000000', 'Account');
+  await migrate(url, () => {}, { dir: former });
+  await runOn(url, rows);
+  await migrate(url);
+  const sql = connect({ url });
+  try {
+    await work(sql);
+  } finally {
+    await sql.close();
+    await rm(former, { recursive: true });
+    await runOn(server, `drop database ${name} with (force)`);
+  }
+}
+
+test('of the endpoints of an app beyond twenty, the newest active ones are deactivated, and those deactivated first are deleted', async () => {
+  const rows = `insert into accounts (id, name) values ('acct_01h00000000000000000000000', 'Account');
      insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain)
      select 'app_0' || lpad(n::text, 25, '0'), 'acct_01h00000000000000000000000', 'App', 2000, 30, 30, 0, 'app' || n from generate_series(1, 2) n;
      insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, created_at, deactivated_at,
@@ -159,11 +179,8 @@ test('of the endpoints of an app beyond twenty, the newest active ones are deact
             case when n > 21 then now() - n * interval '1 hour' end, case when n > 21 then 'gone' end
        from generate_series(1, 2) app, generate_series(1, 45) n where case app when 1 then n < 26 else n < 3 or n > 21 end;
      insert into webhook_messages (id, app_id, endpoint_id, type, data)
-     select 'msg' || substr(id, 4), app_id, id, 'webhook.test', '{}' from webhook_endpoints where deactivated_at is null`,
-  );
-  await migrate(url);
-  const sql = connect({ url });
-  try {
+     select 'msg' || substr(id, 4), app_id, id, 'webhook.test', '{}' from webhook_endpoints where deactivated_at is null`;
+  await upgraded('migrated_slots', { until: '0026', rows }, async (sql) => {
     expect(
       await sql`
         select app_id, count(*) filter (where deactivated_at is null)::int as active, count(distinct slot)::int as slots,
@@ -182,28 +199,13 @@ test('of the endpoints of an app beyond twenty, the newest active ones are deact
     expect(await sql`select count(*)::int as n from webhook_messages where status = 'failed'`).toEqual([
       { n: 1 },
     ]);
-  } finally {
-    await sql.close();
-    await rm(until, { recursive: true });
-    await runOn(server, 'drop database migrated_slots with (force)');
-  }
+  });
 });
 
 test('an upgrade marks a part that was attributed beside an invoice that was not, and no other payment', async () => {
-  const server = process.env['TEST_POSTGRES_URL'] ?? '';
-  await createDatabase(server, 'migrated_parts');
-  const url = inDatabase(server, 'migrated_parts');
-  const until = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
-  await cp(MIGRATIONS, until, {
-    recursive: true,
-    filter: (source) => path.basename(source) < '0038' || source === MIGRATIONS,
-  });
-  await migrate(url, () => {}, { dir: until });
   const appId = 'app_01h00000000000000000000000';
   // Rows as an earlier version left them, without what they reference. The number is that of the payment.
-  await runOn(
-    url,
-    `set session_replication_role = replica;
+  const rows = `set session_replication_role = replica;
      insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, occurred_at, only_anonymous_user,
                            evaluated_at, binding_id)
      select 'pmt_' || lpad(ref, 26, '0'), '${appId}', 'production', 'stripe', ref, 'evt_' || lpad(ref, 26, '0'), 'USD', amount, now(), false,
@@ -214,36 +216,18 @@ test('an upgrade marks a part that was attributed beside an invoice that was not
                     ('p5', 5000, true), ('n4', 9000, true)) r (ref, amount, attributed);
      insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
      select '${appId}', 'production', 'stripe', alias, payment
-       from (values ('p1', 'n1'), ('p2', 'n1'), ('p3', 'n2'), ('p4', 'n3'), ('c5', 'p5'), ('c4', 'n4')) a (alias, payment)`,
-  );
-  await migrate(url);
-  const sql = connect({ url });
-  try {
+       from (values ('p1', 'n1'), ('p2', 'n1'), ('p3', 'n2'), ('p4', 'n3'), ('c5', 'p5'), ('c4', 'n4')) a (alias, payment)`;
+  await upgraded('migrated_parts', { until: '0038', rows }, async (sql) => {
     const marked = await sql<{ ref: string; version: number }>`
       select ref, version from payments where recheck_since is not null order by ref`;
     expect(marked).toEqual(['n1', 'p1', 'p2'].map((ref) => ({ ref, version: 1 })));
     expect(await sql`select from payments where version > 0`).toHaveLength(3);
-  } finally {
-    await sql.close();
-    await rm(until, { recursive: true });
-    await runOn(server, 'drop database migrated_parts with (force)');
-  }
+  });
 });
 
 test('an upgrade notes the apps that have ever assigned a policy to a creator or a group, and no other', async () => {
-  const server = process.env['TEST_POSTGRES_URL'] ?? '';
-  await createDatabase(server, 'migrated_policies');
-  const url = inDatabase(server, 'migrated_policies');
-  const until = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
-  await cp(MIGRATIONS, until, {
-    recursive: true,
-    filter: (source) => path.basename(source) < '0148' || source === MIGRATIONS,
-  });
-  await migrate(url, () => {}, { dir: until });
   // Rows of the former version, without what they reference. `ended` has taken its creator's policy away again.
-  await runOn(
-    url,
-    `set session_replication_role = replica;
+  const rows = `set session_replication_role = replica;
      create function an_id(prefix text, name text) returns text language sql as $$ select prefix || '_0' || lpad(translate(name, 'iou', ''), 25, '0') $$;
      insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain)
      select an_id('app', name), an_id('acct', 'a'), name, 2000, 30, 30, 60, name from unnest('{none,app,creator,group,ended}'::text[]) name;
@@ -251,19 +235,12 @@ test('an upgrade notes the apps that have ever assigned a policy to a creator or
      select an_id('app', name), case when name in ('creator', 'ended') then an_id('aff', name) end,
             case when name = 'group' then an_id('grp', name) end, 1, case when name <> 'ended' then an_id('pol', 'a') end, now()
        from unnest('{app,creator,group,ended}'::text[]) name;
-     drop function an_id`,
-  );
-  await migrate(url);
-  const sql = connect({ url });
-  try {
+     drop function an_id`;
+  await upgraded('migrated_policies', { until: '0148', rows }, async (sql) => {
     expect(await sql`select name from apps where assigns_policies_to_creators order by name`).toEqual(
       ['creator', 'ended', 'group'].map((name) => ({ name })),
     );
-  } finally {
-    await sql.close();
-    await rm(until, { recursive: true });
-    await runOn(server, 'drop database migrated_policies with (force)');
-  }
+  });
 });
 
 test('a new database has one line in the log, the rest of an interrupted start a line per file, and a file that fails is named', async () => {
