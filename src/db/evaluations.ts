@@ -129,8 +129,11 @@ function commissionRows(payment: StoredPayment, evaluation: Evaluation): Commiss
   return rows;
 }
 
+const sumOf = (rows: readonly CommissionRow[], kind: CommissionRow['kind']): number =>
+  rows.reduce((sum, row) => (row.kind === kind ? sum + row.amountCents : sum), 0);
+
 /**
- * `held` raises the payment's version and stores the result, if no row of the payment has changed since it was read. If the
+ * `held` raises the payment's version and stores the result with the sums of its commissions, if no row of the payment has changed since it was read. If the
  * payment has other references and money changes, `names` locks all its rows before, in one order, and `aliases` raises the
  * versions of the others, so that their evaluations run again: only one reference earns. Attributed ones are marked, too.
  */
@@ -153,11 +156,18 @@ function lockPayment(sql: Statements, { payment, evaluation, rows }: Application
     payment.duplicateOf === null
       ? sql.fragment``
       : sql.fragment`, duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf.paymentId})`;
+  // The sums follow the commissions, which triggers compare after the statement.
+  const sums =
+    rows.length === 0
+      ? sql.fragment``
+      : sql.fragment`, earned_cents = earned_cents + ${sumOf(rows, 'earning')}::bigint,
+             reversed_cents = reversed_cents - ${sumOf(rows, 'reversal')}::bigint,
+             corrected_cents = corrected_cents - ${sumOf(rows, 'correction')}::bigint`;
   const holdRow = (condition: Fragment) => sql.fragment`
     held as (
       update payments
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
-             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned} ${duplicate} ${decided},
+             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned} ${duplicate} ${decided} ${sums},
              recheck_since = ${evaluation.waitsForUser ? sql.fragment`now()` : sql.fragment`null`}
        where id = ${payment.paymentId} and version = ${payment.version} ${isBound} ${areBound} ${hasItsNumber} ${condition}
       returning id, app_id, event_id, binding_id, attribution_id, occurred_at

@@ -1264,7 +1264,7 @@ CREATE INDEX payments_waiting_for_rate ON payments USING btree (currency, (((occ
 CREATE TRIGGER payments_attribution_immutable BEFORE UPDATE OF attribution_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NOT NULL) AND (old.attribution_id IS DISTINCT FROM new.attribution_id))) EXECUTE FUNCTION forbid_attribution_change();
 CREATE TRIGGER payments_duplicate_immutable BEFORE UPDATE OF duplicate_of ON payments FOR EACH ROW WHEN (((old.duplicate_of IS NOT NULL) AND ((old.duplicate_of)::text IS DISTINCT FROM (new.duplicate_of)::text))) EXECUTE FUNCTION forbid_duplicate_change();
 CREATE TRIGGER payments_follow_manual_attributions AFTER UPDATE OF binding_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NULL) AND (new.binding_id IS NOT NULL))) EXECUTE FUNCTION check_manual_attribution();
-CREATE TRIGGER payments_guard_sums BEFORE UPDATE OF earned_cents, reversed_cents, corrected_cents ON payments FOR EACH ROW WHEN ((((old.earned_cents)::bigint <> (new.earned_cents)::bigint) OR ((old.reversed_cents)::bigint <> (new.reversed_cents)::bigint) OR ((old.corrected_cents)::bigint <> (new.corrected_cents)::bigint))) EXECUTE FUNCTION guard_payment_sums();
+CREATE TRIGGER payments_guard_sums AFTER UPDATE OF earned_cents, reversed_cents, corrected_cents ON payments FOR EACH ROW WHEN ((((old.earned_cents)::bigint <> (new.earned_cents)::bigint) OR ((old.reversed_cents)::bigint <> (new.reversed_cents)::bigint) OR ((old.corrected_cents)::bigint <> (new.corrected_cents)::bigint))) EXECUTE FUNCTION guard_payment_sums();
 CREATE TRIGGER payments_have_a_number AFTER UPDATE OF binding_id ON payments FOR EACH ROW WHEN (((old.binding_id IS NULL) AND (new.binding_id IS NOT NULL))) EXECUTE FUNCTION require_payment_number();
 CREATE TRIGGER payments_production_event BEFORE INSERT OR UPDATE OF environment, event_id ON payments FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_payment_environment();
 
@@ -2356,11 +2356,13 @@ CREATE OR REPLACE FUNCTION add_to_payment()
  LANGUAGE plpgsql
 AS $function$
 begin
-  update payments p
-     set earned_cents = p.earned_cents + case when new.kind = 'earning' then new.amount_cents else 0 end,
-         reversed_cents = p.reversed_cents - case when new.kind = 'reversal' then new.amount_cents else 0 end,
-         corrected_cents = p.corrected_cents - case when new.kind = 'correction' then new.amount_cents else 0 end
-   where p.id = new.payment_id;
+  if exists (select from payments p, sums_of_commissions(new.payment_id) s
+              where p.id = new.payment_id and (p.earned_cents, p.reversed_cents, p.corrected_cents) <> (s.earned, s.reversed, s.corrected)) then
+    -- With the lock, the next statement sees what another transaction has just added.
+    perform from payments p where p.id = new.payment_id for no key update;
+    update payments p set earned_cents = s.earned, reversed_cents = s.reversed, corrected_cents = s.corrected
+      from sums_of_commissions(new.payment_id) s where p.id = new.payment_id;
+  end if;
   return null;
 end $function$;
 
@@ -3365,12 +3367,18 @@ CREATE OR REPLACE FUNCTION guard_payment_sums()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  s record;
 begin
-  if pg_trigger_depth() < 2 then
-    raise exception 'the sums of payment % cannot be changed: they follow its commissions', old.id
-      using errcode = 'integrity_constraint_violation';
+  select * into s from sums_of_commissions(new.id);
+  if (new.earned_cents, new.reversed_cents, new.corrected_cents) <> (s.earned, s.reversed, s.corrected) then
+    raise exception 'the sums of payment % cannot be changed: they follow its commissions', new.id
+      using errcode = 'integrity_constraint_violation', table = 'payments', constraint = 'payments_guard_sums',
+        detail = format('%s earned, %s reversed and %s corrected, and its commissions say %s, %s and %s.', new.earned_cents,
+                        new.reversed_cents, new.corrected_cents, s.earned, s.reversed, s.corrected),
+        hint = 'If they differed before, "ledger check" names the payment, and an update to the sums of its commissions is permitted.';
   end if;
-  return new;
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION guard_payout_file()
@@ -4455,6 +4463,17 @@ begin
   end loop;
   return stated;
 end $function$;
+
+CREATE OR REPLACE FUNCTION sums_of_commissions(of_payment text)
+ RETURNS TABLE(earned numeric, reversed numeric, corrected numeric)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select coalesce(sum(c.amount_cents) filter (where c.kind = 'earning'), 0),
+         coalesce(-sum(c.amount_cents) filter (where c.kind = 'reversal'), 0),
+         coalesce(-sum(c.amount_cents) filter (where c.kind = 'correction'), 0)
+    from commissions c where c.payment_id = of_payment
+$function$;
 
 CREATE OR REPLACE FUNCTION usd_text(amount cents)
  RETURNS text

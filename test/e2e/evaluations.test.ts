@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { applyEvaluation } from '../../src/db/evaluations.ts';
 import { loadPayments } from '../../src/db/payments.ts';
+import type { StoredPayment } from '../../src/db/payments.ts';
 import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
@@ -21,33 +22,55 @@ afterAll(async () => {
   await service.close();
 });
 
-// @promise concurrent-evaluations
-test('of several evaluations of one snapshot of a payment, exactly one appends a row', async () => {
+/** Returns a payment of $10 with a refund of $4 that no evaluation has read. */
+async function refundedPayment(adjustmentId: string): Promise<StoredPayment> {
   const user = await founder.customer();
   const ref = randomUUID();
   await founder.purchase(user, 10, { transactionId: ref });
-  const selector = {
+  await service.sql`
+    insert into adjustments (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
+                             amount_minor, usd_cents, occurred_at, stated_at, event_id)
+    select ${adjustmentId}, app_id, environment, store, ${adjustmentId}, ref, 'refund', 'applied', 1, false, 'USD', 400, 400, now(), now(),
+           event_id from payments where app_id = ${founder.app.id} and ref = ${ref}`;
+  const [payment] = await loadPayments(service.sql, {
     appId: founder.app.id as AppId,
     environment: 'production',
     store: 'app_store',
     refs: [ref],
-  } as const;
-  const [before] = await loadPayments(service.sql, selector);
-  await service.sql`
-    insert into adjustments (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
-                             amount_minor, usd_cents, occurred_at, stated_at, event_id)
-    select 'adj_01h455vb4pex5vsknk084sn02q', app_id, environment, store, 'refund-1', ref, 'refund', 'applied', 1, false, 'USD',
-           400, 400, now(), now(), event_id from payments where id = ${before!.paymentId}`;
-  const [payment] = await loadPayments(service.sql, selector);
-  const evaluation = evaluatePayment(payment!);
+  });
+  return payment!;
+}
+
+// @promise concurrent-evaluations
+test('of several evaluations of one snapshot of a payment, exactly one appends a row', async () => {
+  const payment = await refundedPayment('adj_01h455vb4pex5vsknk084sn02q');
+  const evaluation = evaluatePayment(payment);
   expect(evaluation.reversals.map((reversal) => reversal.amountCents)).toEqual([-80]);
   const applied = await Promise.all(
-    Array.from({ length: 8 }, async () => await applyEvaluation(service.sql, payment!, evaluation, null)),
+    Array.from({ length: 8 }, async () => await applyEvaluation(service.sql, payment, evaluation, null)),
   );
   expect(applied.filter((result) => result !== null)).toHaveLength(1);
   const { reversed } = await service.sql.one<{ reversed: number }>`
-    select sum(amount_cents)::bigint as reversed from commissions where payment_id = ${payment!.paymentId} and kind = 'reversal'`;
+    select sum(amount_cents)::bigint as reversed from commissions where payment_id = ${payment.paymentId} and kind = 'reversal'`;
   expect(reversed).toBe(-80);
+  const sums = await service.sql.one`
+    select earned_cents, reversed_cents, corrected_cents from payments where id = ${payment.paymentId}`;
+  expect(sums).toEqual({ earnedCents: 200, reversedCents: 80, correctedCents: 0 });
+});
+
+test('an evaluation that appends a commission writes the row of its payment once', async () => {
+  const payment = await refundedPayment('adj_01h455vb4pex5vsknk084sn03q');
+  const writes = await service.sql.transaction(async (sql) => {
+    // The view counts what the connection has done since its last report, in earlier transactions too.
+    const updates = async () =>
+      await sql.one<{ count: number }>`
+        select n_tup_upd::int as count from pg_stat_xact_user_tables where relname = 'payments'`;
+    const before = await updates();
+    const applied = await applyEvaluation(sql, payment, evaluatePayment(payment), null);
+    expect(applied?.commissions).toHaveLength(1);
+    return (await updates()).count - before.count;
+  });
+  expect(writes).toBe(1);
 });
 
 describe('calculated commissions', () => {
