@@ -26,8 +26,8 @@ export interface AwaitedDeps {
 /** Deliveries whose outcome somebody waits for. */
 export function awaitedDeliveries({ starter, results, awaited, logger }: AwaitedDeps) {
   return {
-    /** See `WorkflowStarter.processDelivery`. */
-    async processDelivery(
+    /** See `WorkflowStarter.awaitDelivery`. */
+    async awaitDelivery(
       delivery: DeliveryKeys,
       waitMs: number,
       keepPlace?: KeepPlace,

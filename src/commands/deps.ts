@@ -23,7 +23,7 @@ export interface WorkflowStarter {
    * Runs the delivery's workflow. Returns null if it has not finished after `waitMs`; it then continues in the
    * background, and `keepPlace` is called with its end as far as it is worth waiting for. Never throws.
    */
-  processDelivery(
+  awaitDelivery(
     delivery: DeliveryKeys,
     waitMs: number,
     keepPlace?: KeepPlace,

@@ -294,7 +294,7 @@ async function storeAndProcess(
         };
   const outcome = await webhookCache.keeping(stored, async () => {
     const waitMs = Math.max(0, receivedAt + RESPOND_WITHIN_MS - Date.now());
-    return await workflows.processDelivery(row, waitMs, keepPlace);
+    return await workflows.awaitDelivery(row, waitMs, keepPlace);
   });
   if (outcome === null) return { kind: 'pending', eventId: row.eventId };
   return outcome.status === 'duplicate'

@@ -36,7 +36,7 @@ beforeAll(async () => {
   api = await startTestApi({
     workflows: {
       ...IDLE_WORKFLOWS,
-      processDelivery: async ({ deliveryId }) => await delivery.processDelivery(deliveryId),
+      awaitDelivery: async ({ deliveryId }) => await delivery.processDelivery(deliveryId),
       settlePayout: async ({ id }) => await settlePayoutRequest(api.sql, id, limit),
     },
   });

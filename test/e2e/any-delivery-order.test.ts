@@ -44,7 +44,7 @@ let isEarlierVersion = false;
 
 beforeAll(async () => {
   ({ api, activities } = await startProcessingApi({
-    processDelivery: async ({ deliveryId }, run) => {
+    awaitDelivery: async ({ deliveryId }, run) => {
       if (!isEarlierVersion) return await run();
       const reason = 'an earlier version could not read it';
       await finishDelivery(api.sql, deliveryId, {

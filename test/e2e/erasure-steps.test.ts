@@ -251,7 +251,7 @@ describe('the steps of an erasure', () => {
   });
 
   test('a body that names an erased person is encrypted until its delivery has its outcome', async () => {
-    const stuck = await startProcessingApi({ processDelivery: async () => null });
+    const stuck = await startProcessingApi({ awaitDelivery: async () => null });
     try {
       const other = await newApp(stuck.api);
       await stuck.api.call('PUT', `/apps/${other.appId}/webhooks/revenuecat/secret`, {

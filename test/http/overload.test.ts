@@ -42,7 +42,7 @@ beforeAll(async () => {
     intake: createIntake(sql.share(2), { webhooks: 3, openCalls: 20 }),
     workflows: {
       ...IDLE_WORKFLOWS,
-      processDelivery: async (_delivery, _waitMs, keepPlace) => {
+      awaitDelivery: async (_delivery, _waitMs, keepPlace) => {
         if (pendingUntil !== null) {
           keepPlace?.(pendingUntil);
           return null;

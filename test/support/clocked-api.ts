@@ -60,7 +60,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
   const api = await startTestApi({
     workflows: {
       ...IDLE_WORKFLOWS,
-      processDelivery: ({ deliveryId }) => delivery.processDelivery(deliveryId),
+      awaitDelivery: ({ deliveryId }) => delivery.processDelivery(deliveryId),
       healBinding: heal,
       settlePayout: async ({ id }) => void (await payouts.settlePayoutRequest(id)),
     },

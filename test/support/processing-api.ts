@@ -20,25 +20,25 @@ export interface ProcessingApi {
 
 /**
  * Starts an API that processes each delivery at once with the real activities, without Temporal. Nothing heals a binding:
- * `onBinding` receives each that has something to heal. `processDelivery` replaces the processing of a delivery; it may
+ * `onBinding` receives each that has something to heal. `awaitDelivery` replaces the processing of a delivery; it may
  * return the result of the one that it is given.
  */
 export async function startProcessingApi({
   onBinding = () => {},
-  processDelivery = async (_, run) => await run(),
+  awaitDelivery = async (_, run) => await run(),
   sqlOptions,
 }: {
   readonly sqlOptions?: Partial<SqlOptions>;
   readonly onBinding?: (bindingId: BindingId) => void;
-  readonly processDelivery?: (
-    delivery: Parameters<WorkflowStarter['processDelivery']>[0],
-    run: () => ReturnType<WorkflowStarter['processDelivery']>,
-  ) => ReturnType<WorkflowStarter['processDelivery']>;
+  readonly awaitDelivery?: (
+    delivery: Parameters<WorkflowStarter['awaitDelivery']>[0],
+    run: () => ReturnType<WorkflowStarter['awaitDelivery']>,
+  ) => ReturnType<WorkflowStarter['awaitDelivery']>;
 } = {}): Promise<ProcessingApi> {
   const workflows: WorkflowStarter = {
     ...IDLE_WORKFLOWS,
-    processDelivery: async (delivery) =>
-      await processDelivery(delivery, async () => await activities.processDelivery(delivery.deliveryId)),
+    awaitDelivery: async (delivery) =>
+      await awaitDelivery(delivery, async () => await activities.processDelivery(delivery.deliveryId)),
     healBinding: onBinding,
   };
   const webhookCache = new WebhookCache();

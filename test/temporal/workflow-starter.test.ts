@@ -134,7 +134,7 @@ test('a signal for an export has more time than other calls, so that a busy serv
 test('the ids of workflows do not change', async () => {
   const { starter, starts } = recordingStarter();
   const [id, request] = [newId('delivery'), newRequest()];
-  await starter.processDelivery({ ...newDelivery(), deliveryId: id }, 1_000);
+  await starter.awaitDelivery({ ...newDelivery(), deliveryId: id }, 1_000);
   await starter.settlePayout(request, 1_000);
   const bindingId = newId('binding');
   starter.healBinding(bindingId, APP);
@@ -165,7 +165,7 @@ test('the ids of workflows do not change', async () => {
 // @promise separate-task-queues
 test('deliveries and payouts start on the task queue of awaited work, and everything else on the background queue', async () => {
   const { starter, starts } = recordingStarter();
-  await starter.processDelivery(newDelivery(), 1_000);
+  await starter.awaitDelivery(newDelivery(), 1_000);
   await starter.settlePayout(newRequest(), 1_000);
   starter.healBinding(newId('binding'), APP);
   starter.startInBackground('convert', undefined);
@@ -189,7 +189,7 @@ const ALL_KNOWN = new Set(['DeliveryState', 'AppId', 'Provider'] as const);
 test('a delivery starts with its app and provider as search attributes; a payout, a hold and a heal with their app', async () => {
   const known = () => ({ searchAttributes: ALL_KNOWN, forgetSearchAttributes: () => {} });
   const { starter, starts } = recordingStarter({ known });
-  await starter.processDelivery(newDelivery(), 1_000);
+  await starter.awaitDelivery(newDelivery(), 1_000);
   await starter.settlePayout(newRequest(), 1_000);
   starter.healBinding(newId('binding'), APP);
   starter.startInBackground('convert', undefined);
@@ -213,7 +213,7 @@ test('all work of an app has the app as its fairness key, with and without searc
     { known: () => ({ searchAttributes: ALL_KNOWN, forgetSearchAttributes: () => {} }) },
   ]) {
     const { starter, starts } = recordingStarter(deps);
-    await starter.processDelivery(newDelivery(), 1_000);
+    await starter.awaitDelivery(newDelivery(), 1_000);
     await starter.settlePayout(newRequest(), 1_000);
     starter.healBinding(newId('binding'), APP);
     starter.startInBackground('convert', undefined);
@@ -236,7 +236,7 @@ test('a workflow starts with those search attributes only that the namespace has
   const { starter, starts } = recordingStarter({
     known: () => ({ searchAttributes, forgetSearchAttributes: () => {} }),
   });
-  await starter.processDelivery(newDelivery(), 1_000);
+  await starter.awaitDelivery(newDelivery(), 1_000);
   await starter.settlePayout(newRequest(), 1_000);
   expect(starts.map(({ labels }) => labels)).toEqual([{ Provider: 'stripe' }, {}]);
 });
@@ -249,8 +249,8 @@ test('a start that the server refuses because of a search attribute is repeated 
   };
   const known = () => ({ searchAttributes, forgetSearchAttributes });
   const { starter, starts } = recordingStarter({ known }, { refusesLabels: true });
-  expect(await starter.processDelivery(newDelivery(), 1_000)).toEqual({ status: 'duplicate' });
-  await starter.processDelivery(newDelivery(), 1_000);
+  expect(await starter.awaitDelivery(newDelivery(), 1_000)).toEqual({ status: 'duplicate' });
+  await starter.awaitDelivery(newDelivery(), 1_000);
   expect(starts.map(({ labels }) => labels)).toEqual([{ AppId: APP, Provider: 'stripe' }, {}, {}]);
 });
 
@@ -363,7 +363,7 @@ test('a result of another process ends a wait without a look-up in Temporal, and
   const [delivery, request] = [newDelivery(), newRequest()];
   const requestId = request.id;
   const id = delivery.deliveryId;
-  const waits = [starter.processDelivery(delivery, 5_000), starter.settlePayout(request, 5_000)];
+  const waits = [starter.awaitDelivery(delivery, 5_000), starter.settlePayout(request, 5_000)];
   await setImmediate();
   starter.receiveResult({ deliveryId: id, outcome: { status: 'duplicate' } });
   starter.receiveResult({ payoutRequestId: requestId });
@@ -381,7 +381,7 @@ test('a result that is lost on the way is fetched from Temporal after a second, 
   ] as const) {
     const { starter } = recordingStarter({ isListening: () => isListening });
     const takes = await shortestTime(most, async () => {
-      expect(await starter.processDelivery(newDelivery(), 5_000)).toEqual({ status: 'duplicate' });
+      expect(await starter.awaitDelivery(newDelivery(), 5_000)).toEqual({ status: 'duplicate' });
     });
     expect(takes).toBeGreaterThanOrEqual(least);
     expect(takes).toBeLessThan(most);
@@ -396,7 +396,7 @@ test('a late delivery keeps its place until its outcome while workers finish oth
     if (areWorking) starter.receiveResult({ deliveryId: newId('delivery'), outcome });
     const delivery = newDelivery();
     const kept: Promise<unknown>[] = [];
-    expect(await starter.processDelivery(delivery, 5, (ended) => void kept.push(ended))).toBeNull();
+    expect(await starter.awaitDelivery(delivery, 5, (ended) => void kept.push(ended))).toBeNull();
     expect(kept).toHaveLength(areWorking ? 1 : 0);
     starter.workEvents.onOutcome(delivery.deliveryId, outcome);
     await Promise.all(kept);
@@ -407,6 +407,6 @@ test('a late delivery keeps its place until its outcome while workers finish oth
 test('the summary of a delivery names its provider, its app and its event', async () => {
   const { starter, starts } = recordingStarter();
   const delivery = newDelivery();
-  await starter.processDelivery(delivery, 1_000);
+  await starter.awaitDelivery(delivery, 1_000);
   expect(starts).toMatchObject([{ staticSummary: `stripe ${delivery.appId} ${delivery.eventId}` }]);
 });

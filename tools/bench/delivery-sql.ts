@@ -144,7 +144,7 @@ const deps = {
   admit: async <T>(work: (keepPlace: KeepPlace) => Promise<T>) => await work(() => {}),
   workflows: {
     ...IDLE_WORKFLOWS,
-    processDelivery: async ({ deliveryId }: { readonly deliveryId: string }) =>
+    awaitDelivery: async ({ deliveryId }: { readonly deliveryId: string }) =>
       await activities.processDelivery(deliveryId),
   },
 };
@@ -268,16 +268,17 @@ const measured = (name: string, other: string) =>
 report({
   path: 'the database part of an earning delivery, processor time of Postgres',
   comparedWith: 'one hand-written statement',
-  measured: measured('the service', 'one hand-written statement'),
-  target: 'at most 3 ms',
-  isReached: medianOf('the service', 'cpuMs') <= 3,
+  measured: `${measured('the service', 'one hand-written statement')}; ${(medianOf('the service', 'walBytes') / 1000).toFixed(1)} kB of WAL`,
+  target: 'at most 3.4 ms and 13 kB',
+  isReached: medianOf('the service', 'cpuMs') <= 3.4 && medianOf('the service', 'walBytes') <= 13_000,
 });
 report({
   path: 'the same in an app with a policy',
   comparedWith: 'an app without policies',
   measured: measured('an app with a policy', 'the service'),
-  target: 'at most 1.1',
-  isReached: ratioOf('an app with a policy', 'the service') <= 1.1,
+  target: 'at most 1.1, and 4 ms',
+  isReached:
+    ratioOf('an app with a policy', 'the service') <= 1.1 && medianOf('an app with a policy', 'cpuMs') <= 4,
 });
 
 const { rows } = await client.query<{
