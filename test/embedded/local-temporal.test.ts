@@ -104,6 +104,8 @@ async function variablesOf(pid: number): Promise<string[]> {
       expect(watchdogs).toHaveLength(1);
       for (const each of [pid, ...watchdogs.map(Number)]) {
         const allowed = [
+          // That of `TUNING` in `server.ts`.
+          'GOGC',
           'HOME',
           'LC_ALL',
           'OLDPWD',
