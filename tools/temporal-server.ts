@@ -85,6 +85,7 @@ export interface TemporalServerSettings {
 
 export interface TemporalServer {
   readonly address: string;
+  readonly pid: number;
   readonly ports: Readonly<Record<string, string>>;
   /** Ends the server by a signal, SIGTERM by default, and waits until it has ended. */
   readonly stop: (signal?: 'SIGTERM' | 'SIGKILL') => Promise<void>;
@@ -158,5 +159,11 @@ export async function startTemporalServer({
     await stop();
     throw error;
   }
-  return { address, ports, stop, isRunning: () => server.exitCode === null && server.signalCode === null };
+  return {
+    address,
+    pid: server.pid ?? 0,
+    ports,
+    stop,
+    isRunning: () => server.exitCode === null && server.signalCode === null,
+  };
 }

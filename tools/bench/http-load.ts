@@ -13,8 +13,10 @@ import { percentile } from './support.ts';
 export interface Load {
   readonly port: number;
   readonly path: string;
-  /** The body. In its texts, `#n` stands for the number of the request, and `#uuid` for a new id. */
-  readonly fields: object;
+  /** The body of a POST, or null for a GET. In its texts, `#n` stands for the number of the request, and `#uuid` for a new id. */
+  readonly fields: object | null;
+  /** The status of a response; 200 by default. */
+  readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly seconds: number;
   readonly inFlight: number;
@@ -40,6 +42,7 @@ export interface LoadFigures {
 /** Sends requests over sockets, one at a time on each. Runs in the thread. */
 async function send(load: Load): Promise<Answered> {
   const { port, path, fields, headers, seconds, inFlight, perSecond, most = Number.POSITIVE_INFINITY } = load;
+  const { status = 200 } = load;
   const timesMs: number[] = [];
   const failed: string[] = [];
   const template = JSON.stringify(fields);
@@ -60,9 +63,10 @@ async function send(load: Load): Promise<Answered> {
         sentAt = begin + ((arrivals - 1) * 1000) / perSecond;
         if (sentAt > performance.now()) await sleep(sentAt - performance.now());
       }
-      const answer = await socket.post(path, body, headers);
+      const answer =
+        fields === null ? await socket.get(path, headers) : await socket.post(path, body, headers);
       timesMs.push(performance.now() - sentAt);
-      if (answer.status !== 200) failed.push(`${answer.status} ${answer.body}`);
+      if (answer.status !== status) failed.push(`${answer.status} ${answer.body}`);
     }
     socket.close();
   };

@@ -23,13 +23,27 @@ export class HttpSocket {
     body: string,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<{ status: number; body: string }> {
-    const lines = Object.entries({
-      host: 'localhost',
-      'content-type': 'application/json',
-      'content-length': String(Buffer.byteLength(body)),
-      ...headers,
-    }).map(([name, value]) => `${name}: ${value}\r\n`);
-    this.#socket.write(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
+    const content = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) };
+    return await this.#send(`POST ${path}`, { ...content, ...headers }, body);
+  }
+
+  /** Sends a GET. Returns as `post`. */
+  async get(
+    path: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<{ status: number; body: string }> {
+    return await this.#send(`GET ${path}`, headers);
+  }
+
+  async #send(
+    target: string,
+    headers: Readonly<Record<string, string>>,
+    body = '',
+  ): Promise<{ status: number; body: string }> {
+    const lines = Object.entries({ host: 'localhost', ...headers }).map(
+      ([name, value]) => `${name}: ${value}\r\n`,
+    );
+    this.#socket.write(`${target} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
     let text = '';
     for (;;) {
       text += String((await once(this.#socket, 'data'))[0]);

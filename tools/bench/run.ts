@@ -29,8 +29,19 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
       BENCH_USERS: '4',
     },
   },
-  'two-processes': {
-    what: 'two processes of the service on one database, next to one',
+  production: {
+    what: 'signed purchases on the production Temporal server, next to a bare Temporal shape',
+    quick: {
+      BENCH_ROUNDS: '1',
+      BENCH_ONE_BY_ONE: '3',
+      BENCH_SECONDS: '0.2',
+      BENCH_WARM_UP: '16',
+      BENCH_USERS: '4',
+      BENCH_COUNTED: '16',
+    },
+  },
+  processes: {
+    what: 'two and four processes of the service on one database, next to one',
     quick: { BENCH_ROUNDS: '1', BENCH_SECONDS: '0.2', BENCH_WARM_UP: '16' },
   },
   steady: {

@@ -14,6 +14,8 @@ import { projectRoot } from '../../src/config/project-root.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import { connect } from '../../src/db/sql.ts';
+import { startLocalTemporal } from '../../temporal/local-server/server.ts';
+import type { LocalTemporal } from '../../temporal/local-server/server.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../provider-payloads.ts';
 import { HttpSocket } from './http-socket.ts';
 import { postmasterOf, processesWith, processorTimeMs } from './processor-time.ts';
@@ -30,6 +32,13 @@ import { insertPolicy } from './insert-policy.ts';
 export const PEERS = path.join(projectRoot, 'tools/bench/peers');
 const PEER_SECRET = 'whsec_bench_0123456789abcdef';
 const SECRETS_KEY = Buffer.alloc(32, 7).toString('base64');
+/** The argument of `peers/temporal.mjs` for the bare shape. */
+const BARE = 'bare';
+const SHAPES = {
+  six: 'six regular activities',
+  bare: 'bare Temporal shape',
+  stock: 'bare Temporal shape on a server without our settings',
+} as const;
 const POLL_MS = 20;
 /** How long the start of the last hold timer is waited for. */
 const SETTLE_MS = 60_000;
@@ -46,6 +55,8 @@ export interface Subject {
   readonly users: readonly string[];
   /** Waits until the work behind the answers is done: until each commission has its hold timer. */
   readonly settled: () => Promise<void>;
+  /** The data folder of its Temporal server, if that is not the one of the others. */
+  readonly temporalFolder?: string;
 }
 
 /** A process of the service. */
@@ -73,8 +84,11 @@ export interface Stack {
   /** Starts another process of the service beside a subject, on the same database. It receives the same purchases. */
   readonly startSecond: (first: Subject, databaseUrl: string) => Promise<Subject>;
   readonly startDbos: (users: readonly string[]) => Promise<Subject>;
-  /** `six`: a workflow of six regular activities. `bare`: eager start, an empty local activity, and a hold timer behind it. */
-  readonly startTemporal: (shape: 'six' | 'bare', users: readonly string[]) => Promise<Subject>;
+  /**
+   * `six`: a workflow of six regular activities. `bare`: eager start, an empty local activity, and a hold timer behind it. `stock`: the
+   * bare shape on a server of its own without the settings of `temporal/local-server`.
+   */
+  readonly startTemporal: (shape: 'six' | 'bare' | 'stock', users: readonly string[]) => Promise<Subject>;
   readonly processorTime: (subject: Subject) => ProcessorTime;
   /** Ends all processes, and removes their data. */
   readonly stop: () => Promise<void>;
@@ -101,19 +115,32 @@ async function onDatabase<T>(url: string, work: (client: pg.Client) => Promise<T
   }
 }
 
-/** Starts Postgres with fsync and the built-in Temporal server. */
-export async function startStack(): Promise<Stack> {
+/** A Temporal server that is measured. */
+export interface MeasuredTemporal {
+  readonly address: string;
+  /** The processor time that it has used, ms. */
+  readonly processorTimeMs: () => number;
+}
+
+/** Starts Postgres with fsync and, unless another one is given, the built-in Temporal server. */
+export async function startStack(given?: MeasuredTemporal): Promise<Stack> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
   const backends = await openBackends(
-    readConfig({ LOG_LEVEL: 'error', DATA_DIR: dataDir, RATES_URL: 'off' }),
+    readConfig({
+      LOG_LEVEL: 'error',
+      DATA_DIR: dataDir,
+      RATES_URL: 'off',
+      ...(given === undefined ? {} : { TEMPORAL_ADDRESS: given.address, SECRETS_KEY }),
+    }),
     () => {},
   );
-  const temporalAddress = backends.temporal.connection.address ?? '';
+  const temporalAddress = given?.address ?? backends.temporal.connection.address ?? '';
   const connection = await Connection.connect({ address: temporalAddress });
   const temporal = new Client({ connection });
   const children: ChildProcess[] = [];
   const postmaster = postmasterOf(dataDir);
-  const temporalServers = processesWith(path.join(dataDir, 'temporal'));
+  const stockFolder = path.join(dataDir, 'stock');
+  let stock: LocalTemporal | null = null;
 
   const admin = backends.migrationsDatabaseUrl;
   await onDatabase(admin, async (client) => {
@@ -221,7 +248,7 @@ export async function startStack(): Promise<Stack> {
     const [{ port }] = (await Promise.race([once(child, 'message'), ended])) as [{ port: number }];
     ended.catch(() => {});
     const settled = async () => {
-      if (args[0] !== 'bare') return;
+      if (args[0] !== BARE) return;
       const socket = await HttpSocket.open(port);
       for (;;) {
         const { body } = await socket.post('/', '', { 'x-bench': 'waiting' });
@@ -249,16 +276,27 @@ export async function startStack(): Promise<Stack> {
         PEER_SECRET,
         users.join(','),
       ]),
-    startTemporal: async (shape, users) =>
-      await startPeer(
-        shape === 'six' ? 'six regular activities' : 'bare Temporal shape',
-        users,
-        'temporal.mjs',
-        [shape, temporalAddress, await createDatabase(`temporal_${shape}`), PEER_SECRET, users.join(',')],
-      ),
-    processorTime: (subject) => ({
-      node: processorTimeMs(subject.process.pid ?? 0),
-      temporal: temporalServers.reduce((sum, pid) => sum + processorTimeMs(pid), 0),
+    startTemporal: async (shape, users) => {
+      if (shape === 'stock') {
+        stock ??= await startLocalTemporal({ dataDir: stockFolder, isTuned: false, onProgress: () => {} });
+      }
+      const subject = await startPeer(SHAPES[shape], users, 'temporal.mjs', [
+        shape === 'six' ? 'six' : BARE,
+        (shape === 'stock' ? stock?.address : undefined) ?? temporalAddress,
+        await createDatabase(`temporal_${shape}`),
+        PEER_SECRET,
+        users.join(','),
+      ]);
+      return shape === 'stock' ? { ...subject, temporalFolder: stockFolder } : subject;
+    },
+    processorTime: ({ process: { pid = 0 }, temporalFolder = dataDir }) => ({
+      node: processorTimeMs(pid),
+      temporal:
+        given?.processorTimeMs() ??
+        processesWith(path.join(temporalFolder, 'temporal')).reduce(
+          (sum, server) => sum + processorTimeMs(server),
+          0,
+        ),
       postgres: processorTimeMs(postmaster),
     }),
     stop: async () => {
@@ -268,6 +306,7 @@ export async function startStack(): Promise<Stack> {
         await ended;
       }
       await connection.close();
+      await stock?.stop();
       await backends.stop();
       await rm(dataDir, { recursive: true, force: true });
     },
