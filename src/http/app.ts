@@ -165,6 +165,7 @@ const middlewareOf = (deps: HttpDeps): readonly Middleware[] => [
   closeUnread(deps),
   openToAnyOrigin,
   problem(deps.logger),
+  ignoreLongAccept,
 ];
 
 /** Creates the HTTP application. The caller listens and closes. */
@@ -174,7 +175,6 @@ export function createHandler(deps: HttpDeps, routes: readonly Route[] = allRout
   const routers = createRouters(deps, routes);
   const middleware = middlewareOf(deps);
   for (const one of middleware) app.use(one);
-  app.use(ignoreLongAccept);
   app.use(refuseWithoutPath(deps));
   app.use(serveConsole(async (ctx) => await limitAddress(ctx, deps)));
   app.use(route(routers));
@@ -187,7 +187,7 @@ export function createHandler(deps: HttpDeps, routes: readonly Route[] = allRout
     createContext: (req, res) => app.createContext(req, res),
     middleware,
     runRoute: async (found, ctx, params) => await runRoute(found, { ctx, deps, params }),
-    onError,
+    onError: (error) => deps.logger.error({ err: error, msg: 'request failed' }),
   });
   const serveOther = app.callback();
   return (req, res) => {

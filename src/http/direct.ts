@@ -152,6 +152,12 @@ class DirectContext implements HttpContext {
     this.res.setHeader('Location', url);
   }
 
+  /** Sends a 500 if no response was begun, as the framework does for an error of the middleware itself. */
+  fail(): void {
+    if (this.res.headersSent) this.res.destroy();
+    else this.res.writeHead(500, { 'Content-Length': 0, Connection: 'close' }).end();
+  }
+
   /** Sends the response. */
   end(): void {
     const { res, status } = this;
@@ -191,13 +197,12 @@ export function serveDirectly(
       isBehindProxy,
       createContext: () => createContext(req, res),
     });
-    around(ctx, async () => await runRoute(route, ctx, params)).then(
-      () => ctx.end(),
-      (error: unknown) => {
+    around(ctx, async () => await runRoute(route, ctx, params))
+      .then(() => ctx.end())
+      .catch((error: unknown) => {
         onError(error);
-        res.destroy();
-      },
-    );
+        ctx.fail();
+      });
     return true;
   };
 }

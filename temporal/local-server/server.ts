@@ -49,8 +49,8 @@ const TUNING: {
   readonly dynamicConfig: Settings;
   readonly pragmas: Settings;
 } = {
-  // Its collector runs when the memory in use has grown to five times what it was, not to twice.
-  environment: { GOGC: '400' },
+  // Its collector runs when the memory in use has grown to five times what it was, not to twice, and more often near the limit.
+  environment: { GOGC: '400', GOMEMLIMIT: '1GiB' },
   // With it, each start of a workflow reads the search attributes from the database.
   dynamicConfig: { 'system.forceSearchAttributesCacheRefreshOnRead': false },
   // KiB if negative; pages of 4 KiB.

@@ -104,8 +104,9 @@ async function variablesOf(pid: number): Promise<string[]> {
       expect(watchdogs).toHaveLength(1);
       for (const each of [pid, ...watchdogs.map(Number)]) {
         const allowed = [
-          // That of `TUNING` in `server.ts`.
+          // Those of `TUNING` in `server.ts`.
           'GOGC',
+          'GOMEMLIMIT',
           'HOME',
           'LC_ALL',
           'OLDPWD',

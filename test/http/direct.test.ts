@@ -47,13 +47,13 @@ describe('requests of frequent routes', () => {
   });
 });
 
-describe('a response to a frequent route', () => {
+describe.each([0, 1])('a response to a frequent route behind %i trusted proxies', (trustProxy) => {
   let api: TestApi;
   let app: TestApp;
   let slug: string;
   beforeAll(async () => {
     api = await startTestApi({
-      trustProxy: 1,
+      trustProxy,
       rateLimits: createRateLimits({ ...NO_RATE_LIMITS, clicks: 2 }),
     });
     app = await newApp(api, undefined, { linkSubdomain: 'acme' });
@@ -180,5 +180,15 @@ describe('a response to a frequent route', () => {
       );
     }
     expect(statuses).toEqual([200, 200, 429]);
+    const refused = await send('/clicks', { method: 'POST', headers: JSON_BODY, body: click({ ipHash }) });
+    const byFramework = await send('/clicks/', {
+      method: 'POST',
+      headers: JSON_BODY,
+      body: click({ ipHash }),
+    });
+    expect({ ...refused, requestId: null }).toEqual({ ...byFramework, requestId: null });
+    expect(Object.fromEntries(refused.headers as [string, string][])['connection']).toBe(
+      trustProxy === 0 ? 'close' : 'keep-alive',
+    );
   });
 });
