@@ -215,77 +215,33 @@ export interface AttributedInstall {
   readonly rememberedUsers: readonly RememberedUser[];
 }
 
-/** An install with the touch that it is attributed to. */
-interface NewAttribution extends AttributedInstall {
-  readonly id: AttributionId;
-  readonly touch: Touch;
-}
-
 /**
- * Inserts attributions of different devices with one statement, claims their clicks, and binds the remembered users. Returns whether each
- * was inserted. Clicks, devices and users are taken in one order, so that two of these statements wait for each other and never both.
- */
-async function insertAttributions(sql: Sql, items: readonly NewAttribution[]): Promise<boolean[]> {
-  const rows = items.map(({ touch, rememberedUsers, ...install }) => ({
-    ...install,
-    ...touch,
-    users: rememberedUsers.map((user) => ({ id: newId('binding'), ...user })),
-  }));
-  const added = await sql<{ id: AttributionId }>`
-    with item as materialized (
-      select * from jsonb_to_recordset(${sql.json(rows)}) i (id text, "appId" text, "deviceId" text, "affiliateId" text, "linkId" text,
-               "clickId" text, "matchMethod" text, "touchedAt" bigint, "firstOpenAt" bigint, sdk text, users jsonb)
-    ), locked as materialized (
-      select c.id, i."deviceId" as device_id
-        from (select * from item where "clickId" is not null order by "clickId") i
-       cross join lateral (
-         select x.id from clicks x where x.app_id = i."appId" and x.id = i."clickId" offset 0 for no key update) c
-    ), claimed as (
-      update clicks c set claimed_by_device = l.device_id
-        from locked l
-       where c.id = l.id and (c.claimed_by_device is null or c.claimed_by_device = l.device_id)
-      returning c.id, l.device_id
-    ), added as (
-      insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at, sdk)
-      select i.id, i."appId", i."deviceId", i."affiliateId", i."linkId", i."clickId", i."matchMethod",
-             to_timestamp(i."touchedAt" / 1000.0), to_timestamp(i."firstOpenAt" / 1000.0), i.sdk
-        from item i
-       where i."clickId" is null or exists (select from claimed d where d.id = i."clickId" and d.device_id = i."deviceId")
-       order by i."appId", i."deviceId"
-      on conflict (app_id, device_id) do nothing
-      returning id, app_id
-    ), bound as (
-      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
-      select u.id, a.app_id, u."customerUserId", a.id, to_timestamp(u."identifiedAt" / 1000.0)
-        from added a join item i on i.id = a.id
-       cross join jsonb_to_recordset(i.users) u (id text, "customerUserId" text, "identifiedAt" bigint)
-       order by a.app_id, u."customerUserId"
-      on conflict (app_id, customer_user_id) do nothing
-    )
-    select id from added`;
-  const ids = new Set(added.map(({ id }) => id));
-  return items.map(({ id }) => ids.has(id));
-}
-
-const insertTogether = shareStatements(insertAttributions, {
-  keyOf: ({ appId, deviceId }) => `${appId} ${deviceId}`,
-  repeated: 'wait',
-});
-
-/**
- * Inserts a device's attribution, claims the click for the device, and binds the device's remembered users, together with other installs
- * that arrive now. Does nothing and returns null if the device has an attribution or another device has claimed the click; the caller then
- * reads the candidates again.
+ * Inserts a device's attribution, claims the click for the device, and binds the device's remembered users. Does nothing
+ * and returns null if the device has an attribution or another device has claimed the click; the caller then reads the
+ * candidates again.
  */
 export async function attributeDevice(
   sql: Sql,
-  install: AttributedInstall,
+  { appId, deviceId, firstOpenAt, sdk, rememberedUsers }: AttributedInstall,
   touch: Touch,
 ): Promise<Attribution | null> {
   const id = newId('attribution');
-  const isAdded = await insertTogether(sql, { ...install, id, touch });
-  const { affiliateId, linkId, clickId, matchMethod } = touch;
-  return isAdded ? { attributionId: id, affiliateId, linkId, clickId, matchMethod } : null;
+  const { affiliateId, linkId, clickId, matchMethod, touchedAt } = touch;
+  const [added] = await sql`
+    with claimed as (
+      update clicks set claimed_by_device = ${deviceId}
+       where app_id = ${appId} and id = ${clickId} and (claimed_by_device is null or claimed_by_device = ${deviceId})
+      returning id
+    ), added as (
+      insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at, sdk)
+      select ${id}::text, ${appId}::text, ${deviceId}::text, ${affiliateId}::text, ${linkId}::text, ${clickId}::text,
+             ${matchMethod}::text, ${instant(touchedAt)}::timestamptz, ${instant(firstOpenAt)}::timestamptz, ${sdk}::text
+       where ${clickId}::text is null or exists (select from claimed)
+      on conflict (app_id, device_id) do nothing
+      returning id
+    ), bound as (${bindUsersOfAdded(sql, appId, rememberedUsers)})
+    select id from added`;
+  return added === undefined ? null : { attributionId: id, affiliateId, linkId, clickId, matchMethod };
 }
 
 /**

@@ -1,9 +1,11 @@
 import { USERS_PER_DEVICE } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, BindingId } from '../domain/ids.ts';
 import { isPlaceholder } from '../domain/user-ids.ts';
+import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
 import { retryAfterConflict, retryUntilVisible } from './conflict-retries.ts';
 import { shareStatements } from './shared-statements.ts';
+import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** A user who was identified on an attributed device. */
@@ -28,10 +30,6 @@ export interface Identity {
   readonly userHash: Buffer;
 }
 
-interface NewBinding extends Identity {
-  readonly id: BindingId;
-}
-
 interface BoundRow {
   readonly wasRemembered: boolean;
   readonly isRefused: boolean;
@@ -48,9 +46,9 @@ interface BoundRow {
  * can have and this is another one; nothing is then recorded, nor of an erased user. The result depends on the device only: anybody
  * can name any user.
  *
- * One statement does both, so that a process that dies leaves both or neither, and others that arrive now share it. If it sees no
- * attribution, it runs again after its commit: it then sees an install that committed meanwhile, and a later install sees the pair. Two
- * statements that take the same position of a device conflict, and the loser runs again.
+ * One statement does both, so that a process that dies leaves both or neither. If it sees no attribution, it runs again
+ * after its commit: it then sees an install that committed meanwhile, and a later install sees the pair. Two statements
+ * that take the same position of a device conflict, and the loser runs again.
  */
 export async function bindUser(
   sql: Sql,
@@ -60,7 +58,7 @@ export async function bindUser(
   const { identified } = await retryUntilVisible(async () => {
     const row = await retryAfterConflict(
       ['identities_one_position'],
-      () => insertTogether(sql, { id, ...identity }),
+      () => insertBinding(sql, id, identity),
       USERS_PER_DEVICE + 1,
     );
     if (row.isRefused) return { identified: 'too_many_users' as const };
@@ -75,65 +73,49 @@ export async function bindUser(
   return identified;
 }
 
-/**
- * Records identities of different devices with one statement, and binds their users. Users of one device have different positions, users
- * of one app one binding: of two that conflict in one statement, the second finds no binding and is read again.
- */
-async function insertBindings(sql: Sql, items: readonly NewBinding[]): Promise<BoundRow[]> {
-  const rows = items.map(({ addressHash, userHash, ...item }, index) => ({
-    ...item,
-    number: index + 1,
-    addressHash: addressHash?.toString('hex') ?? null,
-    userHash: userHash.toString('hex'),
-  }));
-  const bound = await sql<BoundRow & { number: number }>`
-    with found as materialized (
-      select i.*, known.identified_at as known_at, free.position, d.id as attribution_id, d.affiliate_id,
-             stored.id as stored_id, stored.attribution_id as stored_attribution_id, erased.is_erased,
-             free.position is null and known.identified_at is null
-               and (d.id is null or stored.attribution_id is distinct from d.id) as is_refused
-        from jsonb_to_recordset(${sql.json(rows)}) i (number integer, id text, "appId" text, "deviceId" text, "customerUserId" text,
-               "identifiedAt" bigint, "addressHash" text, "userHash" text)
-       cross join lateral (
-         select exists (select from erased_identifiers x
-                         where x.app_id = i."appId" and x.kind = 'user' and x.hash = decode(i."userHash", 'hex')) as is_erased) erased
-       cross join lateral (
-         select min(p) as position from generate_series(1, ${USERS_PER_DEVICE}::integer) p
-          where not exists (select from identities x
-                             where x.app_id = i."appId" and x.device_id = i."deviceId" and x.position = p)) free
-        left join lateral (
-          select identified_at from identities x
-           where x.app_id = i."appId" and x.device_id = i."deviceId" and x.customer_user_id = i."customerUserId" offset 0) known on true
-        left join lateral (
-          select id, affiliate_id from attributions x where x.app_id = i."appId" and x.device_id = i."deviceId" offset 0) d on true
-        left join lateral (
-          select id, attribution_id from bindings x
-           where x.app_id = i."appId" and x.customer_user_id = i."customerUserId" offset 0) stored on true
+async function insertBinding(
+  sql: Sql,
+  id: BindingId,
+  { appId, deviceId, customerUserId, identifiedAt, addressHash, userHash }: Identity,
+): Promise<BoundRow> {
+  return await sql.one<BoundRow>`
+    with erased as materialized (
+      select ${isErased(sql, appId, [userHash], ['user'])} as is_erased
+    ), known as (
+      select identified_at from identities
+       where app_id = ${appId} and device_id = ${deviceId} and customer_user_id = ${customerUserId}
+    ), free as (
+      select min(p) as position from generate_series(1, ${USERS_PER_DEVICE}::integer) p
+       where not exists (select from identities i where i.app_id = ${appId} and i.device_id = ${deviceId} and i.position = p)
     ), remembered as (
       insert into identities (app_id, device_id, customer_user_id, position, identified_at, address_hash)
-      select "appId", "deviceId", "customerUserId", position, to_timestamp("identifiedAt" / 1000.0), decode("addressHash", 'hex')
-        from found where position is not null and known_at is null and not is_erased
-       order by "appId", "deviceId"
+      select ${appId}::text, ${deviceId}::text, ${customerUserId}::text, position, ${instant(identifiedAt)}::timestamptz,
+             ${addressHash}::bytea
+        from free where position is not null and not exists (select from known) and not (select is_erased from erased)
       on conflict (app_id, device_id, customer_user_id) do nothing
+    ), device as (
+      select id, affiliate_id from attributions where app_id = ${appId} and device_id = ${deviceId}
+    ), stored as (
+      select id, attribution_id from bindings where app_id = ${appId} and customer_user_id = ${customerUserId}
+    ), refused as (
+      select from free
+       where position is null and not exists (select from known)
+         and not exists (select from stored join device on device.id = stored.attribution_id)
     ), added as (
       insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
-      select id, "appId", "customerUserId", attribution_id, coalesce(known_at, to_timestamp("identifiedAt" / 1000.0))
-        from found where attribution_id is not null and stored_id is null and not is_refused and not is_erased
-       order by "appId", "customerUserId"
+      select ${id}::text, ${appId}::text, ${customerUserId}::text, id,
+             coalesce((select identified_at from known), ${instant(identifiedAt)}::timestamptz)
+        from device
+       where not exists (select from stored) and not exists (select from refused) and not (select is_erased from erased)
       on conflict (app_id, customer_user_id) do nothing
       returning id
     )
-    select f.number, f.known_at is not null as was_remembered, f.is_refused, f.is_erased, f.attribution_id as device_attribution_id,
-           f.affiliate_id as device_affiliate_id, coalesce(f.stored_id, a.id) as binding_id
-      from found f left join added a on a.id = f.id
-     order by f.number`;
-  return [...bound];
+    select exists (select from known) as was_remembered, exists (select from refused) as is_refused,
+           (select is_erased from erased) as is_erased,
+           (select id from device) as device_attribution_id, (select affiliate_id from device) as device_affiliate_id,
+           b.id as binding_id
+      from (select 1) always left join (select id from stored union all select id from added) b on true`;
 }
-
-const insertTogether = shareStatements(insertBindings, {
-  keyOf: ({ appId, deviceId }) => `${appId} ${deviceId}`,
-  repeated: 'wait',
-});
 
 interface Device {
   readonly appId: AppId;
