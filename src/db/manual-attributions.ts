@@ -84,13 +84,13 @@ export async function holdBinding(
   // The first binding of the person, so that no key is added meanwhile.
   await tx`
     select from bindings r join bindings b on r.id = coalesce(b.counts_with, b.id::text) where b.id = ${bound.id} for no key update of r`;
-  // With a key, or the only user, all keys of the person that a code bound.
+  // With a key, or the only user, all keys of the person that a code bound, and the first binding, whose mark later keys take.
   await tx`
     update bindings b set reassigned_at = now()
       from bindings own
      where own.id = ${bound.id} and b.reassigned_at is null
-       and (b.id = own.id or b.key_source is not null and (own.key_source is not null or is_only_user(own, now()))
-            and (b.id = own.counts_with or b.counts_with = coalesce(own.counts_with, own.id::text)))`;
+       and (b.id = own.id or (own.key_source is not null or is_only_user(own, now()))
+            and (b.id = own.counts_with or b.key_source is not null and b.counts_with = coalesce(own.counts_with, own.id::text)))`;
   const { position } = await tx.one<{ position: number }>`
     select 1 + coalesce(max(position), 0) as position from manual_attributions where binding_id = ${bound.id}`;
   return { bindingId: bound.id, position };

@@ -528,6 +528,25 @@ describe('a purchase that names no user', () => {
   });
 
   // @promise code-key-by-hand
+  test('is of a person whose subscription a founder has given away: one that is bound later is given away, too', async () => {
+    await ofStripe();
+    const [user, ids, later] = [randomUUID(), names(), names()];
+    await founder.stripe(invoice({ ...ids, userId: user }, promotion));
+    await earned(1);
+    await founder.ok('POST', `/apps/${founder.app.id}/manual-attributions`, {
+      customerUserId: ids.subscriptionId,
+      affiliateId: null,
+      reason: 'A test',
+    });
+    await founder.stripe(invoice({ ...later, userId: user }));
+    await earned(2);
+    await founder.stripe(
+      invoice({ ...later, invoiceId: `${later.invoiceId}-2`, occurredAt: Date.now() + 2_000 }),
+    );
+    expect(await commissions()).toHaveLength(2);
+  });
+
+  // @promise code-key-by-hand
   test.each([['nobody'], ['another creator']])(
     'does not hold its user when a founder gives the user to %s',
     async (whom) => {
