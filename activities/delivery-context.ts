@@ -173,6 +173,12 @@ export class DeliveryContext {
     return this.#payments;
   }
 
+  /** The same, read again: a code has bound somebody since. */
+  async paymentsNow(): Promise<readonly StoredPayment[]> {
+    this.#payments = await this.#loadNamedPayments();
+    return this.#payments;
+  }
+
   /**
    * Returns why the event does not count; null if it does. A refund or dispute that was ignored counts where its payment is
    * stored: a setting that was changed since then does not keep what was refunded.

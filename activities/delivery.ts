@@ -215,12 +215,12 @@ const steps: Steps = {
     if (done !== null) return done;
     const { event } = await context.event();
     const { sourceEventId } = event;
-    const payments = await context.payments();
+    const ignoredReason = await context.ignoredReason();
+    const { hasBound } = await evaluateEach(deps, await context.linkedPayments());
+    const payments = hasBound ? await context.paymentsNow() : await context.payments();
     const isFurtherReport =
       event.payment !== null && payments.every(({ eventId }) => eventId !== delivery.eventId);
     const own = { deliveryId: delivery.id, eventId: delivery.eventId, sourceEventId, isFurtherReport };
-    const ignoredReason = await context.ignoredReason();
-    await evaluateEach(deps, await context.linkedPayments());
     let outcome: { readonly commissionId: CommissionId | null } | null = null;
     for (const [index, payment] of payments.entries()) {
       const isLast = index === payments.length - 1 && ignoredReason === null;

@@ -111,14 +111,20 @@ export interface EvaluateEachDeps extends Pick<WorkEvents, 'onCommissions' | 'on
 }
 
 /**
- * Evaluates waiting payments with all their rows, one after the other. One that fails is logged and marked, so that the relay
- * has it evaluated again, and does not stop the others. A lost connection stops all of them.
+ * Evaluates waiting payments with all their rows, one after the other: each with whom a code has bound for those before it. One that
+ * fails is logged and marked, so that the relay has it evaluated again, and does not stop the others. A lost connection stops all of them.
  */
 export async function evaluateEach(
   { sql, logger, limits, onCommissions, onBindings }: EvaluateEachDeps,
   paymentIds: readonly PaymentId[],
-): Promise<{ readonly evaluated: number; readonly failed: number; readonly commissions: number }> {
-  let [evaluated, failed, commissions] = [0, 0, 0];
+): Promise<{
+  readonly evaluated: number;
+  readonly failed: number;
+  readonly commissions: number;
+  /** Whether a code has bound somebody, so that what was read before may be out of date. */
+  readonly hasBound: boolean;
+}> {
+  let [evaluated, failed, commissions, hasBound] = [0, 0, 0, false];
   /** Calls `work` for a payment; returns undefined if it fails. */
   const attempt = async <T>(paymentId: PaymentId, work: () => Promise<T>): Promise<T | undefined> => {
     throwIfCancelled();
@@ -143,7 +149,9 @@ export async function evaluateEach(
     );
     if (applied === undefined) return;
     onCommissions(applied.commissions);
-    onBindings(newBindings(applied), payment.appId);
+    const bound = newBindings(applied);
+    onBindings(bound, payment.appId);
+    hasBound ||= bound.length > 0;
     commissions += applied.commissions.length;
     evaluated += 1;
   };
@@ -154,11 +162,17 @@ export async function evaluateEach(
     // One of them cannot be read: each is read alone.
     if (isEnvironmentFault(error)) throw error;
   }
-  for (const payment of loaded ?? []) await evaluate(payment);
-  if (loaded !== undefined) return { evaluated, failed, commissions };
+  for (const payment of loaded ?? []) {
+    const { paymentId } = payment;
+    const rows = hasBound
+      ? await attempt(paymentId, async () => await loadPayments(sql, { rowId: paymentId }))
+      : [payment];
+    for (const row of rows ?? []) await evaluate(row);
+  }
+  if (loaded !== undefined) return { evaluated, failed, commissions, hasBound };
   for (const paymentId of paymentIds) {
     const rows = await attempt(paymentId, async () => await loadPayments(sql, { paymentIds: [paymentId] }));
     for (const payment of rows ?? []) await evaluate(payment);
   }
-  return { evaluated, failed, commissions };
+  return { evaluated, failed, commissions, hasBound };
 }
