@@ -10,7 +10,7 @@ import { serverLimits, startHttpServer } from '../http-server.ts';
 import type { HttpServer } from '../http-server.ts';
 import { NO_ADMISSION_LIMITS } from '../http/admission.ts';
 import { createIntake } from '../http/intake.ts';
-import { createHandler } from '../http/app.ts';
+import { createApp } from '../http/app.ts';
 import { createBodyBudget } from '../http/body-budget.ts';
 import type { ReadinessCheck } from '../http/deps.ts';
 import { createKnownCallers } from '../http/known-callers.ts';
@@ -44,9 +44,9 @@ export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promis
     url: settings.publicUrl ?? listeningUrl,
     ownUrl: localAddressOf(host, Number(new URL(listeningUrl).port || 80)),
   });
-  const handlerAt = (listeningUrl: string): RequestListener => {
+  const createHandler = (listeningUrl: string): RequestListener => {
     const { url, ownUrl } = urlsOf(listeningUrl);
-    return createHandler({
+    const app = createApp({
       sql,
       endpointSql: sql.share(ENDPOINT_CONNECTIONS),
       logger,
@@ -79,9 +79,11 @@ export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promis
         ? {}
         : { observeRequest: metrics.observeRequest, observeExport: metrics.observeExport }),
     });
+    const handle = app.callback();
+    return (request, response) => void handle(request, response);
   };
   const limits = serverLimits(settings.trustProxy, settings.maxConnections);
-  const server = await startHttpServer(host, settings.port, handlerAt, limits);
+  const server = await startHttpServer(host, settings.port, createHandler, limits);
   logger.info({ url: server.url, role, msg: 'listening' });
   return { ...urlsOf(server.url), server };
 }

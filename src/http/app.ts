@@ -1,19 +1,16 @@
-import type { RequestListener } from 'node:http';
 import cors from '@koa/cors';
 import { Router } from '@koa/router';
 import Koa from 'koa';
-import type { Context, Request } from 'koa';
+import type { Request } from 'koa';
 import { inSpan } from '../config/tracing.ts';
 import { serveConsole } from './console-files.ts';
-import type { HttpContext, HttpState, Middleware } from './context.ts';
+import type { HttpContext, HttpState } from './context.ts';
 import type { HttpDeps } from './deps.ts';
-import { serveDirectly } from './direct.ts';
 import { ApiError } from './errors.ts';
 import { problem } from './middleware/problem.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
 import { addressCaller, limitRate } from './rate-limits.ts';
-import type { Params } from './routing/read-call.ts';
 import type { Route } from './routing/route.ts';
 import { routes as allRoutes } from './routes.ts';
 
@@ -46,7 +43,7 @@ function closeUnread({ trustProxy }: HttpDeps) {
 }
 
 async function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): Promise<void> {
-  await (OPEN_TARGET.test(ctx.url) ? allowAnyOrigin(ctx as Context, async () => next()) : next());
+  await (OPEN_TARGET.test(ctx.url) ? allowAnyOrigin(ctx, async () => next()) : next());
 }
 
 async function limitAddress(ctx: HttpContext, deps: HttpDeps): Promise<void> {
@@ -113,27 +110,22 @@ type Routers = ReadonlyMap<string, Router<HttpState>>;
 
 const firstSegment = (path: string): string => path.split('/', 2)[1] ?? '';
 
-async function runRoute(
-  { method, path, limitsAddress, run }: Route,
-  { ctx, deps, params }: { readonly ctx: HttpContext; readonly deps: HttpDeps; readonly params: Params },
-): Promise<void> {
-  ctx.state.route = path;
-  if (limitsAddress) await limitAddress(ctx, deps);
-  const attributes = { 'http.request.method': method, 'http.route': path };
-  await inSpan(`${method} ${path}`, attributes, async () => await run(ctx, deps, params), isUnexpected);
-}
-
 function createRouters(deps: HttpDeps, routes: readonly Route[]): Routers {
   const routers = new Map<string, Router<HttpState>>();
-  for (const declared of routes) {
-    const { method, path } = declared;
+  for (const { method, path, limitsAddress, run } of routes) {
     const router = routers.get(firstSegment(path)) ?? new Router<HttpState>({ sensitive: true });
     routers.set(firstSegment(path), router);
-    router.register(
-      path,
-      [method],
-      async (ctx) => await runRoute(declared, { ctx, deps, params: ctx.params }),
-    );
+    router.register(path, [method], async (ctx) => {
+      ctx.state.route = path;
+      if (limitsAddress) await limitAddress(ctx, deps);
+      const attributes = { 'http.request.method': method, 'http.route': path };
+      await inSpan(
+        `${method} ${path}`,
+        attributes,
+        async () => await run(ctx, deps, ctx.params),
+        isUnexpected,
+      );
+    });
   }
   return routers;
 }
@@ -157,40 +149,23 @@ const HOST_HEADER: PropertyDescriptor & ThisType<Request> = {
   },
 };
 
-/** Returns what is done around every route. It turns each error into a response. */
-const middlewareOf = (deps: HttpDeps): readonly Middleware[] => [
-  requestId,
-  requestLog(deps.logger, deps.observeRequest),
-  safeHeaders,
-  closeUnread(deps),
-  openToAnyOrigin,
-  problem(deps.logger),
-  ignoreLongAccept,
-];
-
 /** Creates the HTTP application. The caller listens and closes. */
-export function createHandler(deps: HttpDeps, routes: readonly Route[] = allRoutes): RequestListener {
+export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes): Koa<HttpState> {
   const app = new Koa<HttpState>({ proxy: deps.trustProxy > 0, maxIpsCount: deps.trustProxy });
   Object.defineProperty(app.request, 'host', HOST_HEADER);
   const routers = createRouters(deps, routes);
-  const middleware = middlewareOf(deps);
-  for (const one of middleware) app.use(one);
+  app.use(requestId);
+  app.use(requestLog(deps.logger, deps.observeRequest));
+  app.use(safeHeaders);
+  app.use(closeUnread(deps));
+  app.use(openToAnyOrigin);
+  app.use(problem(deps.logger));
+  app.use(ignoreLongAccept);
   app.use(refuseWithoutPath(deps));
   app.use(serveConsole(async (ctx) => await limitAddress(ctx, deps)));
   app.use(route(routers));
   app.use(async (ctx) => await respondUnrouted(ctx, deps, routers));
   // Errors of requests are handled above. An error here is a connection that broke during a response.
-  const onError = (error: unknown) => deps.logger.debug({ err: error, msg: 'connection failed' });
-  app.on('error', onError);
-  const serveFrequent = serveDirectly(routes, {
-    isBehindProxy: deps.trustProxy > 0,
-    createContext: (req, res) => app.createContext(req, res),
-    middleware,
-    runRoute: async (found, ctx, params) => await runRoute(found, { ctx, deps, params }),
-    onError: (error) => deps.logger.error({ err: error, msg: 'request failed' }),
-  });
-  const serveOther = app.callback();
-  return (req, res) => {
-    if (!serveFrequent(req, res)) void serveOther(req, res);
-  };
+  app.on('error', (error: unknown) => deps.logger.debug({ err: error, msg: 'connection failed' }));
+  return app;
 }

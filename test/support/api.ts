@@ -15,7 +15,7 @@ import { createRefusalCounter } from '../../src/commands/refusal-counter.ts';
 import { recordRefusedRequests } from '../../src/db/deliveries.ts';
 import { createLimitedServer, SERVER_LIMITS } from '../../src/http-server.ts';
 import type { ServerLimits } from '../../src/http-server.ts';
-import { createHandler } from '../../src/http/app.ts';
+import { createApp } from '../../src/http/app.ts';
 import { NO_ADMISSION_LIMITS } from '../../src/http/admission.ts';
 import { createIntake } from '../../src/http/intake.ts';
 import { createBodyBudget } from '../../src/http/body-budget.ts';
@@ -69,7 +69,7 @@ export async function startTestApi(
     server.listen(0, '127.0.0.1', resolve);
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const handle = createHandler({
+  const app = createApp({
     sql: database.sql,
     endpointSql: (overrides.sql ?? database.sql).share(ENDPOINT_CONNECTIONS),
     logger,
@@ -95,7 +95,8 @@ export async function startTestApi(
     readiness: async () => [{ name: 'clock', ok: true, detail: null, optional: true }],
     ...overrides,
   });
-  server.on('request', handle);
+  const handle = app.callback();
+  server.on('request', (request, response) => void handle(request, response));
 
   return {
     url,
