@@ -22,22 +22,12 @@ const INTERCEPTORS: Readonly<Record<BundleKind, readonly string[]>> = {
   tracing: ['@temporalio/interceptors-opentelemetry/lib/workflow-interceptors'],
 };
 
-/**
- * What a worker loads once and not for each workflow. These modules may hold no state of a workflow at their top level: all workflows of
- * a worker share it. Interceptors do hold some, so the bundle for tracing shares none.
- */
-const SHARED: Readonly<Record<BundleKind, readonly string[]>> = {
-  plain: ['@temporalio/workflow', path.join(projectRoot, 'workflows/index.ts')],
-  tracing: [],
-};
-
 /** Bundles the workflows from source. Takes seconds: call it at most once per process. */
 export async function bundleWorkflows(kind: BundleKind = 'plain'): Promise<WorkflowBundle> {
   const quiet = { trace() {}, debug() {}, info() {}, warn: console.warn, error: console.error, log() {} };
   return await bundleWorkflowCode({
     workflowsPath: path.join(projectRoot, 'workflows/index.ts'),
     workflowInterceptorModules: [...INTERCEPTORS[kind]],
-    preloadModules: [...SHARED[kind]],
     logger: quiet,
   });
 }

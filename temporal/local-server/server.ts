@@ -29,9 +29,7 @@ export interface LocalTemporalOptions {
   /** Names and types, registered when the database is new. */
   searchAttributes?: Readonly<Record<string, string>> | undefined;
   /** Settings of the server besides the usual ones, for tests. */
-  dynamicConfig?: Settings | undefined;
-  /** False leaves out `TUNING`, for comparison. */
-  isTuned?: boolean | undefined;
+  dynamicConfig?: Readonly<Record<string, string | number | boolean>> | undefined;
   onProgress: Progress;
 }
 
@@ -40,23 +38,6 @@ export interface LocalTemporal {
   uiUrl: string;
   stop(): Promise<void>;
 }
-
-type Settings = Readonly<Record<string, string | number | boolean>>;
-
-/** What a development server does without, because nobody registers search attributes while workflows start (docs/performance.md). */
-const TUNING: {
-  readonly environment: NodeJS.ProcessEnv;
-  readonly dynamicConfig: Settings;
-  readonly pragmas: Settings;
-} = {
-  // Its collector runs when the memory in use has grown to five times what it was, not to twice, and more often near the limit.
-  environment: { GOGC: '400', GOMEMLIMIT: '1GiB' },
-  // With it, each start of a workflow reads the search attributes from the database.
-  dynamicConfig: { 'system.forceSearchAttributesCacheRefreshOnRead': false },
-  // KiB if negative; pages of 4 KiB.
-  pragmas: { cache_size: -32_768, temp_store: 'memory', wal_autocheckpoint: 4_000 },
-};
-const NO_TUNING: typeof TUNING = { environment: {}, dynamicConfig: {}, pragmas: {} };
 
 const USUAL_UI_PORT = 8233;
 const START_TIMEOUT_MS = 30_000;
@@ -136,7 +117,7 @@ async function makePrivate(dataDir: string): Promise<void> {
   }
 }
 
-function repeated(flag: string, values: Settings): string[] {
+function repeated(flag: string, values: Readonly<Record<string, string | number | boolean>>): string[] {
   return Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 }
 
@@ -145,16 +126,15 @@ async function launch(
   dataDir: string | undefined,
   port: number,
   uiPort: number,
-  { searchAttributes = {}, dynamicConfig = {}, isTuned = true }: LocalTemporalOptions,
+  { searchAttributes = {}, dynamicConfig = {} }: LocalTemporalOptions,
 ): Promise<{ pid: number; stop: () => Promise<void> }> {
-  const tuning = isTuned ? TUNING : NO_TUNING;
   const storage =
     dataDir === undefined
       ? []
       : [
           '--db-filename',
           databaseFile(dataDir),
-          ...repeated('--sqlite-pragma', { journal_mode: 'wal', synchronous: 'normal', ...tuning.pragmas }),
+          ...repeated('--sqlite-pragma', { journal_mode: 'wal', synchronous: 'normal' }),
         ];
   const args = [
     'server',
@@ -171,7 +151,6 @@ async function launch(
       'system.enableActivityEagerExecution': true,
       // Tasks of a lower level wait for the others of their queue: newer servers do so without a setting.
       'matching.useNewMatcher': true,
-      ...tuning.dynamicConfig,
       ...dynamicConfig,
     }),
   ];
@@ -179,7 +158,7 @@ async function launch(
   const child = withPrivateFiles(() =>
     spawn(program, args, {
       cwd: '/',
-      env: { ...CHILD_ENVIRONMENT, ...tuning.environment },
+      env: CHILD_ENVIRONMENT,
       detached: true,
       stdio: ['ignore', log.fd, log.fd],
     }),

@@ -104,9 +104,6 @@ async function variablesOf(pid: number): Promise<string[]> {
       expect(watchdogs).toHaveLength(1);
       for (const each of [pid, ...watchdogs.map(Number)]) {
         const allowed = [
-          // Those of `TUNING` in `server.ts`.
-          'GOGC',
-          'GOMEMLIMIT',
           'HOME',
           'LC_ALL',
           'OLDPWD',

@@ -14,8 +14,6 @@ import { projectRoot } from '../../src/config/project-root.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import { connect } from '../../src/db/sql.ts';
-import { startLocalTemporal } from '../../temporal/local-server/server.ts';
-import type { LocalTemporal } from '../../temporal/local-server/server.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../provider-payloads.ts';
 import { HttpSocket } from './http-socket.ts';
 import { postmasterOf, processesWith, processorTimeMs } from './processor-time.ts';
@@ -32,13 +30,6 @@ import { insertPolicy } from './insert-policy.ts';
 export const PEERS = path.join(projectRoot, 'tools/bench/peers');
 const PEER_SECRET = 'whsec_bench_0123456789abcdef';
 const SECRETS_KEY = Buffer.alloc(32, 7).toString('base64');
-/** The argument of `peers/temporal.mjs` for the bare shape. */
-const BARE = 'bare';
-const SHAPES = {
-  six: 'six regular activities',
-  bare: 'bare Temporal shape',
-  stock: 'bare Temporal shape on a server without our settings',
-} as const;
 const POLL_MS = 20;
 /** How long the start of the last hold timer is waited for. */
 const SETTLE_MS = 60_000;
@@ -55,8 +46,6 @@ export interface Subject {
   readonly users: readonly string[];
   /** Waits until the work behind the answers is done: until each commission has its hold timer. */
   readonly settled: () => Promise<void>;
-  /** The data folder of its Temporal server, if that is not the one of the others. */
-  readonly temporalFolder?: string;
 }
 
 /** A process of the service. */
@@ -84,11 +73,8 @@ export interface Stack {
   /** Starts another process of the service beside a subject, on the same database. It receives the same purchases. */
   readonly startSecond: (first: Subject, databaseUrl: string) => Promise<Subject>;
   readonly startDbos: (users: readonly string[]) => Promise<Subject>;
-  /**
-   * `six`: a workflow of six regular activities. `bare`: eager start, an empty local activity, and a hold timer behind it. `stock`: the
-   * bare shape on a server of its own without the settings of `temporal/local-server`.
-   */
-  readonly startTemporal: (shape: 'six' | 'bare' | 'stock', users: readonly string[]) => Promise<Subject>;
+  /** `six`: a workflow of six regular activities. `bare`: eager start, an empty local activity, and a hold timer behind it. */
+  readonly startTemporal: (shape: 'six' | 'bare', users: readonly string[]) => Promise<Subject>;
   readonly processorTime: (subject: Subject) => ProcessorTime;
   /** Ends all processes, and removes their data. */
   readonly stop: () => Promise<void>;
@@ -139,8 +125,7 @@ export async function startStack(given?: MeasuredTemporal): Promise<Stack> {
   const temporal = new Client({ connection });
   const children: ChildProcess[] = [];
   const postmaster = postmasterOf(dataDir);
-  const stockFolder = path.join(dataDir, 'stock');
-  let stock: LocalTemporal | null = null;
+  const temporalServers = processesWith(path.join(dataDir, 'temporal'));
 
   const admin = backends.migrationsDatabaseUrl;
   await onDatabase(admin, async (client) => {
@@ -248,7 +233,7 @@ export async function startStack(given?: MeasuredTemporal): Promise<Stack> {
     const [{ port }] = (await Promise.race([once(child, 'message'), ended])) as [{ port: number }];
     ended.catch(() => {});
     const settled = async () => {
-      if (args[0] !== BARE) return;
+      if (args[0] !== 'bare') return;
       const socket = await HttpSocket.open(port);
       for (;;) {
         const { body } = await socket.post('/', '', { 'x-bench': 'waiting' });
@@ -276,27 +261,17 @@ export async function startStack(given?: MeasuredTemporal): Promise<Stack> {
         PEER_SECRET,
         users.join(','),
       ]),
-    startTemporal: async (shape, users) => {
-      if (shape === 'stock') {
-        stock ??= await startLocalTemporal({ dataDir: stockFolder, isTuned: false, onProgress: () => {} });
-      }
-      const subject = await startPeer(SHAPES[shape], users, 'temporal.mjs', [
-        shape === 'six' ? 'six' : BARE,
-        (shape === 'stock' ? stock?.address : undefined) ?? temporalAddress,
-        await createDatabase(`temporal_${shape}`),
-        PEER_SECRET,
-        users.join(','),
-      ]);
-      return shape === 'stock' ? { ...subject, temporalFolder: stockFolder } : subject;
-    },
-    processorTime: ({ process: { pid = 0 }, temporalFolder = dataDir }) => ({
-      node: processorTimeMs(pid),
+    startTemporal: async (shape, users) =>
+      await startPeer(
+        shape === 'six' ? 'six regular activities' : 'bare Temporal shape',
+        users,
+        'temporal.mjs',
+        [shape, temporalAddress, await createDatabase(`temporal_${shape}`), PEER_SECRET, users.join(',')],
+      ),
+    processorTime: (subject) => ({
+      node: processorTimeMs(subject.process.pid ?? 0),
       temporal:
-        given?.processorTimeMs() ??
-        processesWith(path.join(temporalFolder, 'temporal')).reduce(
-          (sum, server) => sum + processorTimeMs(server),
-          0,
-        ),
+        given?.processorTimeMs() ?? temporalServers.reduce((sum, server) => sum + processorTimeMs(server), 0),
       postgres: processorTimeMs(postmaster),
     }),
     stop: async () => {
@@ -306,7 +281,6 @@ export async function startStack(given?: MeasuredTemporal): Promise<Stack> {
         await ended;
       }
       await connection.close();
-      await stock?.stop();
       await backends.stop();
       await rm(dataDir, { recursive: true, force: true });
     },
