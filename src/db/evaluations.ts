@@ -133,9 +133,9 @@ const sumOf = (rows: readonly CommissionRow[], kind: CommissionRow['kind']): num
   rows.reduce((sum, row) => (row.kind === kind ? sum + row.amountCents : sum), 0);
 
 /**
- * `held` raises the payment's version and stores the result with the sums of its commissions, if no row of the payment has changed since it was read. If the
- * payment has other references and money changes, `names` locks all its rows before, in one order, and `aliases` raises the
- * versions of the others, so that their evaluations run again: only one reference earns. Attributed ones are marked, too.
+ * `held` raises the payment's version and stores the result with the sums of its commissions, if no row of the payment has changed since
+ * it was read. If the payment has other references and money changes, `names` locks all its rows before, in one order, and `aliases`
+ * raises the versions of the others, so that their evaluations run again: only one reference earns. Attributed ones are marked, too.
  */
 function lockPayment(sql: Statements, { payment, evaluation, rows }: Application): Fragment {
   const { binding, furtherKeys, numbered, revenue, booked } = evaluation;
