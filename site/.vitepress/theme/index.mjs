@@ -1,0 +1,4 @@
+import DefaultTheme from 'vitepress/theme';
+import './tokens.css';
+
+export default DefaultTheme;
