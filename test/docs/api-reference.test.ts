@@ -65,7 +65,7 @@ describe('a described schema', () => {
       required: ['method', ...(field === 'email' ? ['recipient'] : [])],
     });
     expect(describeFields({ oneOf: [variant('paypal', 'email'), variant('other', 'iban')] }, {})).toEqual([
-      { name: 'method', type: '`"paypal"` or `"other"`', isRequired: true, description: '' },
+      { name: 'method', type: '`"paypal"`, `"other"`', isRequired: true, description: '' },
       { name: 'recipient', type: 'object', isRequired: false, description: '' },
       { name: 'recipient.email', type: 'string', isRequired: false, description: 'The email.' },
       { name: 'recipient.iban', type: 'string', isRequired: false, description: 'The iban.' },
@@ -73,11 +73,11 @@ describe('a described schema', () => {
   });
 
   test('a list has brackets in the names of its fields, also behind a reference', () => {
-    const document = { components: { Row: { type: 'object', properties: { slug: { type: 'string' } } } } };
+    const api = { components: { Row: { type: 'object', properties: { slug: { type: 'string' } } } } };
     const list = { type: 'array', items: { $ref: '#/components/Row' } };
-    expect(describeFields(list, document).map(({ name }) => name)).toEqual(['[].slug']);
+    expect(describeFields(list, api).map(({ name }) => name)).toEqual(['[].slug']);
     const rows = { type: 'object', properties: { rows: list } };
-    expect(describeFields(rows, document).map(({ name }) => name)).toEqual(['rows', 'rows[].slug']);
+    expect(describeFields(rows, api).map(({ name }) => name)).toEqual(['rows', 'rows[].slug']);
   });
 
   test.each([

@@ -1,3 +1,5 @@
+import { LAST_INSTANT } from '../../src/domain/time.ts';
+
 /** A JSON schema, as OpenAPI 3.1 has it. */
 export interface Schema {
   readonly $ref?: string;
@@ -61,28 +63,41 @@ const code = (value: unknown): string => `\`${JSON.stringify(value).replaceAll('
 /** Returns the limits of a text or a number in words, such as `, 1 to 200 characters`. */
 function limitsOf({ minimum, maximum, minLength, maxLength, format }: Schema): string {
   if (format !== undefined) return ` (${format})`;
-  if (maxLength !== undefined) return `, ${minLength ?? 0} to ${maxLength} characters`;
+  if (maxLength !== undefined) {
+    return (minLength ?? 0) === 0
+      ? `, at most ${maxLength} characters`
+      : `, ${minLength} to ${maxLength} characters`;
+  }
+  // Its description says that an instant is one.
+  if (maximum === LAST_INSTANT) return '';
   if (minimum !== undefined && maximum !== undefined) return `, ${minimum} to ${maximum}`;
   if (minimum !== undefined && minimum !== 0) return `, at least ${minimum}`;
   return '';
+}
+
+/** Joins the types of variants. Those that are one value each are a list of values, like an enum. */
+function inOneOf(given: readonly string[]): string {
+  const types = [...new Set(given.flatMap((type) => type.split(' or ')))];
+  const values = types.filter((type) => type.startsWith('`')).flatMap((type) => type.split(', '));
+  const others = types.filter((type) => !type.startsWith('`'));
+  return [[...new Set(values)].join(', '), ...others].filter((type) => type !== '').join(' or ');
 }
 
 /** Returns the type of a schema in words, as a cell of a table. */
 export function describeType(given: Schema, document: object): string {
   const schema = resolve(given, document);
   if ('const' in schema) return code(schema.const);
-  if (schema.enum !== undefined) return schema.enum.map(code).join(', ');
+  if (schema.enum !== undefined) return schema.enum.map((value) => code(value)).join(', ');
   const variants = variantsOf(schema);
-  if (variants.length > 0) {
-    return [...new Set(variants.map((variant) => describeType(variant, document)))].join(' or ');
-  }
+  if (variants.length > 0) return inOneOf(variants.map((variant) => describeType(variant, document)));
   const types = typeof schema.type === 'string' ? [schema.type] : (schema.type ?? []);
   if (types.length === 0) return schema.properties === undefined ? 'any' : 'object';
   return types
     .map((type) => {
       if (type === 'array') {
         const most = schema.maxItems === undefined ? '' : `, at most ${schema.maxItems}`;
-        return `array of ${describeType(schema.items ?? {}, document)}${most}`;
+        const items = describeType(schema.items ?? {}, document);
+        return `array of ${items === 'object' ? 'objects' : items}${most}`;
       }
       return `${type}${['string', 'integer', 'number'].includes(type) ? limitsOf(schema) : ''}`;
     })
@@ -127,14 +142,13 @@ export function describeFields(schema: Schema, document: object, prefix = '', le
   const names = [...new Set(objects.flatMap(({ properties = {} }) => Object.keys(properties)))];
   return names.flatMap((name) => {
     const fields = objects.flatMap(({ properties = {} }) => properties[name] ?? []);
-    const types = [...new Set(fields.map((field) => describeType(field, document)))];
     const texts = fields.map((field) => field.description ?? resolve(field, document).description ?? '');
     const isRequired = objects.every((object) => object.required?.includes(name) ?? false);
     const inner: Schema = fields.length === 1 ? (fields[0] ?? {}) : { anyOf: fields };
     return [
       {
         name: `${start}${name}`,
-        type: types.join(' or '),
+        type: inOneOf(fields.map((field) => describeType(field, document))),
         isRequired,
         description: [...new Set(texts.filter((text) => text !== ''))].join(' '),
       },
