@@ -81,6 +81,8 @@ if (folder !== undefined) await mkdir(folder, { recursive: true });
 /** Opens a page in a window of its own, and notes what must not happen in it. */
 async function open(address, width, colorScheme) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
+  // A slow machine is no problem of the site.
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   const where = `/${address} at ${width} px, ${colorScheme}`;
   const note = (text) => problems.push(`${where}: ${text}`);
@@ -122,7 +124,7 @@ for (const width of WIDTHS) {
     const results = page.locator('.VPLocalSearchBox .results .result');
     await results
       .first()
-      .waitFor({ timeout: 20_000 })
+      .waitFor({ timeout: 60_000 })
       .catch(() => note('the search finds no payout'));
     await shoot(page, `search-${width}-${scheme}`);
     await close();
