@@ -14,7 +14,7 @@ import { openBrowser } from './open-browser.ts';
 
 /*
  * `npm run console:shots [-- FOLDER]`: takes screenshots of the console in Chromium, from a real run with ninety days of data.
- * Without a folder it takes those of the README and of docs/founders.md. With a folder it takes every page, wide and
+ * Without a folder it takes those of the README, docs/start.md and docs/founders.md. With a folder it takes every page, wide and
  * narrow, light and dark, for people to look at.
  */
 

@@ -37,7 +37,10 @@ export function bulkResponse<T extends z.ZodType, C extends string>(
           message: textField('The slug is taken in this app.', 'What to change. A sentence for people.'),
         }),
       )
-      .describe('Rows that the state of the app does not allow.'),
+      .meta({
+        description: 'Rows that the state of the app does not allow.',
+        ...(codes.length === 0 ? { examples: [[]] } : {}),
+      }),
   });
   const id = `Created${kind[0]?.toUpperCase()}${kind.slice(1)}s`;
   return response.meta({ id, description: 'What became of each row.' });

@@ -171,6 +171,11 @@ export function textField(example: string, description: string) {
   return z.string().meta({ description, examples: [example] });
 }
 
+/** A list of texts, with an example of one. */
+export function textsLike(example: string) {
+  return z.array(z.string().meta({ examples: [example] }));
+}
+
 /** The counts of a funnel before the first payment. */
 export const funnelCounts = {
   clicks: count('Clicks, without those of bots.'),

@@ -11,8 +11,8 @@ import { startTestService, TEST_SECRETS_KEY, temporalAddress } from '../support/
 import type { TestService } from '../support/service.ts';
 
 /**
- * An `npm` whose `npm run -s admin` is the built command line: it starts in a quarter of the time. The commands of the
- * README run with the real one.
+ * An `npm` whose `npm run -s admin` is the built command line: it starts in a quarter of the time. The commands of
+ * docs/start.md run with the real one.
  */
 const NPM = `#!/bin/sh
 if [ "$1 $2 $3 $4" = 'run -s admin --' ]; then
@@ -50,14 +50,14 @@ for (const page of pages) {
   if (blocks.length > 0) runnable.push([page, blocks] as const);
 }
 
-test('the README and the pages for founders, operators, engineers and providers have runnable commands', () => {
+test('the pages for a first start, founders, operators, engineers and providers have runnable commands', () => {
   expect(runnable.map(([page]) => page)).toEqual(
     expect.arrayContaining([
-      'README.md',
       'docs/engineers.md',
       'docs/founders.md',
       'docs/operators.md',
       'docs/providers.md',
+      'docs/start.md',
       'docs/tasks.md',
       ...PROVIDER_NAMES.map((name) => `docs/providers/${name}.md`),
     ]),
@@ -76,7 +76,7 @@ test.each(runnable)(
       SECRETS_KEY: TEST_SECRETS_KEY.toString('base64'),
       TEMPORAL_ADDRESS: temporalAddress(),
       OUT: folder,
-      ...(page === 'README.md' ? {} : { PATH: `${path.join(folder, 'bin')}:${process.env['PATH']}` }),
+      ...(page === 'docs/start.md' ? {} : { PATH: `${path.join(folder, 'bin')}:${process.env['PATH']}` }),
     });
     const failed = blocks[outputs.length - 1];
     if (status !== 0) throw new Error(`${page}, line ${failed?.line}: ${stderr}\n${outputs.at(-1)}`);

@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { projectRoot } from '../../src/config/project-root.ts';
-import { conformancePage } from './conformance-page.ts';
 import { errorsPage } from './errors-page.ts';
-import { readTaggedTests } from './tagged-tests.ts';
 import { withWorkflowsTable, WORKFLOWS_PAGE } from './workflows-table.ts';
 import { routes } from '../../src/http/routes.ts';
 
@@ -18,6 +16,5 @@ export function generatedDocs(): readonly { readonly file: string; readonly text
       file: WORKFLOWS_PAGE,
       text: withWorkflowsTable(readFileSync(path.join(projectRoot, WORKFLOWS_PAGE), 'utf8')),
     },
-    { file: 'docs/conformance.md', text: conformancePage(readTaggedTests().tests) },
   ];
 }

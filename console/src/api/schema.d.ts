@@ -5508,7 +5508,10 @@ export interface components {
                  */
                 id: string;
             }[];
-            /** @description Rows that the state of the app does not allow. */
+            /**
+             * @description Rows that the state of the app does not allow.
+             * @example []
+             */
             failed: {
                 /**
                  * @description The index of the row in `rows`.
@@ -5812,9 +5815,9 @@ export interface components {
             destinationUrl: string;
             /** @description Where the redirect leads on iOS and on Android instead, chosen by the User-Agent. A system without one, a bot and an unknown User-Agent get `destinationUrl`. */
             destinations: {
-                /** @description Null: `destinationUrl`. */
+                /** @description The destination on iOS. Null: `destinationUrl`. */
                 ios: string | null;
-                /** @description Null: `destinationUrl`. */
+                /** @description The destination on Android. Null: `destinationUrl`. */
                 android: string | null;
             };
             /** @description Your name for a group of links. Null if none was given. */
@@ -5898,9 +5901,9 @@ export interface components {
             destinationUrl: string;
             /** @description Where the redirect leads on iOS and on Android instead, chosen by the User-Agent. A system without one, a bot and an unknown User-Agent get `destinationUrl`. */
             destinations: {
-                /** @description Null: `destinationUrl`. */
+                /** @description The destination on iOS. Null: `destinationUrl`. */
                 ios: string | null;
-                /** @description Null: `destinationUrl`. */
+                /** @description The destination on Android. Null: `destinationUrl`. */
                 android: string | null;
             };
             /** @description Your name for a group of links. Null if none was given. */
@@ -9544,7 +9547,10 @@ export interface components {
              * @constant
              */
             pending?: true;
-            /** @description The text of the provider's setup check, if the request is one. */
+            /**
+             * @description The text of the provider's setup check, if the request is one.
+             * @example 5f3a9c
+             */
             adapty_check_response?: string;
         } | {
             /**
@@ -36658,7 +36664,10 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description The version of OpenAPI. */
+                        /**
+                         * @description The version of OpenAPI.
+                         * @example 3.1.0
+                         */
                         openapi: string;
                     } & {
                         [key: string]: unknown;

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import * as z from 'zod';
 import { notFound } from '../errors.ts';
+import { textField } from '../fields.ts';
 import { openApiDocument } from '../openapi.ts';
 import { anyone } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
@@ -93,7 +94,7 @@ export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Rou
     response: {
       status: 200,
       contentType: 'application/json',
-      schema: z.looseObject({ openapi: z.string().describe('The version of OpenAPI.') }),
+      schema: z.looseObject({ openapi: textField('3.1.0', 'The version of OpenAPI.') }),
     },
     handler: async ({ deps }) =>
       page('application/json; charset=utf-8', openApiBytes(groups(), deps.publicUrl)),

@@ -9,7 +9,7 @@ import { isAndroidPackage, isCertFingerprint, isIosAppId } from '../../domain/li
 import { PAYOUT_APPROVALS } from '../../domain/payout-run.ts';
 import { PURCHASE_CODE_SETTINGS } from '../../domain/purchase-codes.ts';
 import { isReservedSubdomain, isSubdomain } from '../../domain/slugs.ts';
-import { epochMs, idOf, label, orNull, rateBps, textField, wholeNumber } from '../fields.ts';
+import { epochMs, idOf, label, orNull, rateBps, textField, textsLike, wholeNumber } from '../fields.ts';
 import { databaseTimeZone } from '../time-zone.ts';
 import { MINIMUM, withoutPayee } from './payout-runs-views.ts';
 
@@ -176,7 +176,7 @@ const notificationEmails = z
     z
       .email()
       .max(320)
-      .meta({ examples: ['ann@example.com'] }),
+      .meta({ examples: ['team@example.com'] }),
   )
   .max(MOST_NOTIFICATION_EMAILS)
   .transform((addresses) => withoutRepeats(addresses))
@@ -198,14 +198,14 @@ export const app = z
     deferredWindowMinutes,
     linkSubdomain: textField('my-app', LINK_SUBDOMAIN),
     identityVerification,
-    destinationSchemes: z.array(z.string()).nullable().describe(DESTINATION_SCHEMES),
-    stripeAccounts: z.array(z.string()).describe(STRIPE_ACCOUNTS),
-    iosAppIds: z.array(z.string()).describe(IOS_APP_IDS),
+    destinationSchemes: textsLike('myapp').nullable().describe(DESTINATION_SCHEMES),
+    stripeAccounts: textsLike('acct_1032D82eZvKYlo2C').describe(STRIPE_ACCOUNTS),
+    iosAppIds: textsLike('ABCDE12345.com.example.app').describe(IOS_APP_IDS),
     androidApps: z
       .array(
         z.object({
           packageName: textField('com.example.app', PACKAGE_NAME),
-          sha256CertFingerprints: z.array(z.string()).describe(FINGERPRINTS),
+          sha256CertFingerprints: textsLike(FINGERPRINT_EXAMPLE).describe(FINGERPRINTS),
         }),
       )
       .describe(ANDROID_APPS),
@@ -213,7 +213,7 @@ export const app = z
     payeeWaitDays: payeeWaitDays.optional(),
     payoutApproval: payoutApproval.optional(),
     payoutSchedule: presentedSchedule.optional(),
-    notificationEmails: z.array(z.string()).describe(NOTIFICATION_EMAILS).optional(),
+    notificationEmails: textsLike('team@example.com').describe(NOTIFICATION_EMAILS).optional(),
     weeklyReport: weeklyReport.optional(),
   })
   .meta({ id: 'App', description: 'An app and its settings.' });

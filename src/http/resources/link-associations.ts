@@ -6,7 +6,7 @@ import { subdomainOfHost } from '../../domain/slugs.ts';
 import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
 import { foundOrThrow } from '../errors.ts';
-import { textField } from '../fields.ts';
+import { textField, textsLike } from '../fields.ts';
 import { anyone } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
@@ -29,7 +29,7 @@ const appleFile = z
         details: z
           .array(
             z.object({
-              appIDs: z.array(z.string()).describe('App ids of Apple.'),
+              appIDs: textsLike('ABCDE12345.com.example.app').describe('App ids of Apple.'),
               components: z.array(pattern).describe('The links that they open.'),
             }),
           )
@@ -42,12 +42,16 @@ const appleFile = z
 const androidFile = z
   .array(
     z.object({
-      relation: z.array(z.string()).describe('What the app may do: open links.'),
+      relation: textsLike('delegate_permission/common.handle_all_urls').describe(
+        'What the app may do: open links.',
+      ),
       target: z
         .object({
           namespace: z.literal('android_app').describe('An Android app.'),
           package_name: textField('com.example.app', 'The application id.'),
-          sha256_cert_fingerprints: z.array(z.string()).describe('The certificates that it is signed with.'),
+          sha256_cert_fingerprints: textsLike(Array.from({ length: 32 }, () => 'A1').join(':')).describe(
+            'The certificates that it is signed with.',
+          ),
         })
         .describe('The app.'),
       relation_extensions: z

@@ -98,8 +98,17 @@ const link = z
     destinationUrl: textField('https://example.com/get', DESTINATION_URL),
     destinations: z
       .object({
-        ios: orNull(z.string(), 'Null: `destinationUrl`.'),
-        android: orNull(z.string(), 'Null: `destinationUrl`.'),
+        ios: orNull(
+          textField('https://apps.apple.com/app/id1234567890', 'The destination on iOS.'),
+          'Null: `destinationUrl`.',
+        ),
+        android: orNull(
+          textField(
+            'https://play.google.com/store/apps/details?id=com.example.app',
+            'The destination on Android.',
+          ),
+          'Null: `destinationUrl`.',
+        ),
       })
       .describe(DESTINATIONS),
     campaign: orNull(textField('spring-2026', CAMPAIGN), 'Null if none was given.'),

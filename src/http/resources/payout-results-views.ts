@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { REPORT_OUTCOMES, REPORTED_STATES } from '../../domain/payout-report.ts';
 import type { ReportedState } from '../../domain/payout-report.ts';
-import { cents, count, epochMs, idOf, nameOfAffiliate, orNull, textField } from '../fields.ts';
+import { cents, count, epochMs, idOf, nameOfAffiliate, orNull, textField, textsLike } from '../fields.ts';
 import { countOf, statedCount } from './payout-reports.ts';
 import type { Assessment, OpenedReport } from './payout-reports.ts';
 import { transferReference } from './payouts-views.ts';
@@ -71,7 +71,7 @@ export const newReport = report
 
 export const runResults = z
   .object({
-    header: z.array(z.string()).describe('The columns of the report.'),
+    header: textsLike('Transaction ID').describe('The columns of the report.'),
     columns: z
       .object({
         status: textField('Status', 'The column that says what became of a payment.'),

@@ -6,7 +6,7 @@ import type { ProviderName } from '../../providers/index.ts';
 import { WEBHOOK_BODY_BYTES } from '../body-limits.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { countAsFailed } from '../failed-calls.ts';
-import { idOf, orNull } from '../fields.ts';
+import { idOf, orNull, textField } from '../fields.ts';
 import { readBytes } from '../read-body.ts';
 import type { HeldBody } from '../read-body.ts';
 import { addressCaller, refuseOverLimit } from '../rate-limits.ts';
@@ -24,7 +24,7 @@ const setupFieldSchemas: Readonly<Record<never, z.ZodType>> = Object.fromEntries
       : [
           [
             setupCheck.responseField,
-            z.string().describe("The text of the provider's setup check, if the request is one.").optional(),
+            textField('5f3a9c', "The text of the provider's setup check, if the request is one.").optional(),
           ],
         ],
   ),
