@@ -27,7 +27,7 @@ test('every package of production is verified by its SHA-512 when it is installe
   expect(packages.filter(({ integrity }) => integrity?.startsWith('sha512-') !== true)).toEqual([]);
 });
 
-/** Every package.json whose packages are locked: those of the service, the SDKs, their examples and the benchmarks. */
+/** Every package.json whose packages are locked: those of the service, the SDKs, their examples, the site and the benchmarks. */
 const LOCKED = [
   '.',
   'sdks/js',
@@ -36,6 +36,7 @@ const LOCKED = [
   'sdks/examples/express',
   'sdks/examples/koa',
   'sdks/examples/nextjs',
+  'site',
   'tools/bench/peers',
 ];
 
