@@ -3,9 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { projectRoot } from '../src/config/project-root.ts';
-import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
-import { createDatabase } from '../test/support/postgres-admin.ts';
-import { buildTemporalServer, startTemporalServer, TEMPORAL_SERVER_VERSION } from './temporal-server.ts';
+import {
+  buildTemporalServer,
+  startTemporalWithPostgres,
+  TEMPORAL_SERVER_VERSION,
+} from './temporal-server.ts';
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
@@ -15,32 +17,21 @@ const say = (line: string) => void process.stderr.write(`${line}\n`);
  */
 await buildTemporalServer(say);
 const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-temporal-'));
-const postgres = await startEmbeddedPostgres({ dataDir, durable: false, onProgress: say });
+const { server, postgres } = await startTemporalWithPostgres(dataDir, { durable: false, say });
 let status = 1;
 try {
-  for (const name of ['temporal', 'temporal_visibility']) await createDatabase(postgres.ownerUrl, name);
-  const { hostname, port, username, password } = new URL(postgres.ownerUrl);
-  const server = await startTemporalServer({
-    postgres: { host: hostname, port },
-    user: username,
-    password: decodeURIComponent(password),
-    logFile: path.join(dataDir, 'temporal.log'),
+  say(`Temporal ${TEMPORAL_SERVER_VERSION} on Postgres is up at ${server.address}`);
+  const chosen = process.argv.slice(2);
+  const tests = spawn('npm', ['test', '--', ...(chosen.length === 0 ? ['test/e2e'] : chosen)], {
+    cwd: projectRoot,
+    env: { ...process.env, TEST_TEMPORAL_ADDRESS: server.address },
+    stdio: 'inherit',
   });
-  try {
-    say(`Temporal ${TEMPORAL_SERVER_VERSION} on Postgres is up at ${server.address}`);
-    const chosen = process.argv.slice(2);
-    const tests = spawn('npm', ['test', '--', ...(chosen.length === 0 ? ['test/e2e'] : chosen)], {
-      cwd: projectRoot,
-      env: { ...process.env, TEST_TEMPORAL_ADDRESS: server.address },
-      stdio: 'inherit',
-    });
-    status = await new Promise<number>((resolve) => {
-      tests.once('exit', (code) => resolve(code ?? 1));
-    });
-  } finally {
-    await server.stop();
-  }
+  status = await new Promise<number>((resolve) => {
+    tests.once('exit', (code) => resolve(code ?? 1));
+  });
 } finally {
+  await server.stop();
   await postgres.stop();
   await rm(dataDir, { recursive: true, force: true });
 }

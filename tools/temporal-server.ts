@@ -1,14 +1,17 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, open, readFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { Connection } from '@temporalio/client';
 import { projectRoot } from '../src/config/project-root.ts';
+import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
+import type { EmbeddedPostgres } from '../src/embedded/postgres.ts';
 import { endWithThisProcess, tryListen } from '../src/embedded/processes.ts';
 import { eventually } from '../test/support/eventually.ts';
+import { createDatabase } from '../test/support/postgres-admin.ts';
 import { environmentOf } from './compose.ts';
 
 const run = promisify(execFile);
@@ -85,6 +88,7 @@ export interface TemporalServerSettings {
 
 export interface TemporalServer {
   readonly address: string;
+  /** Its process. */
   readonly pid: number;
   readonly ports: Readonly<Record<string, string>>;
   /** Ends the server by a signal, SIGTERM by default, and waits until it has ended. */
@@ -166,4 +170,30 @@ export async function startTemporalServer({
     stop,
     isRunning: () => server.exitCode === null && server.signalCode === null,
   };
+}
+
+/**
+ * Starts a production Temporal server on a new Postgres in a folder, which is removed if that fails. `durable`: Postgres waits for the
+ * disk.
+ */
+export async function startTemporalWithPostgres(
+  dataDir: string,
+  { durable, say }: { readonly durable: boolean; readonly say: Say },
+): Promise<{ readonly server: TemporalServer; readonly postgres: EmbeddedPostgres }> {
+  const postgres = await startEmbeddedPostgres({ dataDir, durable, onProgress: say });
+  try {
+    for (const name of ['temporal', 'temporal_visibility']) await createDatabase(postgres.ownerUrl, name);
+    const { hostname, port, username, password } = new URL(postgres.ownerUrl);
+    const server = await startTemporalServer({
+      postgres: { host: hostname, port },
+      user: username,
+      password: decodeURIComponent(password),
+      logFile: path.join(dataDir, 'temporal.log'),
+    });
+    return { server, postgres };
+  } catch (error) {
+    await postgres.stop();
+    await rm(dataDir, { recursive: true, force: true });
+    throw error;
+  }
 }

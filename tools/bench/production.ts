@@ -2,8 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
-import { buildTemporalServer, startTemporalServer } from '../temporal-server.ts';
+import { buildTemporalServer, startTemporalWithPostgres } from '../temporal-server.ts';
 import { postmasterOf, processorTimeMs } from './processor-time.ts';
 import { runRounds, USERS } from './purchase-rounds.ts';
 import { sendPurchases, startStack } from './stack.ts';
@@ -78,20 +77,10 @@ async function run(stack: Stack, clients: Clients): Promise<void> {
   }
 }
 
-await buildTemporalServer((line) => void process.stderr.write(`${line}\n`));
+const say = (line: string) => void process.stderr.write(`${line}\n`);
+await buildTemporalServer(say);
 const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-production-'));
-const postgres = await startEmbeddedPostgres({ dataDir, durable: true, onProgress: () => {} });
-const admin = new pg.Client(postgres.ownerUrl);
-await admin.connect();
-for (const name of ['temporal', 'temporal_visibility']) await admin.query(`create database ${name}`);
-await admin.end();
-const { hostname, port, username, password } = new URL(postgres.ownerUrl);
-const server = await startTemporalServer({
-  postgres: { host: hostname, port },
-  user: username,
-  password: decodeURIComponent(password),
-  logFile: path.join(dataDir, 'temporal.log'),
-});
+const { server, postgres } = await startTemporalWithPostgres(dataDir, { durable: true, say });
 const open = async (database: string) => {
   const url = new URL(postgres.ownerUrl);
   url.pathname = `/${database}`;
