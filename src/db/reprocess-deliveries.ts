@@ -216,6 +216,10 @@ export async function raiseOutcome(
          and exists (select from payments p
                       where p.app_id = e.app_id and p.environment = e.environment and p.store = e.store
                         and p.ref = e.payment_ref and p.event_id <> e.id)
+         -- A refund or dispute may have a cause of its own: it waits for a rate.
+         and not exists (select from adjustments a
+                          where a.app_id = e.app_id and a.environment = e.environment and a.store = e.store
+                            and a.payment_ref = e.payment_ref and a.event_id = e.id)
     ), done as (select id from deliveries where id = ${deliveryId} and ${outcome !== null && outcome.status !== 'failed'}::boolean
     ), forgotten as (${removeEncryptedBody(sql)})
     update deliveries d

@@ -123,7 +123,7 @@ export function compareReadings(stored: EventReading, today: EventReading): Read
   };
 }
 
-/** Whether an evaluation changes nothing about its payment. */
+/** Whether an evaluation changes nothing about its payment. What waits for a rate is to be listed, so that an import of rates finds it. */
 export function isSettled(payment: PaymentSnapshot, evaluation: Evaluation): boolean {
   return (
     payment.evaluatedAt !== null &&
@@ -133,6 +133,7 @@ export function isSettled(payment: PaymentSnapshot, evaluation: Evaluation): boo
     evaluation.correction === null &&
     evaluation.revenue.length === 0 &&
     evaluation.booked.length === 0 &&
+    evaluation.unconverted.length === 0 &&
     evaluation.likelyCause === payment.likelyCause &&
     evaluation.baseCents === payment.baseCents
   );

@@ -238,6 +238,7 @@ describe('the changes of an evaluation', () => {
       },
     ],
     ['an earning is to be taken back', payment, { ...nothing, correction }],
+    ['a refund waits for a rate', payment, { ...nothing, unconverted: ['evt_1' as EventId] }],
     ['the cause differs', payment, { ...nothing, likelyCause: 'rate_zero' }],
     ['its base was missing', { ...payment, baseCents: null }, nothing],
   ])('a payment is not settled when %s', (_title, stored, evaluation) => {

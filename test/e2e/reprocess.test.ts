@@ -8,7 +8,8 @@ import { createSecretBox } from '../../src/config/secret-box.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { finishDelivery } from '../../src/db/deliveries.ts';
 import { recordEventFacts } from '../../src/db/events.ts';
-import { loadPayments } from '../../src/db/payments.ts';
+import { findPaymentsToRecheck, loadPayments } from '../../src/db/payments.ts';
+import { importRates } from '../../src/db/rates.ts';
 import type { NewCommission } from '../../src/db/evaluations.ts';
 import type { StoredPayment } from '../../src/db/payments.ts';
 import { withRollback } from '../../src/db/with-rollback.ts';
@@ -34,6 +35,7 @@ import {
   revenuecatEvent,
   revenuecatRefund,
   revenuecatTransfer,
+  withFields,
 } from '../support/provider-fixtures.ts';
 import { centsFound, requestRun, runReprocess } from '../support/reprocess.ts';
 import type { ReprocessResult } from '../support/reprocess.ts';
@@ -480,6 +482,37 @@ describe('commissions of a reprocess', () => {
     expect(await api.sql`select ref from adjustments where app_id = ${app.appId}`).toEqual([
       { ref: 'another-ref' },
     ]);
+  });
+
+  // @promise refund-converted
+  test('a refund without a rate that a reprocess appends is listed, and reversed when the rate is imported', async () => {
+    const userId = user();
+    await bind(userId);
+    const transactionId = randomUUID();
+    const occurredAt = Date.now() - DAY_MS;
+    await acceptAsFailed(purchase(userId, { transactionId, occurredAt }));
+    await reprocess();
+    const refund = revenuecatRefund({ userId, usd: 5, transactionId, occurredAt: occurredAt + 1000 });
+    const { eventId } = await acceptAsFailed(
+      bodyOf(
+        withFields(refund, ['event'], { currency: 'SEK', price: null, price_in_purchased_currency: -50 }),
+      ),
+    );
+    await reprocess();
+    expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
+    const cause = async () => await api.sql`select likely_cause from events where id = ${eventId}`;
+    expect(await cause()).toEqual([{ likelyCause: 'missing_exchange_rate' }]);
+    const day = new Date(occurredAt).toISOString().slice(0, 10);
+    await importRates(api.sql, {
+      source: 'operator',
+      rates: [{ currency: 'SEK', day, units: '10', worthUsd: '1' }],
+    });
+    for (const { id } of await findPaymentsToRecheck(api.sql, { limit: 10 })) {
+      const [payment] = await loadPayments(api.sql, { paymentIds: [id] });
+      await evaluateAndApply(api.sql, payment!, null);
+    }
+    expect(await ledger()).toMatchObject([{ amountCents: 200 }, { amountCents: -100 }]);
+    expect(await cause()).toEqual([{ likelyCause: null }]);
   });
 
   // @promise reprocess-report-from-ledger
