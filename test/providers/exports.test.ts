@@ -181,6 +181,19 @@ describe('RevenueCat', () => {
   });
 });
 
+// @promise reconcile-compares-again
+test('a second refund of one transaction of RevenueCat is an event of its own, and the same row is the same event', () => {
+  const ids = [AT + 1_000, AT + 1_000, AT + 2_000].map((refundedAt) => {
+    const [row = {}] = revenuecatRows([{ ...SALE, refundedAt }]);
+    const events = read('revenuecat', row);
+    if (typeof events === 'string') throw new Error(events);
+    return events.filter(({ adjustment }) => adjustment !== null).map(({ sourceEventId }) => sourceEventId);
+  });
+  expect(ids[0]).toHaveLength(1);
+  expect(ids[1]).toEqual(ids[0]);
+  expect(ids[2]).not.toEqual(ids[0]);
+});
+
 describe('Stripe', () => {
   const [row = {}] = stripeRows([SALE]);
   const balance = formatOf('stripe', row);
@@ -282,6 +295,17 @@ describe('Stripe', () => {
       adjustment: { ref: source, paymentRef: 'pi_4711', amountMinor: 500, ...expected },
     });
   });
+
+  // @promise reconcile-compares-again
+  test.each(['refund', 'refund_failure', 'dispute', 'dispute_reversal'])(
+    'a second %s of one source is an event of its own, and the same row is the same event',
+    (category) => {
+      const id = (created: string) =>
+        event({ reporting_category: category, source_id: 'du_1', created_utc: created }).sourceEventId;
+      expect(id('2026-03-05 00:00:00')).toBe(id('2026-03-05 00:00:00'));
+      expect(id('2026-03-05 00:00:00')).not.toBe(id('2026-04-05 00:00:00'));
+    },
+  );
 
   test.each<[string, ExportRow, string]>([
     ['of a fee', { reporting_category: 'fee' }, 'skipped: a movement of the balance'],

@@ -78,7 +78,8 @@ function refundOf(event: Payload, at: number, key: readonly (string | number)[])
     type: 'CANCELLATION',
     cancel_reason: 'CUSTOMER_SUPPORT',
     event_timestamp_ms: at,
-    id: exported.reconciledId('refund', ...key),
+    // A refund may be taken back and made again.
+    id: exported.reconciledId('refund', ...key, at),
     price: negative(event['price']),
     price_in_purchased_currency: negative(event['price_in_purchased_currency']),
   };

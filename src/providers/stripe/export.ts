@@ -160,24 +160,29 @@ function paymentOf(row: ExportRow, names: BalanceRow): Payload {
 }
 
 function adjustmentOf(names: BalanceRow, category: string): Payload | null {
-  if (names.source === null) return null;
-  const { at, charge, intent } = names;
+  const { source, at, charge, intent } = names;
+  if (source === null) return null;
   const object = {
-    id: names.source,
+    id: source,
     currency: names.currency.toLowerCase(),
     amount: Math.abs(names.amount),
     payment_intent: intent,
     charge,
   };
+  // Money may go and come back several times: each movement is an event of its own.
+  const movement = (type: string, further: Payload = {}) => ({
+    ...eventOf(type, { ...object, ...further }, at),
+    id: exported.reconciledId(type, source, toSeconds(at)),
+  });
   switch (category) {
     case 'refund':
-      return eventOf('refund.updated', { ...object, created: toSeconds(at), status: 'succeeded' }, at);
+      return movement('refund.updated', { created: toSeconds(at), status: 'succeeded' });
     case 'refund_failure':
-      return eventOf('refund.failed', { ...object, status: 'failed' }, at);
+      return movement('refund.failed', { status: 'failed' });
     case 'dispute':
-      return eventOf('charge.dispute.funds_withdrawn', object, at);
+      return movement('charge.dispute.funds_withdrawn');
     default:
-      return eventOf('charge.dispute.funds_reinstated', { ...object, status: 'won' }, at);
+      return movement('charge.dispute.funds_reinstated', { status: 'won' });
   }
 }
 
