@@ -81,10 +81,10 @@ beforeEach(async () => {
     await tx`set local session_replication_role = replica`;
     await tx`update codes set created_at = ${new Date(at - MINUTE_MS)} where id = ${String(code['id'])}`;
   });
-  expect(await earnings()).toEqual([]);
 });
 
 test('of payments that are evaluated together, a renewal earns after the payment whose code binds its subscription', async () => {
+  expect(await earnings()).toEqual([]);
   const rows = await api.sql<{ id: PaymentId }>`
     select id from payments where app_id = ${founder.app.id} order by ref`;
   const result = await evaluateEach(
@@ -100,6 +100,7 @@ test('of payments that are evaluated together, a renewal earns after the payment
 });
 
 test('of an event that names a renewal and ties the subscription to a user, the renewal earns after the payment with the code', async () => {
+  expect(await earnings()).toEqual([]);
   const session = stripeCheckoutSession({
     ...ids,
     invoiceId: `${ids.invoiceId}-2`,
