@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { addAccountsCommand } from './commands/accounts.ts';
 import { addArchiveCommands } from './commands/archive.ts';
+import { addCellsCommand } from './commands/cells.ts';
 import { addConsoleCommand } from './commands/console.ts';
 import { addDeliveriesCommand } from './commands/deliveries.ts';
 import { addErasureCommands } from './commands/erasures.ts';
@@ -33,6 +34,7 @@ const COMMANDS = [
   addRatesCommand,
   addReconcileCommand,
   addRollupsCommand,
+  addCellsCommand,
 ];
 
 /**

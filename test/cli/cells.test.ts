@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import type { AccountId } from '../../src/domain/ids.ts';
+import { startTestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { runAdminIn } from '../support/run-admin.ts';
+
+let api: TestApi;
+let founders: readonly Founder[];
+
+beforeAll(async () => {
+  api = await startTestApi();
+  founders = [await setUpFounder(api), await setUpFounder(api, { linkSubdomain: 'lantern' })];
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const map = async (cell: string) =>
+  await runAdminIn({ DATABASE_URL: api.database.url }, 'cells', 'map', '--cell', cell);
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex');
+
+test('the map has every app, account, valid key and link subdomain, and no key itself', async () => {
+  const { status, out } = await map('cell-1');
+  expect(status).toBe(0);
+  const lines = out.trimEnd().split('\n');
+  for (const { app, accountId, key } of founders) {
+    for (const name of [app.id, accountId, sha256(key), sha256(app.sdkKey)])
+      expect(lines).toContain(`${name} cell-1`);
+    expect(out).not.toContain(key);
+    expect(out).not.toContain(app.sdkKey);
+  }
+  expect(lines).toContain('link/lantern cell-1');
+  // A line for each: two apps with a key for tests beside the other one, two accounts with a key, two subdomains.
+  expect(new Set(lines).size).toBe(lines.length);
+});
+
+test('a key that was revoked leads to no cell any more', async () => {
+  const [founder] = founders;
+  const { id, key } = await createAccountKey(api.sql, founder!.accountId as AccountId, ['read']);
+  expect((await map('cell-1')).out).toContain(sha256(key));
+  await runAdminIn({ DATABASE_URL: api.database.url }, 'keys', 'revoke', id);
+  expect((await map('cell-1')).out).not.toContain(sha256(key));
+});
+
+test.each(['', 'cell 1', 'cell\n1', 'x'.repeat(65)])(
+  '"%s" is refused as the name of a cell',
+  async (cell) => {
+    const { status, out, err } = await map(cell);
+    expect({ status, out }).toEqual({ status: 1, out: '' });
+    expect(err).toContain('is no name of a cell');
+  },
+);
+
+test('the map is read in pages, in which no row is left out or repeated', async () => {
+  const before = (await map('c')).out.trimEnd().split('\n').length;
+  await api.sql`
+    insert into accounts (id, name) select 'acct_01h455vb4pex5vsk' || lpad(n::text, 10, '0'), 'Example' from generate_series(1, 10001) n`;
+  const lines = (await map('c')).out.trimEnd().split('\n');
+  expect(lines).toHaveLength(before + 10_001);
+  expect(new Set(lines).size).toBe(lines.length);
+});
