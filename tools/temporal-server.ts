@@ -82,7 +82,11 @@ export interface TemporalServerSettings {
   readonly user?: string;
   readonly password: string;
   readonly logFile: string;
-  /** The ports of an earlier server, so that this one has its address. Any free ports by default. */
+  /** A loopback address. Servers on one database with equal ports at several addresses are a cluster. */
+  readonly host?: string;
+  /** Further variables of the server, such as SQL_MAX_CONNS: connections of each of its four services. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** The ports of another server: of an earlier one, to have its address, or of one of the same cluster. Any free ports by default. */
   readonly ports?: Readonly<Record<string, string>>;
 }
 
@@ -106,6 +110,8 @@ export async function startTemporalServer({
   user = 'temporal',
   password,
   logFile,
+  host: ownHost = '127.0.0.1',
+  environment: further = {},
   ports: given,
 }: TemporalServerSettings): Promise<TemporalServer> {
   const variables = {
@@ -118,14 +124,15 @@ export async function startTemporalServer({
   await runScript('temporal/set-up-schema.sh', schema, programFolder);
 
   const ports = given ?? (await choosePorts());
-  const address = `127.0.0.1:${ports['FRONTEND_GRPC_PORT']}`;
+  const address = `${ownHost}:${ports['FRONTEND_GRPC_PORT']}`;
   const environment = {
     ...environmentOf('temporal', variables),
     ...ports,
     POSTGRES_USER: user,
-    BIND_ON_IP: '127.0.0.1',
-    PROMETHEUS_ENDPOINT: `127.0.0.1:${ports['PROMETHEUS_PORT']}`,
+    BIND_ON_IP: ownHost,
+    PROMETHEUS_ENDPOINT: `${ownHost}:${ports['PROMETHEUS_PORT']}`,
     DYNAMIC_CONFIG_FILE_PATH: path.join(projectRoot, 'deploy/temporal/dynamic-config.yaml'),
+    ...further,
   };
   const log = await open(logFile, 'a');
   const server = spawn(path.join(programFolder, 'temporal-server'), ['start'], {
