@@ -1,11 +1,13 @@
 # syntax=docker/dockerfile:1
 # The image of the service, of the migrations and of the command line (tributary). docs/deploy.md describes it.
+# The secrets are for a machine whose npm has settings of its own: docs/deploy.md#the-image.
 
-FROM node:22.23.3-bookworm-slim AS build
+FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY console/package.json ./console/
-RUN npm ci --ignore-scripts --no-audit --no-fund
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca,target=/run/secrets/ca.pem \
+  npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
 COPY tools ./tools
 COPY src ./src
@@ -14,20 +16,21 @@ COPY workflows ./workflows
 COPY temporal ./temporal
 COPY console ./console
 # Without its pages, the build fails.
-RUN CI=true npm run build
+RUN CI=true npm run build:service
 
-FROM node:22.23.3-bookworm-slim AS packages
+FROM node:24.21.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY console/package.json ./console/
 # Without the built-in Postgres. The SDK of Temporal has a library of 25 to 30 MB for each platform: only this one's is kept.
-# Source maps and type declarations of packages are not read at run time.
-RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
+# Source maps, and TypeScript of packages with its declarations, are not read at run time.
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca,target=/run/secrets/ca.pem \
+  npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
   && case "$(uname -m)" in x86_64) keep=x86_64-unknown-linux-gnu ;; *) keep=aarch64-unknown-linux-gnu ;; esac \
   && find node_modules/@temporalio/core-bridge/releases -mindepth 1 -maxdepth 1 ! -name "$keep" -exec rm -r {} + \
-  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete
+  && find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.cts' -o -name '*.mts' -o -name '*.tsbuildinfo' \) -delete
 
-FROM node:22.23.3-bookworm-slim
+FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the packages of the SDKs with the address of your service built in, so that apps need no base address.
 #   release.sh HOST FOLDER [NAME...]
-# HOST is the https (or http) address of your service without a path; FOLDER receives the packages. Without names, every SDK whose
-# toolchain is installed is built, and the others are named. The checkout does not change.
+# HOST is the https (or http) address of your service without a path, or "none": apps then give it as their base address. FOLDER receives
+# the packages. Without names, every SDK whose toolchain is installed is built, and the others are named. The checkout does not change.
 set -euo pipefail
 
 usage="usage: release.sh HOST FOLDER [NAME...], such as release.sh https://tributary.example.com packages web node"
@@ -10,7 +10,9 @@ host=${1:?$usage}
 folder=${2:?$usage}
 shift 2
 host=${host%/}
-if [[ ! $host =~ ^https?://[A-Za-z0-9.-]+(:[0-9]+)?$ ]]; then
+if [[ $host == none ]]; then
+  host=
+elif [[ ! $host =~ ^https?://[A-Za-z0-9.-]+(:[0-9]+)?$ ]]; then
   echo "\"$host\" is no address of a service. Use https:// and a host, without a path." >&2
   exit 2
 fi

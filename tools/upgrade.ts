@@ -33,8 +33,10 @@ import { WITHOUT_LIMITS } from './without-limits.ts';
  * statement waits for a second, or anything is lost, doubled or refused with another status than 503.
  */
 
-/** The version whose migrations 0001 to 0004 are frozen. It is built with today's packages, of which only it needs `raw-body`. */
-const BASELINE = 'd1b81d5';
+/** The first version, 0.1.0. It is built with today's packages, of which only it needs `raw-body`. */
+const FIRST = 'd1b81d5';
+/** The version to upgrade from: the last one that was tagged before this commit, or the first one. */
+const BASELINE = versionBefore();
 const rowsFlag = process.argv.indexOf('--rows');
 const ROWS = rowsFlag === -1 ? 1_000_000 : Number(process.argv[rowsFlag + 1]);
 const MOST_WAIT_MS = 1_000;
@@ -42,6 +44,18 @@ const SIDE_BY_SIDE_MS = 12_000;
 const CLIENTS = 3;
 
 const run = promisify(execFile);
+
+function versionBefore(): string {
+  try {
+    return execFileSync('git', ['describe', '--tags', '--abbrev=0', '--match=v*', 'HEAD^'], {
+      cwd: projectRoot,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
+  } catch {
+    return FIRST;
+  }
+}
 
 /** Builds the baseline from the history of the repository, once. Returns its folder. */
 async function buildBaseline(): Promise<string> {

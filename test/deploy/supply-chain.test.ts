@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../src/config/project-root.ts';
-import { isAccepted, productionPackages } from '../../tools/release-files.ts';
+import { isAccepted, productionPackages } from '../../tools/release/files.ts';
 import { textOf } from '../support/text-of.ts';
 
 interface Manifest {

@@ -64,6 +64,7 @@ export const PARTS: readonly Part[] = [
     title: 'Operate',
     pages: [
       ...docs('operators', 'deploy', 'runbook', 'backup', 'upgrading', 'reprocess', 'audit', 'scaling'),
+      { from: 'CHANGELOG.md', to: 'changelog.md' },
       { from: 'SECURITY.md', to: 'security-policy.md', title: 'Vulnerabilities and releases' },
     ],
   },

@@ -1,10 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { projectRoot } from '../src/config/project-root.ts';
+import { projectRoot } from '../../src/config/project-root.ts';
 
 interface LockedPackage {
   readonly version?: string;
@@ -78,7 +75,7 @@ export function isAccepted(licence: string): boolean {
 }
 
 /** Returns the page with the licence and its text of every package that is installed. */
-function licencePage(packages: readonly ProductionPackage[]): string {
+export function licencePage(packages: readonly ProductionPackage[]): string {
   const sections = packages.flatMap(({ name, version, licence, folder }) => {
     const installed = path.join(projectRoot, folder);
     if (!existsSync(installed)) return [`${name} ${version}: ${licence} (for another platform)\n`];
@@ -97,6 +94,7 @@ const readText = (folder: string, file: string): string => {
     : `See the folder ${file} of the package.`;
 };
 
+/** Runs npm, and returns what it prints. */
 const npm = (...args: readonly string[]): string =>
   execFileSync('npm', args, {
     cwd: projectRoot,
@@ -106,7 +104,7 @@ const npm = (...args: readonly string[]): string =>
   });
 
 /** Returns the software bill of materials in CycloneDX, without its time and its random number: equal for equal packages. */
-function billOfMaterials(): string {
+export function billOfMaterials(): string {
   const bill = JSON.parse(npm('sbom', '--omit=dev', '--sbom-format=cyclonedx', '--package-lock-only')) as {
     serialNumber?: string;
     metadata: { timestamp?: string; component: { name: string } };
@@ -119,7 +117,7 @@ function billOfMaterials(): string {
 }
 
 /** Returns what the registry says about known vulnerabilities, or that it says nothing. Throws when one is high. */
-function audit(): string {
+export function audit(): string {
   let report: { metadata?: { vulnerabilities: Readonly<Record<string, number>> } };
   try {
     report = JSON.parse(npm('audit', '--omit=dev', '--json')) as typeof report;
@@ -133,37 +131,3 @@ function audit(): string {
     throw new Error(`npm audit reports ${high} high and ${critical} critical vulnerabilities.`);
   return `npm audit reports ${total} vulnerabilities, none of them high.`;
 }
-
-/**
- * `npm run release:files`: writes dist/release with the archive of the last commit, the bill of materials, the licences of all
- * packages, and SHA256SUMS. Equal commits give equal files on one platform and with one npm.
- */
-async function main(): Promise<void> {
-  const { version } = JSON.parse(readFileSync(path.join(projectRoot, 'package.json'), 'utf8')) as {
-    version: string;
-  };
-  const packages = productionPackages();
-  const refused = packages.filter(({ licence }) => !isAccepted(licence));
-  if (refused.length > 0) throw new Error(`licences that are not accepted: ${JSON.stringify(refused)}`);
-  const name = `tributary-${version}`;
-  const folder = path.join(projectRoot, 'dist/release');
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { recursive: true });
-  const archive = ['archive', '--format=tar.gz', `--prefix=${name}/`, 'HEAD'];
-  const files: Readonly<Record<string, Buffer | string>> = {
-    [`${name}.tar.gz`]: execFileSync('git', archive, { cwd: projectRoot, maxBuffer: 256e6 }),
-    [`${name}.cdx.json`]: billOfMaterials(),
-    [`${name}-licences.txt`]: licencePage(packages),
-  };
-  const sums: string[] = [];
-  for (const [file, content] of Object.entries(files)) {
-    await writeFile(path.join(folder, file), content);
-    sums.push(`${createHash('sha256').update(content).digest('hex')}  ${file}\n`);
-  }
-  await writeFile(path.join(folder, 'SHA256SUMS'), sums.join(''));
-  process.stderr.write(
-    `${packages.length} packages, files in ${path.relative(projectRoot, folder)}:\n${sums.join('')}${audit()}\n`,
-  );
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
