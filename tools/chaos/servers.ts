@@ -26,6 +26,11 @@ async function isTrue(url: string, query: string): Promise<boolean> {
   }
 }
 
+interface Standby {
+  readonly dataDir: string;
+  readonly running: EmbeddedPostgres;
+}
+
 /** The database server, which can be stopped, killed and started again on its data. */
 export class PostgresServer {
   #dataDir: string;
@@ -80,6 +85,41 @@ export class PostgresServer {
     await runOn(this.ownerUrl, 'select pg_reload_conf()');
   }
 
+  /** Starts a server that follows this one. Returns its data folder and what `startEmbeddedPostgres` returns. */
+  async #startStandby(): Promise<Standby> {
+    const dataDir = path.join(path.dirname(this.#dataDir), `standby-${(this.#standbys += 1)}`);
+    await copyForStandby(this.#dataDir, this.ownerUrl, dataDir);
+    const running = await startEmbeddedPostgres({ dataDir, durable: true });
+    const followsWithin = 'select pg_wal_lsn_diff(pg_last_wal_replay_lsn(), pg_last_wal_receive_lsn()) >= 0';
+    await eventually('the standby follows', async () => await isTrue(running.ownerUrl, followsWithin));
+    return { dataDir, running };
+  }
+
+  /** Makes a standby the primary. The server before it must have ended. */
+  async #promote({ dataDir, running }: Standby): Promise<void> {
+    this.#dataDir = dataDir;
+    this.#running = running;
+    await this.#watch();
+    await runOn(this.ownerUrl, 'select pg_promote()');
+  }
+
+  /**
+   * Starts a synchronous standby: from then on this server confirms only what the standby has on its disk, too. Returns a function that
+   * ends this server as a machine that loses power, and promotes the standby, which then confirms alone.
+   */
+  async addStandby(): Promise<() => Promise<void>> {
+    const standby = await this.#startStandby();
+    await this.set({ synchronous_standby_names: "'*'" });
+    const isSynchronous = `select count(*) = 1 from pg_stat_replication where sync_state in ('sync', 'quorum')`;
+    await eventually('the standby is synchronous', async () => await isTrue(this.ownerUrl, isSynchronous));
+    this.#endFormer = async () => await standby.running.stop();
+    return async () => {
+      this.#endFormer = async () => {};
+      await this.stop('crash');
+      await this.#promote(standby);
+    };
+  }
+
   /**
    * Makes a standby of this server, ends this server, promotes the standby, and starts the former primary again as a
    * standby of the new one. Returns the port of the former primary, which goes on and is read-only.
@@ -87,17 +127,10 @@ export class PostgresServer {
   async failOver(): Promise<number> {
     await this.#endFormer();
     const former = this.#dataDir;
-    const dataDir = path.join(path.dirname(former), `standby-${(this.#standbys += 1)}`);
-    await copyForStandby(former, this.ownerUrl, dataDir);
-    const standby = await startEmbeddedPostgres({ dataDir, durable: true });
-    const followsWithin = 'select pg_wal_lsn_diff(pg_last_wal_replay_lsn(), pg_last_wal_receive_lsn()) >= 0';
-    await eventually('the standby follows', async () => await isTrue(standby.ownerUrl, followsWithin));
+    const standby = await this.#startStandby();
     // A server that is stopped sends the rest of its log to its standbys first.
     await this.stop('fast');
-    this.#dataDir = dataDir;
-    this.#running = standby;
-    await this.#watch();
-    await runOn(this.ownerUrl, 'select pg_promote()');
+    await this.#promote(standby);
     await follow(former, this.ownerUrl);
     const demoted = await startEmbeddedPostgres({ dataDir: former, durable: true });
     const stopWatching = endWithThisProcess(await pidOf(former), 'INT');
