@@ -178,4 +178,4 @@ tar -C "$source" --exclude=node_modules --exclude=dist --exclude=target --exclud
 printf '%s\n' "$host" >"$copy/HOST"
 cp "$source/../LICENSE" "$copy/LICENSE"
 for name in "${names[@]}"; do "build_$name"; done
-echo "Built with $host in $folder: ${names[*]}. Left out: ${left_out[*]-none}."
+echo "Built with ${host:-no address} in $folder: ${names[*]}. Left out: ${left_out[*]-none}."
