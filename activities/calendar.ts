@@ -45,7 +45,7 @@ export function createCalendarActivities({
      * tried again in the next run.
      */
     draftScheduledRuns: async (after) => {
-      const endsAt = Date.now() + PAGE_MS;
+      const endsAt = performance.now() + PAGE_MS;
       const now = await databaseClock(sql);
       const apps = await scheduledAppsAfter(sql, after, calendarPage);
       const due = apps.flatMap(({ appId, schedule, since }) => {
@@ -58,7 +58,7 @@ export function createCalendarActivities({
       for (const { appId } of open) {
         throwIfCancelled();
         if (await draft(appId, now)) count += 1;
-        if (Date.now() > endsAt && appId !== open.at(-1)?.appId) return { count, next: appId };
+        if (performance.now() > endsAt && appId !== open.at(-1)?.appId) return { count, next: appId };
       }
       return { count, next: apps.length === calendarPage ? (apps.at(-1)?.appId ?? null) : null };
     },

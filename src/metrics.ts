@@ -30,6 +30,11 @@ const METRICS_LIMITS: ServerLimits = { ...SERVER_LIMITS, connections: 100, conne
 
 /** How long a reader waits for what the database says, ms. Prometheus gives up after 10 s, and then has nothing at all. */
 const GAUGES_MS = 1_500;
+/**
+ * For how long the last result of the readiness is shown while a check waits for a slow database, ms. A check ends within 5 s, and then
+ * says itself that the database does not respond.
+ */
+const READINESS_SHOWN_MS = 60_000;
 
 /** The metrics of one process for Prometheus. */
 export interface Metrics {
@@ -211,20 +216,20 @@ export function createMetrics(deps: {
     updating ??= updateGauges().finally(() => {
       updating = null;
     });
-    let isAnswered = false;
-    const readiness = updateReadiness().finally(() => {
-      isAnswered = true;
-    });
-    const done = Promise.all([readiness, updating]);
+    const done = Promise.all([updateReadiness(), updating]);
     await withDeadline(GAUGES_MS, async () => {
       await done;
     }).catch(() => {});
     // Only the database can keep the check waiting.
-    if (!isAnswered) ready.set({ check: 'database' }, 0);
+    if (performance.now() - checkedAt > READINESS_SHOWN_MS) ready.set({ check: 'database' }, 0);
   }
+
+  /** When the last check of the readiness ended, `performance.now()` ms. */
+  let checkedAt = -Infinity;
 
   async function updateReadiness(): Promise<void> {
     for (const { name, ok } of await deps.readiness()) ready.set({ check: name }, ok ? 1 : 0);
+    checkedAt = performance.now();
   }
 
   async function updateGauges(): Promise<void> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { TemporalConnection } from '../temporal/connection.ts';
 import { arePayoutsStopped } from './db/payout-stops.ts';
@@ -54,7 +55,7 @@ function checkStatements(sql: Sql): ReadinessCheck {
 const PAYOUTS_STOPPED =
   'Payouts are stopped: the database was restored, promoted, upgraded or copied, or the operator stopped them. Record payouts that it has forgotten (docs/backup.md), then run payouts resume --none-missing.';
 
-/** Returns whether payouts can be made; nothing when the database does not say. */
+/** Returns whether payouts can be made; null when the database does not say. */
 async function checkPayouts(sql: Sql): Promise<ReadinessCheck | null> {
   try {
     const ok = !(await arePayoutsStopped(sql));
@@ -64,13 +65,16 @@ async function checkPayouts(sql: Sql): Promise<ReadinessCheck | null> {
   }
 }
 
+/** Returns why it is not known whether the encryption keys open what is stored. */
+const neverChecked = (why: string) =>
+  `it was never checked whether SECRETS_KEY opens the stored secrets: ${why}`;
+
 /** Returns what the encryption keys lack, or that this is not known. */
 async function secretsProblem(check: () => Promise<string | null>): Promise<string | null> {
   try {
     return await check();
   } catch (error) {
-    const why = faultOf(error)?.problem ?? 'Postgres refuses the question which keys are needed';
-    return `it was never checked whether SECRETS_KEY opens the stored secrets: ${why}`;
+    return neverChecked(faultOf(error)?.problem ?? 'Postgres refuses the question which keys are needed');
   }
 }
 
@@ -85,32 +89,71 @@ const secretsCheck = (problem: string | null, isOptional: boolean): ReadinessChe
   optional: isOptional,
 });
 
-/** Returns whether the clock agrees with that of the database; nothing when the database does not say. */
-async function clockCheck(check: () => Promise<string | null>): Promise<ReadinessCheck[]> {
+/** Returns whether the clock agrees with that of the database; null when the database does not say. */
+async function compareClocks(check: () => Promise<string | null>): Promise<ReadinessCheck | null> {
   try {
     const detail = await check();
     // Postgres's clock may be the wrong one. A check that is not optional would then take all processes out.
-    return [{ name: 'clock', ok: detail === null, detail, optional: true }];
+    return { name: 'clock', ok: detail === null, detail, optional: true };
   } catch {
-    return [];
+    return null;
   }
 }
 
-/** How long a result is used again, so that anybody may ask as often as they like. */
+/** How long all questions to the database take at most, ms. The shortest limit of those who ask is 5 s. */
+const CHECK_MS = 4_750;
+/** How long a result is used again after its end, ms, so that anybody may ask as often as they like. */
 const REUSE_MS = 250;
 
-/** Returns a function that runs `check` at most once per `REUSE_MS`. */
-function reused<T>(check: () => Promise<T>): () => Promise<T> {
-  let last: { readonly at: number; readonly result: Promise<T> } | undefined;
+/** Returns a function that runs `check` once for all who ask meanwhile or within `REUSE_MS` after its end. */
+function shared<T>(check: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  let endedAt = Infinity;
   return async () => {
-    if (last === undefined || performance.now() - last.at >= REUSE_MS)
-      last = { at: performance.now(), result: check() };
-    return await last.result;
+    if (running === undefined || performance.now() - endedAt >= REUSE_MS) {
+      endedAt = Infinity;
+      running = check().finally(() => {
+        endedAt = performance.now();
+      });
+    }
+    return await running;
+  };
+}
+
+/** What a question to the database has as its result. */
+interface Answer<T> {
+  /** The last answer. Undefined before the first. */
+  readonly value: T | undefined;
+  /** Whether it is the answer to a question before, because this one was not answered in time. */
+  readonly isOld: boolean;
+}
+
+/**
+ * Returns a function that asks and waits until `endsAt` (`performance.now()`, ms). A question that is not answered by then goes on: its
+ * answer is for the next call, which does not ask again beside it.
+ */
+function askedInTime<T>(ask: () => Promise<T>): (endsAt: number) => Promise<Answer<T>> {
+  let value: T | undefined;
+  let asking: Promise<void> | undefined;
+  const remember = async () => {
+    value = await ask();
+  };
+  return async (endsAt) => {
+    asking ??= remember().finally(() => {
+      asking = undefined;
+    });
+    const answered = new AbortController();
+    const leftMs = Math.max(0, endsAt - performance.now());
+    const late = sleep(leftMs, true, { signal: answered.signal, ref: false }).catch(() => false);
+    const isOld = await Promise.race([asking.then(() => false), late]);
+    answered.abort();
+    return { value, isOld };
   };
 }
 
 /**
- * Returns the check of what a process needs to serve. What only the database can say is not listed while it is unavailable.
+ * Returns the check of what a process needs to serve. What only the database can say is not listed while it is unavailable. The
+ * database is asked one question first, and then all others at once: what it does not answer within `CHECK_MS` has its last result.
  */
 export function createReadiness({
   sql,
@@ -122,22 +165,41 @@ export function createReadiness({
 }: ReadinessDeps): () => Promise<ReadinessCheck[]> {
   let couldPay = true;
   let couldRead = acceptsLostKeys;
-  return reused(async () => {
-    const { problem, setUpProblem } = connection;
-    const database = await checkDatabase(sql);
-    const lacking = database.ok ? await secretsProblem(checkSecrets) : null;
-    if (database.ok && lacking === null) couldRead = true;
-    const secrets = database.ok ? [secretsCheck(lacking, couldRead)] : [];
-    const payouts = database.ok ? await checkPayouts(sql) : null;
-    if (payouts !== null) {
-      if (couldPay && !payouts.ok) logger.warn({ msg: PAYOUTS_STOPPED });
-      couldPay = payouts.ok;
+  const askSecrets = askedInTime(async () => await secretsProblem(checkSecrets));
+  const askClock = askedInTime(async () => await compareClocks(checkClock));
+  const askPayouts = askedInTime(async () => await checkPayouts(sql));
+
+  /** Returns `database`, which accepts writes, and what it says besides. */
+  async function checkMore(database: ReadinessCheck, endsAt: number): Promise<ReadinessCheck[]> {
+    const [secrets, clock, payouts] = await Promise.all([
+      askSecrets(endsAt),
+      askClock(endsAt),
+      askPayouts(endsAt),
+    ]);
+    const lacking =
+      secrets.value === undefined ? neverChecked('Postgres responds too slowly') : secrets.value;
+    if (lacking === null) couldRead = true;
+    if (payouts.value != null) {
+      if (couldPay && !payouts.value.ok) logger.warn({ msg: PAYOUTS_STOPPED });
+      couldPay = payouts.value.ok;
     }
+    // Times in the future are refused for good only by a clock that was compared just now.
+    const comparison = clock.isOld && clock.value?.ok === true ? null : clock.value;
     return [
-      ...secrets,
+      secretsCheck(lacking, couldRead),
       database,
-      ...(database.ok ? [checkStatements(sql), ...(await clockCheck(checkClock))] : []),
-      ...(payouts === null ? [] : [payouts]),
+      checkStatements(sql),
+      comparison,
+      payouts.value,
+    ].filter((check) => check != null);
+  }
+
+  return shared(async () => {
+    const { problem, setUpProblem } = connection;
+    const endsAt = performance.now() + CHECK_MS;
+    const database = await checkDatabase(sql);
+    return [
+      ...(database.ok ? await checkMore(database, endsAt) : [database]),
       // Without Temporal webhooks are stored and processed later. What its set-up lacks delays nothing.
       { name: 'temporal', ok: problem === null, detail: problem, optional: true },
       { name: 'temporal_set_up', ok: setUpProblem === null, detail: setUpProblem, optional: true },

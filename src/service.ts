@@ -91,9 +91,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     isStopping = true;
     const took: Record<string, number> = {};
     const timed = async (name: string, work: () => Promise<void> | undefined): Promise<void> => {
-      const before = Date.now();
+      const before = performance.now();
       await work();
-      took[name] = Date.now() - before;
+      took[name] = Math.round(performance.now() - before);
     };
     await timed('requestsMs', () => api?.server.stop(settings.lingerMs));
     await refusals.flush();

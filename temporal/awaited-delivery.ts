@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { KeepPlace } from '../src/commands/deps.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../src/domain/delivery.ts';
 import type { AwaitedCalls } from './awaited-calls.ts';
-import { LATE_RESULT_MS } from './awaited-results.ts';
+import { deadlineOf, LATE_RESULT_MS } from './awaited-results.ts';
 import type { AwaitedResults } from './awaited-results.ts';
 import type { Starter } from './start.ts';
 
@@ -35,7 +35,7 @@ export function awaitedDeliveries({ starter, results, awaited, logger }: Awaited
       const { deliveryId } = delivery;
       const notice = (settled: Promise<void>) => {
         // Without workers a late delivery says nothing about the load: it is stored, and others must be stored as well.
-        if (Date.now() - results.lastOutcomeAt < WORKERS_UNAVAILABLE_MS) keepPlace?.(settled);
+        if (performance.now() - results.lastOutcomeAt < WORKERS_UNAVAILABLE_MS) keepPlace?.(settled);
       };
       try {
         const start = async () => {
@@ -43,13 +43,13 @@ export function awaitedDeliveries({ starter, results, awaited, logger }: Awaited
           if (started === undefined) return null;
           return {
             fetchAfterMs: started.isLocal ? LATE_RESULT_MS : results.fetchAfterMs,
-            fetch: async (deadline: number) =>
-              (await starter.call(async () => await started.handle.result(), deadline)) ?? null,
+            fetch: async (endsAt: number) =>
+              (await starter.call(async () => await started.handle.result(), deadlineOf(endsAt))) ?? null,
           };
         };
         const late = { forMs: LATE_DELIVERY_MS, notice };
         const outcome = await awaited.run(() => results.outcomes.wait(deliveryId, { waitMs, start, late }));
-        if (outcome !== null) results.lastOutcomeAt = Date.now();
+        if (outcome !== null) results.lastOutcomeAt = performance.now();
         return outcome;
       } catch (error) {
         logger.warn({

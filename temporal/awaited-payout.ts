@@ -5,6 +5,7 @@ import type { PayoutRequestKeys } from '../src/domain/payout.ts';
 import type { PayoutRequestId } from '../src/domain/ids.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/signals.ts';
 import type { AwaitedDeps } from './awaited-delivery.ts';
+import { deadlineOf } from './awaited-results.ts';
 import type { Workflows } from './start.ts';
 
 type PayoutHandle = WorkflowHandle<Workflows['payout']>;
@@ -45,7 +46,7 @@ export function awaitedPayouts({ starter, results, awaited, logger }: AwaitedDep
   const followPayout = async (
     signalled: PayoutHandle,
     request: PayoutRequestKeys,
-    deadline: number,
+    endsAt: number,
   ): Promise<void> => {
     let handle: PayoutHandle | undefined = signalled;
     for (;;) {
@@ -53,13 +54,13 @@ export function awaitedPayouts({ starter, results, awaited, logger }: AwaitedDep
         handle ??= await signalPayout(request);
         const found = handle;
         if (found !== undefined) {
-          await found.client.withDeadline(deadline, () => found.result());
+          await found.client.withDeadline(deadlineOf(endsAt), () => found.result());
           return;
         }
       } catch (error) {
         if (error instanceof WorkflowNotFoundError) handle = undefined;
       }
-      if (Date.now() + SIGNAL_PAUSE_MS >= deadline) return;
+      if (performance.now() + SIGNAL_PAUSE_MS >= endsAt) return;
       await sleep(SIGNAL_PAUSE_MS);
     }
   };
@@ -73,8 +74,8 @@ export function awaitedPayouts({ starter, results, awaited, logger }: AwaitedDep
           if (signalled === undefined) return null;
           return {
             fetchAfterMs: results.fetchAfterMs,
-            fetch: async (deadline: number) => {
-              await followPayout(signalled, request, deadline);
+            fetch: async (endsAt: number) => {
+              await followPayout(signalled, request, endsAt);
               return true as const;
             },
           };

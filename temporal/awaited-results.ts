@@ -16,12 +16,15 @@ export const LATE_RESULT_MS = 1_000;
 /** The same for work that another process may have taken. */
 const EARLY_FETCH_MS = 200;
 
+/** Returns the deadline of a call of the Temporal SDK, epoch ms, for an end in `performance.now()` ms. */
+export const deadlineOf = (endsAt: number): number => Date.now() + endsAt - performance.now();
+
 /** The results of workflows that requests of this process wait for. Workers report them here, or to the other processes. */
 export class AwaitedResults {
   readonly outcomes = new PendingResults<DeliveryOutcome>();
   readonly settledRequests = new PendingResults<true>();
-  /** When an outcome of any delivery was last seen, epoch ms. */
-  lastOutcomeAt = 0;
+  /** When an outcome of any delivery was last seen, `performance.now()` ms. */
+  lastOutcomeAt = -Infinity;
   readonly #deps: AwaitedResultsDeps;
 
   constructor(deps: AwaitedResultsDeps) {
@@ -31,7 +34,7 @@ export class AwaitedResults {
   /** Passes a result to the requests that wait for it here. Returns whether there was one. */
   receive(result: SharedResult): boolean {
     if (!('outcome' in result)) return this.settledRequests.settle(result.payoutRequestId, true);
-    this.lastOutcomeAt = Date.now();
+    this.lastOutcomeAt = performance.now();
     return this.outcomes.settle(result.deliveryId, result.outcome);
   }
 

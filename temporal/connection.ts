@@ -270,7 +270,7 @@ export class TemporalConnection {
       this.#isHealthy = true;
       this.#problem = null;
       const pauseMs = this.#setUp.problem === null ? setUpPauseMs : Math.min(setUpPauseMs, SETUP_RETRY_MS);
-      if (hasReturned || isNew || Date.now() - this.#setUp.startedAt > pauseMs) {
+      if (hasReturned || isNew || performance.now() - this.#setUp.startedAt > pauseMs) {
         this.#setUp.start({ ...this.#settings, connection, client });
       }
       if (isNew) {

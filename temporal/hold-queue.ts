@@ -18,7 +18,7 @@ export class HoldQueue {
   readonly #deps: HoldQueueDeps;
   readonly #waiting: HeldCommission[] = [];
   #starters = 0;
-  /** Epoch ms after which no hold timer is started; Infinity until the queue is stopped. */
+  /** `performance.now()` ms after which no hold timer is started; Infinity until the queue is stopped. */
   #endsAt = Infinity;
 
   constructor(deps: HoldQueueDeps) {
@@ -47,7 +47,7 @@ export class HoldQueue {
    * those that are left over.
    */
   async stop(withinMs: number): Promise<void> {
-    this.#endsAt = Date.now() + withinMs;
+    this.#endsAt = performance.now() + withinMs;
     await Promise.allSettled([this.#startWaiting(), this.#startWaiting()]);
     const left = this.#waiting.length;
     this.#waiting.length = 0;
@@ -62,7 +62,7 @@ export class HoldQueue {
   async #startWaiting(): Promise<void> {
     this.#starters += 1;
     try {
-      while (Date.now() < this.#endsAt) {
+      while (performance.now() < this.#endsAt) {
         const next = this.#waiting.shift();
         if (next === undefined) return;
         await this.#deps.startHold(next);

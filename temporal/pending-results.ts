@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 interface StartedWork<T> {
   /** How long after the start the result is fetched, when nobody has reported it, ms. Infinity: never. */
   readonly fetchAfterMs: number;
-  /** Fetches the result. Returns null when it can't. `deadline` is epoch ms. */
-  readonly fetch: (deadline: number) => Promise<T | null>;
+  /** Fetches the result until `endsAt` (`performance.now()`, ms). Returns null when it can't. */
+  readonly fetch: (endsAt: number) => Promise<T | null>;
 }
 
 interface Wait<T> {
@@ -43,7 +43,7 @@ export class PendingResults<T> {
    * throws; a fetch that fails leaves the wait to a report. Several callers may wait for one id.
    */
   async wait(id: string, { waitMs, start, signal: given, late }: Wait<T>): Promise<T | null> {
-    const deadline = Date.now() + waitMs;
+    const endsAt = performance.now() + waitMs;
     // Registered before the start, so that no result is missed.
     const { result, forget } = this.#expect(id);
     const ended = new AbortController();
@@ -57,7 +57,7 @@ export class PendingResults<T> {
       if (work === null) return null;
       if (work.fetchAfterMs >= waitMs) return await forever();
       await sleep(work.fetchAfterMs, undefined, { signal });
-      return (await work.fetch(deadline).catch(() => null)) ?? (await forever());
+      return (await work.fetch(endsAt).catch(() => null)) ?? (await forever());
     };
     const isUp = sleep(waitMs, LATE, { signal }).catch(() => null);
     let keepsWaiting = false;

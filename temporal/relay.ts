@@ -66,7 +66,7 @@ async function runOverdue<Work>(
   { claim, run, claimSize, inFlight }: Backlog<Work>,
   signal?: AbortSignal,
 ): Promise<{ count: number; more: boolean }> {
-  const endsAt = Date.now() + PASS_MS;
+  const endsAt = performance.now() + PASS_MS;
   const claimed: Work[] = [];
   let count = 0;
   const pass = { more: true, isRefused: false, startedSinceClaim: 1 };
@@ -81,7 +81,7 @@ async function runOverdue<Work>(
   };
   const next = async (): Promise<Work | undefined> => {
     if (pass.isRefused || signal?.aborted === true) return undefined;
-    while (claimed.length === 0 && pass.more && Date.now() < endsAt) {
+    while (claimed.length === 0 && pass.more && performance.now() < endsAt) {
       claiming ??= claimMore().finally(() => {
         claiming = undefined;
       });
@@ -140,6 +140,7 @@ export function startRelay({
   overdueMs = OVERDUE_MS,
   pauseMs = PAUSE_MS,
 }: RelaySettings): Relay {
+  /** `performance.now()` ms: a clock that is set delays nothing. */
   let nextConvertAt = 0;
   /** How long a marked payment waits for its evaluation by `convert`. */
   let recheckAfterMs = overdueMs;
@@ -192,14 +193,14 @@ export function startRelay({
    * that fails there is found again, but not at once.
    */
   async function convert(): Promise<number> {
-    if (Date.now() < nextConvertAt) return 0;
+    if (performance.now() < nextConvertAt) return 0;
     const found = await findConvertiblePayments(sql, null, 1);
     if (
       found.length === 0 &&
       (await findPaymentsToRecheck(sql, { olderThanMs: recheckAfterMs, limit: 1 })).length === 0
     )
       return 0;
-    nextConvertAt = Date.now() + overdueMs;
+    nextConvertAt = performance.now() + overdueMs;
     recheckAfterMs = overdueMs;
     workflows.startInBackground('convert', undefined);
     return 1;

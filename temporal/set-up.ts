@@ -61,7 +61,7 @@ async function setUpServer(target: SetUpTarget): Promise<SetUpResult> {
 export class ServerSetUp {
   readonly #logger: Logger;
   #problem: string | null = null;
-  #startedAt = 0;
+  #startedAt = -Infinity;
   #running: Promise<void> | null = null;
   #hasRun = false;
   #searchAttributes: ReadonlySet<SearchAttribute> = new Set();
@@ -90,14 +90,14 @@ export class ServerSetUp {
     return this.#hasRun;
   }
 
-  /** When the last set-up started, epoch ms. */
+  /** When the last set-up started, `performance.now()` ms. */
   get startedAt(): number {
     return this.#startedAt;
   }
 
   /** Starts a set-up unless one is running. A slow one delays no caller. */
   start(target: SetUpTarget): void {
-    this.#startedAt = Date.now();
+    this.#startedAt = performance.now();
     this.#running ??= this.#run(target).finally(() => {
       this.#running = null;
     });

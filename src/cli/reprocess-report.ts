@@ -38,7 +38,7 @@ async function waitUntilFinished(
   id: ReprocessRunId,
   { stderr, serviceTimeoutMs }: Pick<CommandContext, 'stderr' | 'serviceTimeoutMs'>,
 ): Promise<ReprocessRun> {
-  const deadline = Date.now() + serviceTimeoutMs;
+  const deadline = performance.now() + serviceTimeoutMs;
   let printed = '';
   let printedError: string | null = null;
   for (;;) {
@@ -55,7 +55,7 @@ async function waitUntilFinished(
     }
     printedError = lastError;
     if (run.isFinished) return run;
-    if (!run.isStarted && Date.now() > deadline) {
+    if (!run.isStarted && performance.now() > deadline) {
       throw new CommandFailedError(
         `No service on this database has started the reprocess run. Start a service and check that its /readyz returns ok, then run: deliveries reprocess-report ${id}`,
       );

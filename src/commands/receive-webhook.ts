@@ -123,6 +123,7 @@ export async function receiveWebhook(
   { readBody, ...incoming }: IncomingWebhook,
 ): Promise<WebhookResult> {
   const { sql, webhookCache, admit } = deps;
+  const respondBy = performance.now() + RESPOND_WITHIN_MS;
   if (!isId('app', customerAppId)) return { kind: 'refused' };
   const remembered = webhookCache.secretsOf(customerAppId, providerName);
   const readSecrets = async () => {
@@ -155,7 +156,7 @@ export async function receiveWebhook(
       // Refused webhooks take no place from others.
       const result = await admit(
         async (keepPlace) =>
-          await storeAndProcess(deps, request, { ...row, proof }, verifying, known, keepPlace),
+          await storeAndProcess(deps, request, { ...row, proof }, verifying, known, { respondBy, keepPlace }),
       );
       if (result !== 'secrets_changed') return result;
     } else if (areRead) {
@@ -225,7 +226,7 @@ async function refusalReason(
 }
 
 /**
- * Stores a verified delivery and waits for the outcome of its workflow. Returns `secrets_changed`, and stores nothing, if the
+ * Stores a verified delivery and waits for the outcome of its workflow, until `respondBy` (`performance.now()`, ms). Returns `secrets_changed`, and stores nothing, if the
  * secrets have changed since they were read.
  */
 async function storeAndProcess(
@@ -241,9 +242,9 @@ async function storeAndProcess(
   },
   verifying: WebhookSecretRow,
   secrets: readonly WebhookSecretRow[],
-  keepPlace: KeepPlace,
+  { respondBy, keepPlace }: { readonly respondBy: number; readonly keepPlace: KeepPlace },
 ): Promise<WebhookResult | 'secrets_changed'> {
-  const { body, receivedAt } = request;
+  const { body } = request;
   const accept = async (stored: Pick<AcceptedDelivery, 'body' | 'bodyKeyId' | 'bodyHashes'>) =>
     await acceptDelivery(sql, {
       ...row,
@@ -293,7 +294,7 @@ async function storeAndProcess(
           secret: verifying,
         };
   const outcome = await webhookCache.keeping(stored, async () => {
-    const waitMs = Math.max(0, receivedAt + RESPOND_WITHIN_MS - Date.now());
+    const waitMs = Math.max(0, respondBy - performance.now());
     return await workflows.awaitDelivery(row, waitMs, keepPlace);
   });
   if (outcome === null) return { kind: 'pending', eventId: row.eventId };

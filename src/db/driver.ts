@@ -76,7 +76,7 @@ export function createDriver({ url, settings, onStatement }: DriverOptions): Cre
 }
 
 /** Opens the sockets of a client, so that the pool can destroy them. Not in the driver's types. */
-function socketOption(socket: Parameters<CreateClient>[0]): object {
+export function socketOption(socket: Parameters<CreateClient>[0]): object {
   return { socket };
 }
 

@@ -37,7 +37,7 @@ export async function openDatabase(
   if (databaseUrl !== undefined && migrationsDatabaseUrl !== undefined) {
     return { url: databaseUrl, ownerUrl: migrationsDatabaseUrl, close: async () => {} };
   }
-  const giveUpAt = Date.now() + WAIT_MS;
+  const giveUpAt = performance.now() + WAIT_MS;
   for (;;) {
     const service = await readServiceFile(config.dataDir);
     if (service !== undefined) {
@@ -62,7 +62,7 @@ export async function openDatabase(
         throw error;
       }
     } catch (error) {
-      if (!(error instanceof StartupError) || Date.now() > giveUpAt) throw error;
+      if (!(error instanceof StartupError) || performance.now() > giveUpAt) throw error;
       await sleep(PAUSE_MS);
     }
   }

@@ -1,5 +1,4 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { addressBlock } from '../domain/addresses.ts';
 import type { HttpContext } from './context.ts';
 import { ApiError } from './errors.ts';
@@ -41,6 +40,7 @@ export const NO_RATE_LIMITS: RateLimitSettings = {
 };
 
 const WINDOW_SECONDS = 60;
+const WINDOW_MS = WINDOW_SECONDS * 1_000;
 
 /**
  * The most counters per limit. Callers are distributed over them by a hash, so that a flood of invented devices or
@@ -50,8 +50,8 @@ const WINDOW_SECONDS = 60;
 const COUNTERS = 1 << 17;
 const KEY_BYTES = 32;
 
-function counterOf(key: Buffer, caller: string, counters: number): string {
-  return String(createHmac('sha256', key).update(caller).digest().readUInt32BE(0) % counters);
+function counterOf(key: Buffer, caller: string, counters: number): number {
+  return createHmac('sha256', key).update(caller).digest().readUInt32BE(0) % counters;
 }
 
 /** Returns the text that identifies an address for a limit: itself, or the /64 of an IPv6 address. */
@@ -87,44 +87,71 @@ export interface RateLimits {
   readonly peek: (name: RateLimitName, caller: string) => Promise<RateLimitState | null>;
 }
 
-function stateOf(
-  { points }: RateLimiterMemory,
-  { consumedPoints, msBeforeNext }: RateLimiterRes,
-): RateLimitState {
-  return {
-    isAllowed: consumedPoints <= points,
-    count: consumedPoints,
-    limit: points,
-    remaining: Math.max(0, points - consumedPoints),
-    resetSeconds: Math.ceil(msBeforeNext / 1000),
-  };
+interface Window {
+  count: number;
+  /** `performance.now()` ms: a clock that is set makes no window longer. */
+  readonly endsAt: number;
+}
+
+/** The windows of one limit that have not ended. All are equally long, so the first one is the next to end. */
+class Windows {
+  readonly #limit: number;
+  readonly #open = new Map<number, Window>();
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Counts a call. The first one of a counter begins its window. */
+  count(counter: number): RateLimitState {
+    const window = this.#find(counter) ?? { count: 0, endsAt: performance.now() + WINDOW_MS };
+    window.count += 1;
+    this.#open.set(counter, window);
+    return this.#stateOf(window, window.count <= this.#limit);
+  }
+
+  uncount(counter: number): void {
+    const window = this.#find(counter);
+    if (window !== undefined) window.count = Math.max(0, window.count - 1);
+  }
+
+  /** Returns the state before another call. Null without a call in the window. */
+  peek(counter: number): RateLimitState | null {
+    const window = this.#find(counter);
+    return window === undefined ? null : this.#stateOf(window, window.count < this.#limit);
+  }
+
+  #find(counter: number): Window | undefined {
+    for (const [ended, { endsAt }] of this.#open) {
+      if (endsAt > performance.now()) break;
+      this.#open.delete(ended);
+    }
+    return this.#open.get(counter);
+  }
+
+  #stateOf({ count, endsAt }: Window, isAllowed: boolean): RateLimitState {
+    return {
+      isAllowed,
+      count,
+      limit: this.#limit,
+      remaining: Math.max(0, this.#limit - count),
+      resetSeconds: Math.ceil((endsAt - performance.now()) / 1_000),
+    };
+  }
 }
 
 /** Creates the counters of a process: at most `counters` for each limit, and at most 2^32. */
 export function createRateLimits(settings: RateLimitSettings, counters = COUNTERS): RateLimits {
   const key = randomBytes(KEY_BYTES);
   const idOf = (caller: string) => counterOf(key, caller, counters);
-  const limiters = new Map<RateLimitName, RateLimiterMemory>();
-  for (const [name, points] of Object.entries(settings) as [RateLimitName, number][]) {
-    if (points > 0) limiters.set(name, new RateLimiterMemory({ points, duration: WINDOW_SECONDS }));
+  const limits = new Map<RateLimitName, Windows>();
+  for (const [name, limit] of Object.entries(settings) as [RateLimitName, number][]) {
+    if (limit > 0) limits.set(name, new Windows(limit));
   }
   return {
-    count: async (name, caller) => {
-      const limiter = limiters.get(name);
-      if (limiter === undefined) return null;
-      const outcome = await limiter.consume(idOf(caller)).catch((refusal: unknown) => refusal);
-      if (!(outcome instanceof RateLimiterRes)) throw outcome;
-      return stateOf(limiter, outcome);
-    },
-    uncount: async (name, caller) => {
-      await limiters.get(name)?.reward(idOf(caller));
-    },
-    peek: async (name, caller) => {
-      const limiter = limiters.get(name);
-      const counted = await limiter?.get(idOf(caller));
-      if (limiter === undefined || counted == null) return null;
-      return { ...stateOf(limiter, counted), isAllowed: counted.consumedPoints < limiter.points };
-    },
+    count: async (name, caller) => limits.get(name)?.count(idOf(caller)) ?? null,
+    uncount: async (name, caller) => limits.get(name)?.uncount(idOf(caller)),
+    peek: async (name, caller) => limits.get(name)?.peek(idOf(caller)) ?? null,
   };
 }
 

@@ -112,13 +112,13 @@ async function addBatch(
 ): Promise<readonly ReconciledOutcome[]> {
   await acceptReconciled(sql, { appId, provider, secretId: secret.id }, batch);
   const ids = batch.map(({ deliveryId }) => deliveryId);
-  let giveUpAt = Date.now() + timeoutMs;
+  let giveUpAt = performance.now() + timeoutMs;
   let done = 0;
   for (;;) {
     const outcomes = await findReconciledOutcomes(sql, ids);
     const doneNow = outcomes.filter(({ isDone }) => isDone).length;
-    if (doneNow === ids.length || Date.now() > giveUpAt) return outcomes;
-    if (doneNow > done) giveUpAt = Date.now() + timeoutMs;
+    if (doneNow === ids.length || performance.now() > giveUpAt) return outcomes;
+    if (doneNow > done) giveUpAt = performance.now() + timeoutMs;
     done = doneNow;
     await sleep(POLL_MS);
   }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { createSecretBox } from '../../src/config/secret-box.ts';
@@ -8,6 +9,8 @@ import type { ReadinessCheck } from '../../src/http/deps.ts';
 import { createReadiness } from '../../src/readiness.ts';
 import { createSecretsCheck } from '../../src/secrets-check.ts';
 import { unusableDatabase } from '../../src/unusable-database.ts';
+import { startProxy } from '../support/cuttable-proxy.ts';
+import type { CuttableProxy } from '../support/cuttable-proxy.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -80,6 +83,107 @@ test('a process that never could check its key is not ready until the database s
     await runOn(database.url, 'alter table lost rename to webhook_secrets');
   }
   await eventually('it is ready', async () => failedOf(await refused.readiness()).length === 0);
+});
+
+describe('a database whose statements take three seconds', () => {
+  let proxy: CuttableProxy;
+  let sql: Sql;
+  let clockProblem: string | null = null;
+  /** How often the first question of a check was asked. */
+  let checks = 0;
+  let readiness: () => Promise<ReadinessCheck[]>;
+
+  beforeAll(async () => {
+    proxy = await startProxy(database.url);
+    sql = connect({
+      url: proxy.url,
+      max: 4,
+      statementTimeoutMs: 4_000,
+      patienceMs: 4_000,
+      onStatement: ({ text }) => {
+        if (text.includes('pg_is_in_recovery')) checks += 1;
+      },
+    });
+    // Each asks the database every time, as at the end of their pauses.
+    readiness = createReadiness({
+      sql,
+      connection: { problem: null, setUpProblem: null },
+      checkSecrets: async () => (await sql.one<{ problem: null }>`select null as problem`).problem,
+      checkClock: async () => {
+        await sql`select clock_timestamp()`;
+        return clockProblem;
+      },
+      logger,
+    });
+    await eventually('all connections are open', async () => {
+      await Promise.all(Array.from({ length: 4 }, async () => await sql`select pg_sleep(0.05)`));
+      return proxy.accepted() === 4;
+    });
+  });
+  afterAll(async () => {
+    await sql.close();
+    await proxy.close();
+  });
+  const named = (list: readonly ReadinessCheck[], name: string) => list.find((check) => check.name === name);
+
+  // @promise slow-database-ready
+  test('leaves a process ready within 5 s, with the last results of what it does not answer in time', async () => {
+    clockProblem = 'wrong';
+    expect(named(await readiness(), 'clock')).toMatchObject({ detail: 'wrong' });
+    await sleep(300);
+    /** Returns how long a check takes, ms. */
+    const takes = async () => {
+      proxy.delay(1_500);
+      const begin = performance.now();
+      const list = await readiness();
+      const tookMs = performance.now() - begin;
+      proxy.restore();
+      await eventually('the late answers have arrived', async () => sql.usage().busy === 0);
+      expect(failedOf(list)).toEqual([]);
+      expect(named(list, 'database')).toMatchObject({ ok: true });
+      expect(['secrets', 'payouts', 'clock'].map((name) => named(list, name)?.ok)).toEqual([
+        true,
+        true,
+        false,
+      ]);
+      return tookMs;
+    };
+    let tookMs = await takes();
+    // A busy moment of the machine is over by then.
+    if (tookMs >= 5_000) tookMs = await takes();
+    expect(tookMs).toBeGreaterThan(2_900);
+    expect(tookMs).toBeLessThan(5_000);
+  });
+
+  // @promise slow-database-ready
+  test('gets one check for all who ask while it runs and just after it', async () => {
+    await sleep(300);
+    proxy.delay(1_500);
+    checks = 0;
+    const lists = await Promise.all(
+      Array.from({ length: 20 }, async (_, turn) => {
+        await sleep(turn * 100);
+        return await readiness();
+      }),
+    );
+    await readiness();
+    proxy.restore();
+    expect(checks).toBe(1);
+    expect(lists.map((list) => named(list, 'database')?.ok)).toEqual(lists.map(() => true));
+    await eventually('the late answers have arrived', async () => sql.usage().busy === 0);
+  });
+
+  test('lists no clock that agreed before, because a time in the future is then refused for good', async () => {
+    clockProblem = null;
+    await sleep(300);
+    expect(named(await readiness(), 'clock')).toMatchObject({ ok: true });
+    await sleep(300);
+    proxy.delay(1_500);
+    const list = await readiness();
+    proxy.restore();
+    expect(named(list, 'clock')).toBeUndefined();
+    expect(failedOf(list)).toEqual([]);
+  });
 });
 
 test('a clock that is set does not change when the database is asked for stored secrets', async () => {

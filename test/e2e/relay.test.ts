@@ -8,7 +8,7 @@ import { cancelReprocessRun, finishReprocessRun } from '../../src/db/reprocess.t
 import { connect } from '../../src/db/sql.ts';
 import type { DeliveryKeys } from '../../src/domain/delivery.ts';
 import type { AppId, BindingId, DeliveryId, ReprocessRunId, SecretId } from '../../src/domain/ids.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { runAdminIn } from '../support/run-admin.ts';
 import { HEALS_IN_FLIGHT, RELAY_IN_FLIGHT, startRelay } from '../../temporal/relay.ts';
 import { eventually } from '../support/eventually.ts';
@@ -337,6 +337,46 @@ describe('the outbox relay', () => {
     const claimed = await claimUnfinishedDeliveries(sql, 60_000, 2);
     await sql.close();
     expect(claimed).toHaveLength(2);
+  });
+
+  // @promise durations-by-the-process
+  test('a clock that is set back an hour between two rounds of the relay delays no evaluation of a payment', async () => {
+    const other = await setUpFounder(service);
+    await other.purchase(await other.customer(), 10);
+    let converts = 0;
+    const workflows = {
+      ...NO_WORKFLOWS,
+      runDelivery: async () => 'running' as const,
+      startInBackground: (name: string) => {
+        if (name === 'convert') converts += 1;
+      },
+    };
+    const { now } = Date;
+    try {
+      Date.now = () => now() + HOUR_MS;
+      const { sql } = service;
+      const relay = startRelay({
+        sql,
+        workflows,
+        logger: pino({ level: 'silent' }),
+        overdueMs: 20,
+        pauseMs: DAY_MS,
+      });
+      const round = async () => {
+        await sql`update payments set recheck_since = now() - interval '1 day' where app_id = ${other.app.id}`;
+        await sleep(40);
+        await relay.round();
+        return converts;
+      };
+      const before = await round();
+      Date.now = now;
+      const after = await round();
+      await relay.stop();
+      expect(before).toBeGreaterThan(0);
+      expect(after).toBeGreaterThan(before);
+    } finally {
+      Date.now = now;
+    }
   });
 
   // @promise verified-by-accepting-secret

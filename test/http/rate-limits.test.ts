@@ -431,6 +431,45 @@ test('a caller whose counter collides without the key of the process does not us
   expect(await limits.count('clicks', visitor)).toMatchObject({ isAllowed: true, remaining: 1 });
 });
 
+// @promise durations-by-the-process
+test('a clock that is set back an hour makes no window of a limit longer', async () => {
+  const limits = limitsOf({ ...NO_RATE_LIMITS, clicks: 1 });
+  const { now } = Date;
+  try {
+    Date.now = () => now() + HOUR_MS;
+    await limits.count('clicks', 'caller');
+  } finally {
+    Date.now = now;
+  }
+  const [refused, peeked] = [await limits.count('clicks', 'caller'), await limits.peek('clicks', 'caller')];
+  expect([refused, peeked]).toEqual([
+    { isAllowed: false, count: 2, limit: 1, remaining: 0, resetSeconds: expect.any(Number) },
+    refused,
+  ]);
+  expect(refused?.resetSeconds).toBeLessThanOrEqual(60);
+});
+
+test('a window ends a minute after its first call, and a call that is taken back is none of the next window', async () => {
+  const limits = limitsOf({ ...NO_RATE_LIMITS, clicks: 2, sdk: 1 });
+  const now = performance.now.bind(performance);
+  try {
+    await limits.count('clicks', 'caller');
+    await limits.count('sdk', 'caller');
+    performance.now = () => now() + 59_000;
+    expect(await limits.count('clicks', 'caller')).toMatchObject({ count: 2, isAllowed: true });
+    expect(await limits.count('clicks', 'caller')).toMatchObject({ count: 3, isAllowed: false });
+    await limits.count('clicks', 'another');
+    performance.now = () => now() + 60_001;
+    expect(await limits.peek('clicks', 'caller')).toBeNull();
+    await limits.uncount('clicks', 'caller');
+    expect(await limits.count('clicks', 'caller')).toMatchObject({ count: 1, resetSeconds: 60 });
+    expect(await limits.peek('clicks', 'another')).toMatchObject({ count: 1 });
+    expect(await limits.peek('sdk', 'caller')).toBeNull();
+  } finally {
+    performance.now = now;
+  }
+});
+
 // @promise run-results-cost
 test('an account reads so many reports of payment services a minute, with whatever key', async () => {
   const limited = await startTestApi({ rateLimits: limitsOf({ ...NO_RATE_LIMITS, reports: 2 }) });

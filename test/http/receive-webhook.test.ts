@@ -10,6 +10,7 @@ import { checkProof } from '../../src/providers/proof.ts';
 import type { WebhookProof } from '../../src/providers/proof.ts';
 import { newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { IDLE_WORKFLOWS } from '../support/idle-workflows.ts';
 import { fakeSecret, PROOFS } from '../support/provider-fixtures.ts';
 
 const BODY = '{"no": "provider sends this"}';
@@ -20,10 +21,19 @@ let app: TestApp;
 
 /** What happened to the memory of large bodies, in order. */
 const memory: string[] = [];
+/** How long the outcome of each delivery was waited for, ms. */
+const waits: number[] = [];
 
 beforeAll(async () => {
   const budget = createBodyBudget();
   api = await startTestApi({
+    workflows: {
+      ...IDLE_WORKFLOWS,
+      awaitDelivery: async (_, waitMs) => {
+        waits.push(waitMs);
+        return null;
+      },
+    },
     bodyBudget: {
       open: (address) => {
         const { reserve, free } = budget.open(address);
@@ -144,6 +154,16 @@ describe('a webhook of 1 MiB', () => {
     expect(steps).toEqual(['reserved', 'compared', 'freed']);
     hashed.mockRestore();
   });
+});
+
+// @promise durations-by-the-process
+test('a clock that is set back an hour during a webhook makes it wait for its outcome no longer than before', async () => {
+  const secret = await setUp('adapty');
+  // The time of receipt.
+  api.clock.now = Date.now() + HOUR_MS;
+  const { status } = await post('adapty', PROOFS.adapty(Buffer.from(BODY), secret, api.clock.now));
+  expect(status).toBe(200);
+  expect(waits.at(-1)).toBeLessThanOrEqual(2_500);
 });
 
 // @promise signature-time

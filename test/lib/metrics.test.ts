@@ -25,3 +25,17 @@ test('the metrics of a process whose database says nothing arrive within two sec
   expect(text).toContain('tributary_ready{check="database"} 0');
   expect(text).toMatch(/^tributary_database_connections\{state="max"\} 2$/m);
 }, 6_000);
+
+// @promise slow-database-ready
+test('a check of the readiness that takes longer than a reader of the metrics waits shows its last result meanwhile', async () => {
+  const database = { name: 'database', ok: true, detail: null, optional: false };
+  let isSlow = false;
+  const metrics = createMetrics({
+    sql: silent,
+    readiness: async () => (isSlow ? await never : [database]),
+    sdkMetricsAddress: null,
+  });
+  await metrics.text();
+  isSlow = true;
+  expect(await metrics.text()).toContain('tributary_ready{check="database"} 1');
+}, 8_000);

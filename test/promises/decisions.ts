@@ -875,6 +875,10 @@ const OPERATION: readonly PromiseSection[] = [
         'migrations end when the database does not answer or the process is stopped, and name the session that they wait for',
       starvation:
         'a slow database or a process without processor time keeps its connections, and gets no logins on top',
+      'slow-database-ready':
+        'a database that answers slowly leaves a process ready within the time that a balancer waits, with one check for all who ask',
+      'durations-by-the-process':
+        'a clock that is set changes no duration: limits, waits and pauses follow one that cannot be set',
       'database-clock':
         'the turn and age of open deliveries, and what is removed, follow the clock of the database',
       'app-shares': 'an app that sends too much does not take the places of the others',

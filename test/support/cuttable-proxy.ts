@@ -32,6 +32,8 @@ export interface CuttableProxy {
   readonly delay: (ms: number) => void;
   /** How many connections of the service are open. */
   readonly accepted: () => number;
+  /** How many connections of the service were opened in all. */
+  readonly opened: () => number;
   /** How many of these were open when the proxy fell silent. */
   readonly silenced: () => number;
   readonly close: () => Promise<void>;
@@ -45,6 +47,7 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
   let isSilent = false;
   let delayMs = 0;
   const accepted = new Set<Socket>();
+  let opened = 0;
   let openBefore = new Set<Socket>();
   const mute = (socket: Socket) => {
     socket.unpipe();
@@ -56,6 +59,7 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
       return;
     }
     accepted.add(incoming);
+    opened += 1;
     incoming.on('close', () => accepted.delete(incoming));
     if (isSilent) {
       sockets.add(incoming);
@@ -100,6 +104,7 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
       for (const socket of sockets) mute(socket);
     },
     accepted: () => accepted.size,
+    opened: () => opened,
     silenced: () => [...openBefore].filter((socket) => accepted.has(socket)).length,
     delay: (ms) => {
       delayMs = ms;

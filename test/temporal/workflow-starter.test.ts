@@ -353,6 +353,24 @@ test('a shutdown starts waiting hold timers for a limited time and leaves the re
   expect(takes).toBeLessThan(3_000);
 });
 
+// @promise durations-by-the-process
+test('a clock that is set back an hour during a shutdown does not make it start hold timers for longer', async () => {
+  const { starter, starts } = recordingStarter({}, { startMs: 5 });
+  const holds = Array.from({ length: 4_000 }, () => dueIn(60 * MINUTE_MS));
+  starter.startHolds(holds);
+  const { now } = Date;
+  Date.now = () => now() + 60 * MINUTE_MS;
+  try {
+    const draining = starter.drain(200);
+    await setImmediate();
+    Date.now = now;
+    await draining;
+  } finally {
+    Date.now = now;
+  }
+  expect(starts.length).toBeLessThan(holds.length);
+});
+
 // @promise outcome-from-the-commit
 test('a result of another process ends a wait without a look-up in Temporal, and only an unwanted one is sent on', async () => {
   const sent: SharedResult[] = [];

@@ -31,11 +31,11 @@ const isStarted = (work: OpenWork): boolean => KINDS.every((kind) => work[kind] 
 /** Waits until the running service has claimed all open work, or claims nothing more for `patienceMs`. Returns the rest. */
 async function waitUntilClaimed(sql: Sql, since: number, patienceMs: number): Promise<OpenWork> {
   let left = await countOpenWork(sql, since);
-  let giveUpAt = Date.now() + patienceMs;
-  while (!isStarted(left) && Date.now() < giveUpAt) {
+  let giveUpAt = performance.now() + patienceMs;
+  while (!isStarted(left) && performance.now() < giveUpAt) {
     await sleep(POLL_MS);
     const next = await countOpenWork(sql, since);
-    if (JSON.stringify(next) !== JSON.stringify(left)) giveUpAt = Date.now() + patienceMs;
+    if (JSON.stringify(next) !== JSON.stringify(left)) giveUpAt = performance.now() + patienceMs;
     left = next;
   }
   return left;
