@@ -9,7 +9,7 @@ import type {
 } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, ClickId, LinkId } from '../domain/ids.ts';
 import type { SdkKeyKind } from '../domain/keys.ts';
-import { isPlaceholder } from '../domain/user-ids.ts';
+import { isSomebody } from '../domain/user-ids.ts';
 import { newId } from './new-id.ts';
 import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
@@ -157,8 +157,7 @@ function candidatesOf(row: CandidateRow): InstallCandidates {
             active: row.codeActive,
             affiliateStatus: row.codeAffiliateStatus,
           },
-    // Earlier versions stored placeholders, too.
-    rememberedUsers: row.rememberedUsers.filter(({ customerUserId }) => !isPlaceholder(customerUserId)),
+    rememberedUsers: row.rememberedUsers.filter(isSomebody),
   };
 }
 

@@ -1,6 +1,6 @@
 import { USERS_PER_DEVICE } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, BindingId } from '../domain/ids.ts';
-import { isPlaceholder } from '../domain/user-ids.ts';
+import { isSomebody } from '../domain/user-ids.ts';
 import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
 import { retryAfterConflict, retryUntilVisible } from './conflict-retries.ts';
@@ -145,8 +145,7 @@ async function listWaitingUsersOfDevices(
         select id, healed_at from bindings x
          where x.app_id = d.app_id and x.customer_user_id = i.customer_user_id offset 0) b on true
      where b.healed_at is null`;
-  // Earlier versions stored placeholders, too.
-  const real = waiting.filter(({ customerUserId }) => !isPlaceholder(customerUserId));
+  const real = waiting.filter(isSomebody);
   return devices.map((_, index) => real.filter(({ number }) => number === index + 1));
 }
 

@@ -1,6 +1,6 @@
 import type { AttributableKey } from '../domain/attributable-key.ts';
 import type { PolicyInputs, ShownPolicy } from '../domain/policy.ts';
-import { payersOf } from '../domain/payers.ts';
+import { payersOf, withoutStoredPlaceholders } from '../domain/payers.ts';
 import type {
   EventHistory,
   ExplainedCode,
@@ -84,7 +84,8 @@ async function findCommissions(sql: Sql, paymentId: PaymentId): Promise<Explaine
 
 async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promise<ExplainedUser[]> {
   // A payment that was attributed through a key keeps that user, also beside a user whom a later event names.
-  const candidates = payment.bindingId === null ? payersOf(payment) : payment.candidates;
+  const candidates =
+    payment.bindingId === null ? payersOf(withoutStoredPlaceholders(payment)) : payment.candidates;
   // The keys of a person whom a code has bound are named once.
   const isAgain = ({ via, binding }: UserCandidate) =>
     via === 'bound_key' &&

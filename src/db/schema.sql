@@ -3580,14 +3580,18 @@ AS $function$
     union all
     select p.ref, e.source::text, false, 0, true from events e where e.id = p.event_id and not exists (select from keys)
   )
-  select coalesce(jsonb_agg(jsonb_build_object('userKey', k.user_key, 'source', k.source, 'isPayment', coalesce(k.is_payment, false), 'owners', (
-                              select coalesce(jsonb_agg(distinct case when b.reassigned_at is null then b.attribution_id::text else attribution_at(b, now()) end), '[]')
-                                from users_of_key(p.app_id, k.user_key, k.source) u
-                               cross join lateral (
-                                 select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b))
+  select coalesce(jsonb_agg(jsonb_build_object('userKey', k.user_key, 'source', k.source, 'isPayment', coalesce(k.is_payment, false),
+                                               'owners', o.owners, 'users', o.users)
                             order by k.is_of_other, k.position, k.user_key), '[]')
-    from own k
-   where not exists (select from bindings b where b.app_id = p.app_id and b.customer_user_id = k.user_key)
+    from (select * from own x
+           where not exists (select from bindings b where b.app_id = p.app_id and b.customer_user_id = x.user_key) offset 0) k
+   cross join lateral (
+     select coalesce(jsonb_agg(w.attribution_id), '[]') as owners,
+            coalesce(jsonb_agg(jsonb_build_object('customerUserId', w.customer_user_id, 'attributionId', w.attribution_id)), '[]') as users
+       from (select u.customer_user_id, case when b.reassigned_at is null then b.attribution_id::text else attribution_at(b, now()) end as attribution_id
+               from users_of_key(p.app_id, k.user_key, k.source) u
+              cross join lateral (
+                select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b offset 0) w) o
 $function$;
 
 CREATE OR REPLACE FUNCTION lock_payout_of_transfer()

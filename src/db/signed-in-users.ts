@@ -1,5 +1,5 @@
 import type { AppId, BindingId, PaymentId } from '../domain/ids.ts';
-import { isPlaceholder } from '../domain/user-ids.ts';
+import { isSomebody } from '../domain/user-ids.ts';
 import { newId } from './new-id.ts';
 import type { Sql } from './sql.ts';
 
@@ -55,7 +55,7 @@ export async function bindSignedInUsers(
 
 /** Returns users whom an event of any provider names with the key that a binding has. Empty for the binding of a user. */
 export async function findSignedInUsers(sql: Sql, bindingId: BindingId): Promise<readonly SignedInUser[]> {
-  return await sql<SignedInUser>`
+  const users = await sql<SignedInUser>`
     select distinct b.customer_user_id as user_key, u.customer_user_id
       from bindings b
      cross join lateral (
@@ -68,6 +68,7 @@ export async function findSignedInUsers(sql: Sql, bindingId: BindingId): Promise
          limit ${MOST_USERS})) u
      where b.id = ${bindingId} and b.key_source is not null
      limit ${MOST_USERS}`;
+  return users.filter(isSomebody);
 }
 
 /** Returns the users of payments that have one of the keys, with that key, whichever events named them. */
@@ -83,6 +84,5 @@ export async function findUsersWithKeys(
      where k.payment_id = any(${[...paymentIds]}::text[]) and k.user_key = any(${[...new Set(userKeys)]}::text[])
        and k.environment = 'production'
      limit ${MOST_USERS}`;
-  // Earlier versions stored placeholders, too.
-  return users.filter(({ customerUserId }) => !isPlaceholder(customerUserId));
+  return users.filter(isSomebody);
 }

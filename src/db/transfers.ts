@@ -1,5 +1,5 @@
 import type { AppId, AttributionId, BindingId, EventId } from '../domain/ids.ts';
-import { isPlaceholder } from '../domain/user-ids.ts';
+import { isPlaceholder, isSomebody } from '../domain/user-ids.ts';
 import { newId } from './new-id.ts';
 import type { Sql } from './sql.ts';
 
@@ -11,7 +11,7 @@ const RECEIVERS_LIMIT = 200;
 
 /**
  * Binds the receivers of transfers to the giver's attribution, if exactly one giver has a binding and the receiver has
- * none. Call it after the transfer was committed, and after a giver's binding was committed: the later call sees both.
+ * none. Stored placeholders are neither. Call it after the transfer was committed, and after a giver's binding was committed: the later call sees both.
  * Returns the receivers' bindings that are not healed yet.
  */
 export async function bindTransfers(
@@ -24,17 +24,26 @@ export async function bindTransfers(
     'eventId' in selector
       ? sql.fragment`g.event_id = ${selector.eventId}`
       : sql.fragment`g.customer_user_id = ${selector.giver}`;
-  const receivers = await sql<{
+  const transfers = sql.fragment`
+    transfers as (
+      select distinct g.event_id from user_transfers g where g.app_id = ${appId} and g.role = 'giver' and ${which})`;
+  const bound = await sql<{ customerUserId: string }>`
+    with ${transfers}
+    select distinct g.customer_user_id
+      from transfers t
+      join user_transfers g on g.event_id = t.event_id and g.role = 'giver'
+      join bindings b on b.app_id = ${appId} and b.customer_user_id = g.customer_user_id`;
+  const givers = bound.filter(isSomebody).map(({ customerUserId }) => customerUserId);
+  if (givers.length === 0) return [];
+  const found = await sql<{
     customerUserId: string;
     attributionId: AttributionId;
     isBound: boolean;
   }>`
-    with transfers as (
-      select distinct g.event_id from user_transfers g where g.app_id = ${appId} and g.role = 'giver' and ${which}
-    ), givers as (
+    with ${transfers}, givers as (
       select t.event_id, min(a.id) as attribution_id
         from transfers t
-        join user_transfers g on g.event_id = t.event_id and g.role = 'giver'
+        join user_transfers g on g.event_id = t.event_id and g.role = 'giver' and g.customer_user_id = any(${givers}::text[])
         join bindings b on b.app_id = ${appId} and b.customer_user_id = g.customer_user_id
        cross join lateral (select attribution_at(b, now()) as id) a
        where a.id is not null
@@ -46,6 +55,7 @@ export async function bindTransfers(
       left join bindings b on b.app_id = ${appId} and b.customer_user_id = r.customer_user_id
      where b.id is null or b.healed_at is null
      order by g.event_id, r.customer_user_id limit ${RECEIVERS_LIMIT}`;
+  const receivers = found.filter(isSomebody);
   if (receivers.length === 0) return [];
   const wanted = receivers
     .filter(({ isBound }) => !isBound)

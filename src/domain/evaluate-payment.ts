@@ -4,7 +4,7 @@ import { chooseComponents, chooseProduct, earnByPolicy, earnByRule, policyThatCo
 import type { AssignedPolicy, PolicyEarning, PolicySale } from './policy.ts';
 import { baseOf } from './payment-base.ts';
 import { DAY_MS } from './time.ts';
-import { areCodesOf, chooseUser, mayAttribute, payersOf } from './payers.ts';
+import { areCodesOf, chooseUser, mayAttribute, payersOf, withoutStoredPlaceholders } from './payers.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type {
   BindingSnapshot,
@@ -30,9 +30,10 @@ import type { RevenueEntry, EvaluationLimits, Evaluation } from './evaluation.ts
  * - A row that replaces an attributed part takes over its binding and, if the part earned, its rate.
  */
 export function evaluatePayment(
-  payment: PaymentSnapshot,
+  stored: PaymentSnapshot,
   limits: EvaluationLimits = DEFAULT_LIMITS,
 ): Evaluation {
+  const payment = withoutStoredPlaceholders(stored);
   const isAttributed = payment.bindingId !== null;
   const nothing: Evaluation = {
     likelyCause: null,
@@ -137,7 +138,7 @@ function ownerByCode(payment: PaymentSnapshot): Evaluation['boundBy'] | 'ambiguo
   const isFree =
     payment.candidates.every(
       ({ binding, givenToNobodyAt }) => binding === null && givenToNobodyAt === null,
-    ) && payment.keysToBind.every(({ owners }) => owners.length === 0);
+    ) && payment.keysToBind.every(({ users }) => users.length === 0);
   const [payer] = payersOf(payment);
   const isKey = payer === undefined || payer.via === 'customer_key';
   const [key = null] = isKey ? payment.keysToBind : [];
@@ -158,7 +159,10 @@ function furtherKeysOf(
 ): readonly KeyToBind[] {
   if (binding?.matchMethod !== 'purchase_code') return [];
   return keysToBind.filter(
-    (one) => !one.isPayment && one !== key && one.owners.every((owner) => owner === binding.attributionId),
+    (one) =>
+      !one.isPayment &&
+      one !== key &&
+      one.users.every(({ attributionId }) => attributionId === binding.attributionId),
   );
 }
 
@@ -180,9 +184,7 @@ function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined
   if (user === undefined) {
     if (payment.candidates.some(({ via, binding }) => via === 'bound_key' && binding !== null))
       return 'outside_attribution_window';
-    // Other candidates without a payer are placeholders.
-    const isAnonymous = payment.onlyAnonymousUser || payment.candidates.length > 0;
-    return isAnonymous ? 'anonymous_user_id' : 'missing_user_id';
+    return payment.onlyAnonymousUser ? 'anonymous_user_id' : 'missing_user_id';
   }
   if (user.binding !== null) return 'outside_attribution_window';
   if (user.identified) return 'user_not_attributed';

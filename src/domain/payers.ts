@@ -3,7 +3,7 @@ import type { LikelyCause } from './likely-causes.ts';
 import { CANDIDATE_SOURCES } from './payment-snapshot.ts';
 import type { BindingSnapshot, PaymentSnapshot, UserCandidate } from './payment-snapshot.ts';
 import { DAY_MS } from './time.ts';
-import { isPlaceholder } from './user-ids.ts';
+import { isSomebody } from './user-ids.ts';
 
 /** Causes that a later binding can fix. Every other cause was a decision, and decisions are not retroactive. */
 const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
@@ -18,8 +18,22 @@ const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
 ]);
 
 /**
- * Returns the candidates who may be the payer (`CANDIDATE_SOURCES` says how a payment leads to them), but for placeholders that were stored
- * as user ids:
+ * Returns the payment without the placeholders that earlier versions stored as user ids, and bound: they decide nothing. A payment
+ * that leads to nobody else is of an anonymous user.
+ */
+export function withoutStoredPlaceholders(payment: PaymentSnapshot): PaymentSnapshot {
+  const candidates = payment.candidates.filter(isSomebody);
+  return {
+    ...payment,
+    candidates,
+    keysToBind: payment.keysToBind.map((key) => ({ ...key, users: key.users.filter(isSomebody) })),
+    onlyAnonymousUser: payment.onlyAnonymousUser || candidates.length < payment.candidates.length,
+  };
+}
+
+/**
+ * Returns the candidates who may be the payer (`CANDIDATE_SOURCES` says how a payment leads to them), of a payment without placeholders
+ * (`withoutStoredPlaceholders`):
  *
  * - A key that a code bound goes first, for payments that it may attribute: a subscription stays with whom it earned for, also once
  *   its customer has signed in. A user who belongs to the same person stands for the key.
@@ -34,20 +48,21 @@ export function payersOf(payment: PaymentSnapshot): readonly UserCandidate[] {
   const isByHand = payment.candidates.some(
     (one) => (one.via === 'event' || one.via === 'key') && isSaidLater(one),
   );
-  const real = payment.candidates.filter(
-    ({ customerUserId, via, binding }) =>
-      !isPlaceholder(customerUserId) &&
-      (via !== 'bound_key' || (!isByHand && (binding === null || mayAttribute(payment, binding)))),
+  const possible = payment.candidates.filter(
+    ({ via, binding }) =>
+      via !== 'bound_key' || (!isByHand && (binding === null || mayAttribute(payment, binding))),
   );
-  const closest = CANDIDATE_SOURCES.find((source) => real.some(({ via }) => via === source));
-  const payers = real.filter(({ via }) => via === closest);
+  const closest = CANDIDATE_SOURCES.find((source) => possible.some(({ via }) => via === source));
+  const payers = possible.filter(({ via }) => via === closest);
   if (closest !== 'bound_key') {
     const standsForKey = (one: UserCandidate) => boundKeys.some((key) => isSamePerson(key, one));
     return payers.some(isSaidLater) ? payers.filter((one) => !standsForKey(one)) : payers;
   }
   // The first one: the subscription comes before the anonymous customer, also where it belongs to nobody.
   const [key] = payers;
-  const users = real.filter((one) => one.via !== 'bound_key' && key !== undefined && isSamePerson(key, one));
+  const users = possible.filter(
+    (one) => one.via !== 'bound_key' && key !== undefined && isSamePerson(key, one),
+  );
   return [...users, ...payers.slice(0, 1)];
 }
 

@@ -74,8 +74,11 @@ export interface KeyToBind {
   readonly source: string;
   /** Whether it is the reference of a payment that has no key. */
   readonly isPayment: boolean;
-  /** The attributions of those whom events name with it. Null for one who belongs to nobody. */
-  readonly owners: readonly (AttributionId | null)[];
+  /** Those whom events name with it and who have a binding, with its attribution. Null for one who belongs to nobody. */
+  readonly users: readonly {
+    readonly customerUserId: string;
+    readonly attributionId: AttributionId | null;
+  }[];
   /** The new id of the binding that a code would make. */
   readonly bindingId: BindingId;
 }

@@ -40,6 +40,10 @@ export function namesTooMany(event: NormalizedEvent): boolean {
 
 const isReal = (userId: string): boolean => !isPlaceholder(userId);
 
+/** Whether a stored user is somebody: earlier versions stored placeholders, too. */
+export const isSomebody = ({ customerUserId }: { readonly customerUserId: string }): boolean =>
+  isReal(customerUserId);
+
 /** Returns the event without placeholders among its user ids. An event whose user ids are all placeholders is of an anonymous user. */
 export function withoutPlaceholders(event: NormalizedEvent): NormalizedEvent {
   const { transfer } = event;

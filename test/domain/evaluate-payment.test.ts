@@ -14,6 +14,7 @@ import type {
   AffiliateId,
   AttributionId,
   BindingId,
+  CodeId,
   CommissionId,
   EventId,
   PaymentId,
@@ -917,6 +918,52 @@ describe('the user of a payment that earns nothing', () => {
       });
     },
   );
+});
+
+describe('a placeholder that an earlier version stored as a user', () => {
+  const guest = (over: Partial<PaymentSnapshot['candidates'][number]> = {}) =>
+    candidate('guest', { identified: true, binding, ...over });
+  const rival = { ...binding, bindingId: 'bnd_2' as BindingId, affiliateId: 'aff_2' as AffiliateId };
+  const other = { ...rival, attributionId: 'att_2' as AttributionId };
+
+  // @promise placeholders-are-anonymous
+  test('is nobody: a payment that leads to nobody else is of an anonymous user', () => {
+    for (const via of ['event', 'key', 'customer_key'] as const) {
+      expect(evaluatePayment({ ...payment, candidates: [guest({ via })] })).toEqual({
+        ...NOTHING,
+        likelyCause: 'anonymous_user_id',
+      });
+    }
+  });
+
+  // @promise placeholders-are-anonymous
+  test('leaves a user free for a code, whoever has the placeholder and whatever a founder said of it', () => {
+    const owner = { codeId: 'cod_1' as CodeId, binding: { ...other, matchMethod: 'purchase_code' as const } };
+    for (const stored of [guest(), guest({ binding: null, givenToNobodyAt: NOW })]) {
+      const candidates = [stored, candidate('user-1')];
+      const { boundBy, binding: bound } = evaluatePayment({ ...payment, candidates, codeOwners: [owner] });
+      expect([boundBy?.codeId, bound?.affiliateId]).toEqual(['cod_1', 'aff_2']);
+    }
+  });
+
+  // @promise placeholders-are-anonymous
+  test('does not decide by what a founder said of it: the key that a code bound goes on to earn', () => {
+    const key = candidate('sub_1', { via: 'bound_key', binding: { ...other, matchMethod: 'purchase_code' } });
+    const byHand = { ...binding, matchMethod: 'manual' as const, saidAt: NOW };
+    const candidates = [guest({ binding: byHand }), key];
+    expect(evaluatePayment({ ...payment, candidates }).binding?.affiliateId).toBe('aff_2');
+  });
+
+  // @promise placeholders-are-anonymous
+  test('earns nothing once the rate is known, although an earlier version decided on it', () => {
+    const waiting = { ...payment, decidedBindingId: binding.bindingId };
+    expect(evaluatePayment({ ...waiting, candidates: [guest()] })).toMatchObject({
+      binding: null,
+      likelyCause: 'anonymous_user_id',
+    });
+    const candidates = [guest(), candidate('user-1', { identified: true, binding: rival })];
+    expect(evaluatePayment({ ...waiting, candidates }).binding).toBe(rival);
+  });
 });
 
 describe('a later evaluation of a payment from before the touch', () => {

@@ -145,6 +145,29 @@ describe('provider specifics', () => {
     expect(await amountsOf(affiliateId)).toEqual([250]);
   });
 
+  // @promise placeholder-transactions
+  test.each(['revenuecat', 'adapty', 'superwall'] as const)(
+    'sales of two users at %s with a placeholder as the transaction are not one payment: each is kept as failed',
+    async (name) => {
+      const secret = await setUp(name);
+      const failed = async () => {
+        const path = `/apps/${founder.app.id}/diagnostics/webhooks?processingStatus=failed`;
+        const { items } = await founder.ok<{ items: { source: string; lastError: string }[] }>('GET', path);
+        return items.filter(({ source }) => source === name).map(({ lastError }) => lastError);
+      };
+      expect(await failed()).toEqual([]);
+      for (const { affiliateId, sale } of [await customer(), await customer()]) {
+        const unnamed = { ...sale, ref: 'null' };
+        const answer = { status: 200, body: { commissionId: null } };
+        expect(await post(name, PAYLOADS[name].purchase(unnamed, false), secret)).toMatchObject(answer);
+        expect(await post(name, PAYLOADS[name].refund(unnamed), secret)).toMatchObject(answer);
+        expect(await amountsOf(affiliateId)).toEqual([]);
+      }
+      const reason = expect.stringMatching(/transaction_?Id is missing or not an id: "null"/i);
+      expect(await failed()).toEqual([reason, reason, reason, reason]);
+    },
+  );
+
   // @promise superwall-v2
   test('a purchase and its refund that Superwall reports in both of its formats count once, each signed with its own secret', async () => {
     const legacy = await setUp('superwall');

@@ -29,6 +29,7 @@ import {
   stripePaymentIntent,
   stripeRefund,
   stripeSubscription,
+  withFields,
 } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
 import { requestRun, runReprocess } from '../support/reprocess.ts';
@@ -835,6 +836,22 @@ describe('users', () => {
       ],
       kept,
     );
+  });
+
+  // @promise placeholders-are-anonymous
+  test('a subscription of a checkout leads to the user in the metadata beside a placeholder as the reference, in any order', async () => {
+    const checkout: Event = ({ userId, subscriptionId }) =>
+      withFields(
+        stripeCheckoutSession({
+          mode: 'subscription',
+          userId: 'undefined',
+          subscriptionId,
+          occurredAt: at(0),
+        }),
+        ['data', 'object'],
+        { metadata: { app_user_id: userId } },
+      );
+    await expectInAnyOrder([checkout, ofNobody], kept);
   });
 
   // @promise keys-beside-users

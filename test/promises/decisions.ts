@@ -225,6 +225,8 @@ const MONEY: readonly PromiseSection[] = [
       'dedup-by-event-id': 'events are deduplicated by provider and its event id',
       'store-purchase-once': 'one store purchase reported by two providers earns once',
       'payment-by-store-reference': 'a payment is identified by store and reference',
+      'placeholder-transactions':
+        'an event whose transaction is a placeholder such as null or 0 is a failed delivery, and ties no purchases together',
       'refund-own-id': 'a refund is identified by its own id',
       'stripe-reference': 'the reference of Stripe is the invoice, else the payment intent',
       'payment-aliases': 'a payment with two references earns once',

@@ -299,6 +299,21 @@ describe('malformed bodies', () => {
     ],
     ['a refund too large for an amount', bodyOf(adaptyRefund({ usd: 1e20 })), 'price_usd is too large'],
     ['a payment without a reference', bodyOf(adaptyEvent({ transactionId: null })), 'transaction_id'],
+    [
+      'a payment with a placeholder as its reference',
+      bodyOf(adaptyEvent({ transactionId: 'null' })),
+      'event_properties.transaction_id is missing or not an id: "null", "0" and the like stand for a missing one',
+    ],
+    [
+      'a refund with a placeholder as its reference',
+      bodyOf(adaptyRefund({ transactionId: '0' })),
+      'event_properties.transaction_id is missing or not an id: "null", "0" and the like stand for a missing one',
+    ],
+    [
+      'an event whose only id is a placeholder as its reference',
+      bodyOf(adaptyEvent({ type: 'trial_started', eventId: null, transactionId: 'null' })),
+      'neither profile_event_id nor transaction_id',
+    ],
     ['a payment without a store', bodyOf(adaptyEvent({ extra: { store: null } })), 'event_properties.store'],
     ['a refund without a reference', bodyOf(adaptyRefund({ transactionId: null })), 'transaction_id'],
   ])('%s fails with a reason that names the problem and no personal data', (_, body, reason) => {

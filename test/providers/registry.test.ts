@@ -81,7 +81,7 @@ describe.each(ALL.map((provider) => [provider.name, provider] as const))('%s', (
   // @promise code-providers
   test('its test purchase states a code of each namespace of which its purchases have codes, and none without one', () => {
     const codesOf = (code: PurchaseCode | null) => {
-      const purchase = { id: 'test', userId: 'user-1', occurredAt: SAMPLE_TIME, cents: 1_000, code };
+      const purchase = { id: 'test-1', userId: 'user-1', occurredAt: SAMPLE_TIME, cents: 1_000, code };
       const { payload } = provider.sample.sandboxPurchase(purchase);
       return eventOf(provider.parse(bodyOf(payload))).codes.map(({ namespace, value }) => ({
         namespace,

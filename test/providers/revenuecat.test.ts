@@ -521,6 +521,26 @@ describe('malformed bodies', () => {
       bodyOf(revenuecatEvent({ transactionId: null })),
       'event.transaction_id',
     ],
+    [
+      'a payment with a placeholder as its reference',
+      bodyOf(revenuecatEvent({ transactionId: 'null' })),
+      'event.transaction_id is missing or not an id: "null", "0" and the like stand for a missing one',
+    ],
+    [
+      'a payment of a period in Stripe with a placeholder as its reference',
+      bodyOf(revenuecatEvent({ store: 'STRIPE', transactionId: ' Undefined', extra: { renewal_number: 3 } })),
+      'event.transaction_id is missing or not an id: "null", "0" and the like stand for a missing one',
+    ],
+    [
+      'a refund with a placeholder as its reference',
+      bodyOf(revenuecatRefund({ transactionId: '0' })),
+      'event.transaction_id is missing or not an id: "null", "0" and the like stand for a missing one',
+    ],
+    [
+      'a refund reversal with a placeholder as its reference',
+      bodyOf(revenuecatEvent({ type: 'REFUND_REVERSED', transactionId: 'null' })),
+      'event.transaction_id is missing or not an id: "null", "0" and the like stand for a missing one',
+    ],
     ['a payment without a store', bodyOf(revenuecatEvent({ extra: { store: 7 } })), 'event.store'],
     [
       'a refund without a reference',

@@ -674,6 +674,16 @@ describe('malformed bodies', () => {
       'data.priceInPurchasedCurrency is too large',
     ],
     ['a payment without a reference', bodyOf(superwallEvent({ transactionId: null })), 'data.transactionId'],
+    [
+      'a payment with a placeholder as its reference',
+      bodyOf(superwallEvent({ transactionId: 'null' })),
+      'data.transactionId is missing or not an id: "null", "0" and the like stand for a missing one',
+    ],
+    [
+      'a refund with a placeholder as its reference',
+      bodyOf(superwallRefund({ transactionId: '0' })),
+      'data.transactionId is missing or not an id: "null", "0" and the like stand for a missing one',
+    ],
     ['a payment without a store', bodyOf(superwallEvent({ extra: { store: null } })), 'data.store'],
     ['a refund without a reference', bodyOf(superwallRefund({ transactionId: null })), 'data.transactionId'],
   ])('%s fails with a reason that names the problem and no personal data', (_, body, reason) => {

@@ -64,7 +64,7 @@ function addComponents(
 }
 
 const transactionSchema = z
-  .object({ transaction_id: read.id, store: money.storeName })
+  .object({ transaction_id: money.transactionId, store: money.storeName })
   .transform(({ transaction_id: ref, store }): StoreTransaction => ({ store, ref }));
 
 /** Event types by their default names. A founder may rename any of them in Adapty. */
@@ -113,10 +113,10 @@ const GRANTED_PRODUCTS: ReadonlySet<string> = new Set([
   'adapty_promotion',
 ]);
 
-/** Returns the event's id, or where Adapty omits it, one made from the transaction and the type. */
+/** Returns the event's id, or where Adapty omits it, one made from the transaction and the type. Null if there is no transaction either. */
 function sourceEventIdOf({ event_type: type, event_properties: properties }: Body): string | null {
   const { profile_event_id: id, transaction_id: transaction } = properties;
-  if (id !== null || transaction === null) return id;
+  if (id !== null || !money.transactionId.safeParse(transaction).success) return id;
   return read.optionalId.parse(`${transaction}:${type}`);
 }
 

@@ -55,7 +55,7 @@ const amountsSchema = z
   }));
 
 const transactionSchema = z
-  .object({ transaction_id: read.id, store: money.storeName })
+  .object({ transaction_id: money.transactionId, store: money.storeName })
   .transform(({ transaction_id: ref, store }): StoreTransaction => ({ store, ref }));
 
 /** RevenueCat's name of the store whose transaction ids are the same for all periods of a subscription. */

@@ -18,6 +18,15 @@ export interface StorePrice {
   readonly fields: { readonly usd: string; readonly local: string };
 }
 
+/**
+ * The id of a purchase in its store. A text that stands for a missing id is none: purchases of strangers would be reports of one payment,
+ * and a refund of one would take back the commission of another.
+ */
+export const transactionId = read.id.refine(
+  (text) => !isPlaceholder(text),
+  'an id: "null", "0" and the like stand for a missing one',
+);
+
 /** One purchase in one store. */
 export interface StoreTransaction {
   readonly store: string;

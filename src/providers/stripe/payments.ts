@@ -8,6 +8,7 @@ import type {
 } from '../../domain/events.ts';
 import { codesOf, codesOfSubscription } from '../../domain/purchase-codes.ts';
 import type { PurchaseCodeFact, StatedCode } from '../../domain/purchase-codes.ts';
+import { isPlaceholder } from '../../domain/user-ids.ts';
 import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import { toIsoMinorUnits } from '../shared/minor-units.ts';
@@ -231,7 +232,8 @@ function sessionUserIds(session: Session): readonly string[] {
 /** Reads the session of a subscription, which names the user. The first invoice states the payment. */
 function readSubscriptionSession(envelope: Envelope, session: Session): ParseResult {
   const userIds = sessionUserIds(session);
-  const [customerUserId] = userIds;
+  // A link ties a key to one user, so one that is none must not take its place.
+  const customerUserId = userIds.find((userId) => !isPlaceholder(userId));
   const userKeys = read.distinct([session.subscription, session.customer]);
   return done(envelope, 'other', {
     userIds,

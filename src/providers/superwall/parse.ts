@@ -48,7 +48,7 @@ const priceSchema = z
   }));
 
 const transactionSchema = z
-  .object({ transactionId: read.id, store: money.storeName })
+  .object({ transactionId: money.transactionId, store: money.storeName })
   .transform(({ transactionId: ref, store }): StoreTransaction => ({ store, ref }));
 
 /** Shares of the price. `proceeds` is after both, so it says nothing about either. */
