@@ -1,9 +1,8 @@
-import { loggedError } from '../src/config/logger.ts';
 import { SecretUnreadable } from '../src/config/secret-box.ts';
 import { findDependencies } from '../src/db/reprocess-deliveries.ts';
 import type { ReprocessRun } from '../src/db/reprocess.ts';
 import type { DeliveryPlan, NextDelivery } from '../src/db/reprocess-deliveries.ts';
-import { violatedConstraint } from '../src/db/errors.ts';
+import { isContentFault, violatedConstraint } from '../src/db/errors.ts';
 import type { DryRun } from '../src/db/with-rollback.ts';
 import type { DeliveryId } from '../src/domain/ids.ts';
 import { appendsTheSame } from '../src/domain/reprocess.ts';
@@ -27,8 +26,8 @@ const DEPENDENCIES_LIMIT = 50;
 /** Returns why a delivery can never be reprocessed; undefined for a failure that a retry may avoid. */
 export function refusalOf(error: unknown): string | undefined {
   const constraint = violatedConstraint(error);
-  if (constraint !== undefined) {
-    return `the database rejects it: ${constraint === '' ? loggedError(error).message : constraint}`;
+  if (constraint !== undefined || isContentFault(error)) {
+    return `the database rejects it: ${constraint || causeForFounder(error)}`;
   }
   return error instanceof SecretUnreadable || error instanceof UnknownProvider ? error.message : undefined;
 }

@@ -1,8 +1,9 @@
 import { tlsAdvice } from './config/database-url.ts';
 import { StartupError } from './config/startup-error.ts';
-import { DatabaseSilent, MigrationBlocked, MigrationStopped } from './db/migrate.ts';
+import { MigrationBlocked, MigrationStopped } from './db/migrate.ts';
 import { NoResponse } from './db/connection.ts';
 import { DatabaseUnavailable, faultOf } from './db/errors.ts';
+import { DatabaseSilent } from './db/watched-session.ts';
 
 const CHECK_URL = 'check DATABASE_URL, or unset it to use the built-in Postgres';
 const TOO_SLOW =

@@ -2,6 +2,7 @@ import { connectionProblem } from '../db/connection-problem.ts';
 import { migrate } from '../db/migrate.ts';
 import { connect } from '../db/sql.ts';
 import type { Sql } from '../db/sql.ts';
+import type { SessionLimits } from '../db/watched-session.ts';
 import type { OpenDatabaseOptions, OpenedDatabase } from '../embedded/database.ts';
 import type { FoundService } from '../embedded/find-service.ts';
 import type { SecretsKeyStore } from '../embedded/secrets-keys.ts';
@@ -25,6 +26,8 @@ export interface AdminDeps {
   readonly stderr: (text: string) => void;
   /** How long a command waits until a running service starts its request, ms. */
   readonly serviceTimeoutMs?: number;
+  /** Time limits of the connection of an export or import. */
+  readonly archiveLimits?: SessionLimits;
 }
 
 /** A running service starts a request within seconds. */
@@ -107,6 +110,7 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
   }
   return {
     serviceTimeoutMs: SERVICE_TIMEOUT_MS,
+    archiveLimits: {},
     ...deps,
     openDatabase,
     asOwner,

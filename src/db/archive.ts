@@ -1,11 +1,12 @@
 import pg from 'pg';
 import { z } from 'zod';
-import { driverAddress } from '../config/database-url.ts';
 import { readLines } from './read-lines.ts';
+import { WatchedSession } from './watched-session.ts';
+import type { SessionLimits } from './watched-session.ts';
 
 /**
  * Copies a whole database through an archive: lines of JSON, the first of which is the header. Both directions run in one
- * transaction of `pg`, which neither hangs nor loses a row when its connection dies (docs/database.md).
+ * transaction of `pg`, which neither hangs nor loses a row when its connection dies or falls silent (docs/database.md).
  */
 
 /** What an archive states before its rows. */
@@ -40,27 +41,45 @@ interface Table {
   readonly selfReferences: readonly string[];
 }
 
-async function connectTo(url: string): Promise<pg.Client> {
-  const { url: connectionString, ssl } = driverAddress(url);
-  const client = new pg.Client({ connectionString, ssl, application_name: 'tributary-archive' });
-  // A lost connection also rejects the query that is waiting for it.
-  client.on('error', () => {});
-  await client.connect();
-  await client.query(SETTINGS);
-  return client;
+export interface ArchiveOptions extends SessionLimits {
+  /** Receives a line every `progressMs` while other sessions hold locks that the archive waits for. */
+  readonly onWait?: ((line: string) => void) | undefined;
 }
 
-async function readMigrations(client: pg.Client): Promise<string[]> {
-  const { rows } = await client.query<{ name: string }>('select name from migrations order by id');
+async function openSession(
+  url: string,
+  direction: 'export' | 'import',
+  { onWait = () => {}, ...limits }: ArchiveOptions,
+): Promise<WatchedSession> {
+  const session = new WatchedSession(url, {
+    name: 'tributary-archive',
+    task: `the ${direction}`,
+    ...limits,
+  });
+  try {
+    await session.open();
+    session.watch(({ seconds, blockers }) => {
+      if (blockers !== null) onWait(`The ${direction} has run for ${seconds} s and waits for ${blockers}.`);
+    });
+    await session.query(SETTINGS);
+    return session;
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+}
+
+async function readMigrations(session: WatchedSession): Promise<string[]> {
+  const { rows } = await session.query<{ name: string }>('select name from migrations order by id');
   return rows.map((row) => row.name);
 }
 
 /** Lists the tables of the service, referenced ones first. */
-async function listTables(client: pg.Client): Promise<Table[]> {
-  const tables = await client.query<{ name: string }>(
+async function listTables(session: WatchedSession): Promise<Table[]> {
+  const tables = await session.query<{ name: string }>(
     "select tablename as name from pg_tables where schemaname = current_schema() and tablename <> 'migrations' order by 1",
   );
-  const keys = await client.query<{ from: string; to: string; columns: string | null }>(`
+  const keys = await session.query<{ from: string; to: string; columns: string | null }>(`
     select f.relname as from, t.relname as to,
            (select string_agg(quote_ident(a.attname), ',') from pg_attribute a
              where a.attrelid = c.conrelid and a.attnum = any(c.conkey) and not a.attnotnull) as columns
@@ -89,8 +108,8 @@ interface Measure {
   readonly longestRow: number;
 }
 
-async function measure(client: pg.Client, table: string): Promise<Measure> {
-  const { rows } = await client.query<{ rows: string; checksum: string; longest: number }>(`
+async function measure(session: WatchedSession, table: string): Promise<Measure> {
+  const { rows } = await session.query<{ rows: string; checksum: string; longest: number }>(`
     select count(*) as rows, coalesce(max(length(t::text)), 0) as longest,
            coalesce(sum(('x' || left(encode(sha256(convert_to(t::text, 'UTF8')), 'hex'), 15))::bit(60)::bigint), 0)::text
              as checksum
@@ -102,24 +121,25 @@ async function measure(client: pg.Client, table: string): Promise<Measure> {
 
 /**
  * Yields the lines of an archive of one moment of the database: the header, the rows table by table, and an end line.
- * Calls `onHeader` first. Holds one batch of rows in memory.
+ * Calls `onHeader` first. Holds one batch of rows in memory. Throws `DatabaseSilent` when Postgres does not answer any more.
  */
 export async function* exportArchive(
   url: string,
   secretsKeys: readonly Buffer[],
   onHeader: (header: ArchiveHeader) => void,
+  options: ArchiveOptions = {},
 ): AsyncGenerator<string> {
-  const client = await connectTo(url);
+  const session = await openSession(url, 'export', options);
   try {
-    await client.query('begin transaction isolation level repeatable read read only');
+    await session.query('begin transaction isolation level repeatable read read only');
     const tables = [];
-    for (const table of await listTables(client)) {
-      tables.push({ ...table, ...(await measure(client, table.name)) });
+    for (const table of await listTables(session)) {
+      tables.push({ ...table, ...(await measure(session, table.name)) });
     }
     const header: ArchiveHeader = {
       format: 'tributary-archive-1',
       exportedAt: Date.now(),
-      migrations: await readMigrations(client),
+      migrations: await readMigrations(session),
       secretsKeys: secretsKeys.map((key) => key.toString('base64')),
       tables: tables.map(({ name, rows, checksum }) => ({ name, rows, checksum })),
     };
@@ -129,19 +149,19 @@ export async function* exportArchive(
       const batch = Math.max(1, Math.min(BATCH_ROWS, Math.floor(BATCH_CHARACTERS / Math.max(1, longestRow))));
       // A row that is referred to comes before the rows that refer to it.
       const order = selfReferences.length === 0 ? '' : `order by num_nonnulls(${selfReferences.join(',')})`;
-      await client.query(
+      await session.query(
         `declare archived no scroll cursor for select t::text as line from ${pg.escapeIdentifier(name)} t ${order}`,
       );
       for (;;) {
-        const { rows } = await client.query<{ line: string }>(`fetch ${batch} from archived`);
+        const { rows } = await session.query<{ line: string }>(`fetch ${batch} from archived`);
         if (rows.length === 0) break;
         yield rows.map(({ line }) => `${JSON.stringify(line)}\n`).join('');
       }
-      await client.query('close archived');
+      await session.query('close archived');
     }
     yield `${JSON.stringify({ end: true })}\n`;
   } finally {
-    await client.end();
+    await session.close();
   }
 }
 
@@ -173,13 +193,13 @@ function parseLine(line: string): unknown {
 }
 
 async function insertRows(
-  client: pg.Client,
+  session: WatchedSession,
   { name, rows }: ArchiveHeader['tables'][number],
   lines: AsyncGenerator<string>,
 ): Promise<void> {
   const table = pg.escapeIdentifier(name);
   // A generated column takes no value.
-  const { rows: columns } = await client.query<{ name: string }>(
+  const { rows: columns } = await session.query<{ name: string }>(
     `select attname as name from pg_attribute
       where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`,
     [table],
@@ -189,7 +209,7 @@ async function insertRows(
   let characters = 0;
   const flush = async (): Promise<void> => {
     if (batch.length > 0) {
-      await client.query(
+      await session.query(
         `insert into ${table} (${given.join(', ')})
          select ${given.map((column) => `r.${column}`).join(', ')} from unnest($1::text[]) l (line) cross join lateral (select (l.line::${table}).*) r`,
         [batch],
@@ -212,19 +232,23 @@ async function insertRows(
 /**
  * Writes the rows of an archive to a migrated database without rows, all or none. The triggers of the schema are off
  * meanwhile, because sums and guards belong to new rows; foreign keys and checks hold. At the end the count and the
- * checksum of every table must be those of the archive. Throws `ArchiveError`.
+ * checksum of every table must be those of the archive. Throws `ArchiveError`, and `DatabaseSilent` when Postgres does not answer any more.
  */
-export async function importArchive(url: string, { header, lines }: OpenArchive): Promise<void> {
-  const client = await connectTo(url);
+export async function importArchive(
+  url: string,
+  { header, lines }: OpenArchive,
+  options: ArchiveOptions = {},
+): Promise<void> {
+  const session = await openSession(url, 'import', options);
   try {
-    await client.query('begin');
-    const migrations = await readMigrations(client);
+    await session.query('begin');
+    const migrations = await readMigrations(session);
     if (migrations.join() !== header.migrations.join()) {
       throw new ArchiveError(
         'The archive and the database have different schemas. Export and import with the same version of Tributary.',
       );
     }
-    const known = (await listTables(client)).map((table) => table.name);
+    const known = (await listTables(session)).map((table) => table.name);
     if (
       known.toSorted().join() !==
       header.tables
@@ -237,8 +261,8 @@ export async function importArchive(url: string, { header, lines }: OpenArchive)
     const filled = [];
     for (const { name } of header.tables) {
       // Also keeps a running service from writing until the end.
-      await client.query(`alter table ${pg.escapeIdentifier(name)} disable trigger user`);
-      const { rowCount } = await client.query(`select from ${pg.escapeIdentifier(name)} limit 1`);
+      await session.query(`alter table ${pg.escapeIdentifier(name)} disable trigger user`);
+      const { rowCount } = await session.query(`select from ${pg.escapeIdentifier(name)} limit 1`);
       if (rowCount !== 0) filled.push(name);
     }
     if (filled.length > 0) {
@@ -246,24 +270,23 @@ export async function importArchive(url: string, { header, lines }: OpenArchive)
         `The database already has rows in ${filled.join(', ')}. Import the archive into an empty database, before a service uses it.`,
       );
     }
-    for (const table of header.tables) await insertRows(client, table, lines);
+    for (const table of header.tables) await insertRows(session, table, lines);
     const { value } = await lines.next();
     if (value !== JSON.stringify({ end: true })) {
       throw new ArchiveError('The archive is incomplete. Export it again.');
     }
     // Checks the deferred foreign keys now: a table with pending checks can't be altered.
-    await client.query('set constraints all immediate');
+    await session.query('set constraints all immediate');
     for (const { name, rows, checksum } of header.tables) {
-      const found = await measure(client, name);
+      const found = await measure(session, name);
       if (found.rows !== rows || found.checksum !== checksum) {
         throw new ArchiveError(`The rows of ${name} differ from the archive. Export it again.`);
       }
-      await client.query(`alter table ${pg.escapeIdentifier(name)} enable trigger user`);
+      await session.query(`alter table ${pg.escapeIdentifier(name)} enable trigger user`);
     }
-    await client.query('commit');
-    await client.query('analyze');
+    await session.query('commit');
+    await session.query('analyze');
   } finally {
-    // Rolls back what is not committed.
-    await client.end();
+    await session.close();
   }
 }

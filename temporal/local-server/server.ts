@@ -16,6 +16,7 @@ import {
   tryListen,
   waitUntil,
 } from '../../src/embedded/processes.ts';
+import { cutLog, keepLogSmall } from '../../src/embedded/server-log.ts';
 import { findTemporalProgram } from './program.ts';
 import type { Progress } from './program.ts';
 
@@ -67,7 +68,7 @@ export async function startLocalTemporal(options: LocalTemporalOptions): Promise
     }
     await server.stop();
     if (attempt === START_ATTEMPTS) {
-      const log = dataDir === undefined ? undefined : join(dataDir, 'temporal.log');
+      const log = dataDir === undefined ? undefined : logFile(dataDir);
       const reason = log === undefined ? undefined : lastLine(await readIfPresent(log));
       throw new StartupError(
         `The local Temporal server did not start${reason === undefined ? '' : ` (${reason})`}: ${log === undefined ? 'run' : `read ${log}, run`} "${program} server start-dev" by hand, or set TEMPORAL_ADDRESS to a server that runs.`,
@@ -86,6 +87,7 @@ async function choosePort(what: string, wanted: number | undefined, preferred?: 
 }
 
 const pidFile = (dataDir: string): string => join(dataDir, 'temporal.pid');
+const logFile = (dataDir: string): string => join(dataDir, 'temporal.log');
 const databaseFile = (dataDir: string): string => join(dataDir, 'temporal.db');
 
 /**
@@ -154,7 +156,9 @@ async function launch(
       ...dynamicConfig,
     }),
   ];
-  const log = await open(dataDir === undefined ? '/dev/null' : join(dataDir, 'temporal.log'), 'a', 0o600);
+  const logPath = dataDir === undefined ? '/dev/null' : logFile(dataDir);
+  await cutLog(logPath);
+  const log = await open(logPath, 'a', 0o600);
   const child = withPrivateFiles(() =>
     spawn(program, args, {
       cwd: '/',
@@ -177,7 +181,11 @@ async function launch(
   const { pid } = child;
   if (pid === undefined) throw new Error('a spawned process has a pid');
   const stopWatching = endWithThisProcess(pid, 'TERM');
-  child.once('exit', stopWatching);
+  const stopCutting = keepLogSmall(logPath);
+  child.once('exit', () => {
+    stopWatching();
+    stopCutting();
+  });
   if (dataDir !== undefined) await writeFile(pidFile(dataDir), String(pid), { mode: 0o600 });
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {

@@ -1,6 +1,7 @@
 import { chmod, mkdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { cleanUp, deadPid, query, startChild, temporaryFolder } from './helpers.ts';
 
@@ -112,6 +113,23 @@ test('processes that open a new embedded database at the same moment all get it'
     );
     for (const { url } of guests) expect(await query(url, 'select 1 as n')).toEqual([{ n: 1 }]);
   }
+  await server.stop();
+});
+
+test('a start that waits for a frozen process for too long ends with what to look at', async () => {
+  const dataDir = await temporaryFolder();
+  const server = await startEmbeddedPostgres({ dataDir, durable: false });
+  const url = new URL(server.ownerUrl);
+  url.pathname = '/postgres';
+  const frozen = new pg.Client(url.toString());
+  await frozen.connect();
+  await frozen.query('select pg_advisory_lock(5871203)');
+  const waiting = startEmbeddedPostgres({ dataDir, durable: false, openingMs: 200 });
+  await expect(waiting).rejects.toThrow(
+    /^The embedded Postgres has answered nothing for 0.2 s: look whether it, or another process/,
+  );
+  await frozen.end();
+  expect(await startEmbeddedPostgres({ dataDir, durable: false })).toMatchObject({ url: server.url });
   await server.stop();
 });
 

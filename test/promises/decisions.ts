@@ -864,6 +864,10 @@ const OPERATION: readonly PromiseSection[] = [
       'move-database':
         '`export` and `import` move all data and the secrets key to another database, checked on both sides',
       'whole-archive': 'an archive that could not be written completely leaves no file',
+      'bounded-archives':
+        '`export` and `import` end when the database does not answer, and name the session that they wait for',
+      'bounded-server-logs':
+        'the logs of the built-in servers are cut at 10 MB, at a start and while they run',
       'data-survive-restart': 'the data survive a restart',
       'start-without-temporal':
         'a service that starts without Temporal serves, stores webhooks and is ready as degraded',

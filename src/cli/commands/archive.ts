@@ -9,6 +9,7 @@ import { checkLedger } from '../../db/ledger-checks/index.ts';
 import { arePayoutsStopped } from '../../db/payout-stops.ts';
 import { findRollupDifferences } from '../../db/rollups.ts';
 import type { Sql } from '../../db/sql.ts';
+import { DatabaseSilent } from '../../db/watched-session.ts';
 import { errorCode } from '../../embedded/error-text.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
@@ -61,6 +62,16 @@ async function isConsistent(sql: Sql): Promise<boolean> {
   return checks.every((check) => check.ok) && (await findRollupDifferences(sql)).length === 0;
 }
 
+/** Imports an archive. Says what to do when Postgres falls silent: even the answer to the commit may be what is missing. */
+async function importOnce(...[url, archive, options]: Parameters<typeof importArchive>): Promise<void> {
+  await importArchive(url, archive, options).catch((error: unknown) => {
+    if (!(error instanceof DatabaseSilent)) throw error;
+    throw new CommandFailedError(
+      `${error.message}. Then import again: nothing or everything was written, and an import into a database with rows is refused.`,
+    );
+  });
+}
+
 function summary({ exportedAt, tables }: ArchiveHeader, ok: boolean) {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
   return { exportedAt, tables: tables.length, rows, ok };
@@ -69,6 +80,7 @@ function summary({ exportedAt, tables }: ArchiveHeader, ok: boolean) {
 /** Adds `export` and `import`. */
 export function addArchiveCommands(program: Command, context: CommandContext): void {
   const { withDatabase, withNewDatabase, asOwner, secretsKeys, print, stdout, stderr, markFailed } = context;
+  const limits = { ...context.archiveLimits, onWait: (line: string) => stderr(`${line}\n`) };
   const report = (header: ArchiveHeader, ok: boolean, options: JsonOptions) => {
     const result = summary(header, ok);
     print(result, [{ ...result, ok: ok ? 'yes' : 'no' }], options);
@@ -90,10 +102,13 @@ export function addArchiveCommands(program: Command, context: CommandContext): v
         const ok = await isConsistent(sql);
         const keys = await secretsKeys.read();
         let header: ArchiveHeader | undefined;
-        const lines = exportArchive(url, keys, (created) => {
+        const onHeader = (created: ArchiveHeader) => {
           header = created;
-        });
+        };
+        const lines = exportArchive(url, keys, onHeader, limits);
         await writeNewFile(path, lines, createGzip()).catch((error: unknown) => {
+          if (error instanceof DatabaseSilent)
+            throw new CommandFailedError(`${error.message}. Then export again: ${path} was not written.`);
           throw isFileError(error) ? cannotUse(path, 'written', error) : error;
         });
         if (header === undefined) throw new Error('an archive has a header');
@@ -117,7 +132,7 @@ export function addArchiveCommands(program: Command, context: CommandContext): v
         }
         await withNewDatabase(async (sql, database) => {
           await secretsKeys.require(archive.header.secretsKeys.map((key) => Buffer.from(key, 'base64')));
-          await asOwner(database, async (ownerUrl) => await importArchive(ownerUrl, archive));
+          await asOwner(database, async (ownerUrl) => await importOnce(ownerUrl, archive, limits));
           report(archive.header, await isConsistent(sql), options);
           if (await arePayoutsStopped(sql)) {
             stderr(
