@@ -17,7 +17,7 @@ import { api } from './api/client.ts';
 import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useOverview, useSession } from './api/queries.ts';
 import { timeZone } from './format.ts';
-import { askToLeave } from './leave/history.ts';
+import { askToLeave } from './leave/entries.ts';
 import { startAnew } from './leave/start-anew.ts';
 import { Navigation } from './navigation.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';

@@ -108,4 +108,4 @@ export const useOverview = (appId: string, enabled: boolean) =>
     refetchInterval: OVERVIEW_MS,
   });
 
-export { useChange } from './query-client.ts';
+export { useChange, useStep } from './query-client.ts';

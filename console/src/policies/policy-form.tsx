@@ -69,7 +69,10 @@ export function PolicyForm({
   const [firstEffective] = useState(() => insteadOf(scheduled?.effectiveFrom));
   const [effective, setEffective] = useState(firstEffective);
   const [begun] = useState(draft);
-  const [question, release] = useLeaveGuard(isEdited || draft !== begun || effective !== firstEffective);
+  const { question, release } = useLeaveGuard(
+    true,
+    () => isEdited || draft !== begun || effective !== firstEffective,
+  );
   const [isAsking, setIsAsking] = useState(false);
   const problem = problemOf(draft);
   const terms = problem === null ? termsOf(draft) : null;
