@@ -6,7 +6,8 @@ import { LinkForm, SignInFrame, STAY } from './link-sign-in.tsx';
 import { ErrorBox } from './parts.tsx';
 import type { SignInLink } from './sign-in-link.ts';
 
-function FounderLinkForm({
+/** Signs a founder in with a link. */
+export function FounderLinkForm({
   token,
   isNew,
   hasSession,
@@ -50,9 +51,7 @@ function FounderLinkForm({
 /** Asks for the address of a member. The answer is the same for every address. */
 function MailForm() {
   const [email, setEmail] = useState('');
-  const mail = useStep(
-    async () => await read(api.POST('/sign-in-links', { body: { email: email.trim() } })),
-  );
+  const mail = useStep(async () => await read(api.POST('/sign-in-links', { body: { email: email.trim() } })));
   return (
     <form
       onSubmit={(event) => {

@@ -234,4 +234,24 @@ describeInBrowser('what is entered in the console in a browser', ({ service, sig
     expect(await page.getByRole('heading', { level: 1, name: 'Links' }).count()).toBe(1);
     expect(problems()).toEqual([]);
   });
+
+  test('a sign-in link that is pasted into the tab of an edited page asks first, and the back button still does afterwards', async () => {
+    const { page, problems } = await open('creators');
+    await page.getByRole('link', { name: 'Settings' }).click();
+    const name = page.getByLabel('Name', { exact: true });
+    await name.fill('Edited and not saved');
+    const paste = async () => await page.evaluate(() => (location.hash = '#token=made-up'));
+    await paste();
+    await inQuestion(page, 'Keep editing').click();
+    await question(page).waitFor({ state: 'hidden' });
+    expect(await name.inputValue()).toBe('Edited and not saved');
+    expect(page.url()).not.toContain('made-up');
+    // The address with the link is a place of its own, from where the second press leaves the page.
+    await page.goBack();
+    await page.goBack();
+    await inQuestion(page, 'Keep editing').click();
+    await quiet(page);
+    expect([pathOf(page), await name.inputValue()]).toEqual(['/settings', 'Edited and not saved']);
+    expect(problems()).toEqual([]);
+  });
 });
