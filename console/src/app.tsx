@@ -17,7 +17,7 @@ import { api } from './api/client.ts';
 import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useOverview, useSession } from './api/queries.ts';
 import { timeZone } from './format.ts';
-import { askToLeave } from './leave/history.ts';
+import { askToLeave } from './leave/entries.ts';
 import { startAnew } from './leave/start-anew.ts';
 import { Navigation } from './navigation.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
@@ -251,11 +251,11 @@ function Outline() {
 }
 
 export function App() {
-  const [link, closeLink] = useSignInLink();
   const current = useSession();
   // The session of the page. It stays when it has ended, so that the page keeps what was entered.
   const [last, setLast] = useState<Session | null>(null);
   const present = current.data?.session ?? null;
+  const [link, closeLink] = useSignInLink(present !== null);
   if (present !== null && present !== last) setLast(present);
   const [hasEnded, setHasEnded] = useState(false);
   if (current.data?.session === null && last !== null && !hasEnded) setHasEnded(true);
@@ -272,7 +272,7 @@ export function App() {
   const session = present ?? last;
   // A first link creates the first account, so a browser that is signed in does not need it.
   if (session !== null && link?.isNew === true) closeLink();
-  if (session === null || link !== null) {
+  if (session === null || (link !== null && present !== null)) {
     return (
       <SignInPage
         hasAccounts={hasAccounts}
@@ -286,7 +286,13 @@ export function App() {
   return (
     <SessionContext value={session}>
       {hasEnded && last !== null && (
-        <SignInAgain last={last} isOpen={present === null} sendsMail={sendsMail} />
+        <SignInAgain
+          last={last}
+          isOpen={present === null}
+          sendsMail={sendsMail}
+          link={link}
+          onLinkClosed={closeLink}
+        />
       )}
       <Routes>
         <Route element={<Shell session={session} />}>

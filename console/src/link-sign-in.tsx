@@ -1,7 +1,8 @@
 import { Button, Group, Stack, Text, Title } from '@mantine/core';
 import { useEffect } from 'react';
 import type { ReactNode } from 'react';
-import { SESSION_KEY, useChange } from './api/query-client.ts';
+import { SESSION_KEY, useStep } from './api/query-client.ts';
+import { askToLeave } from './leave/entries.ts';
 import { ErrorBox, Logo } from './parts.tsx';
 
 /** The page of a browser that is not signed in: a title and a form. `tab` is its title in the tab of the browser. */
@@ -49,7 +50,7 @@ interface LinkFormProps {
 
 /** Signs the browser in when its button is pressed: programs that only open links spend nothing. */
 export function LinkForm({ terms, button, signIn, leave, onLinkClosed, children }: LinkFormProps) {
-  const change = useChange(signIn, SESSION_KEY);
+  const change = useStep(signIn, SESSION_KEY);
   return (
     <form
       onSubmit={(event) => {
@@ -146,7 +147,7 @@ export function LinkPageHeader({
             variant="default"
             size="compact-sm"
             style={{ flexShrink: 0 }}
-            onClick={() => void signOut()}
+            onClick={() => askToLeave(() => void signOut())}
           >
             Sign out
           </Button>

@@ -43,7 +43,7 @@ export default function NewAppPage() {
     commissionRateBps: 'Commission',
     holdPeriodDays: 'Hold period',
   });
-  const [question, release] = useLeaveGuard(name !== '' || rate !== RATE || hold !== HOLD_DAYS);
+  const { question, release } = useLeaveGuard(true, () => name !== '' || rate !== RATE || hold !== HOLD_DAYS);
   const isFirst = apps.data?.length === 0;
   if (!isAllowed) {
     return (

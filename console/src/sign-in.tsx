@@ -1,12 +1,13 @@
 import { Button, Code, Divider, PasswordInput, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, read } from './api/client.ts';
-import { KEYS, useChange } from './api/queries.ts';
+import { KEYS, useStep } from './api/queries.ts';
 import { LinkForm, SignInFrame, STAY } from './link-sign-in.tsx';
 import { ErrorBox } from './parts.tsx';
 import type { SignInLink } from './sign-in-link.ts';
 
-function FounderLinkForm({
+/** Signs a founder in with a link. */
+export function FounderLinkForm({
   token,
   isNew,
   hasSession,
@@ -50,9 +51,7 @@ function FounderLinkForm({
 /** Asks for the address of a member. The answer is the same for every address. */
 function MailForm() {
   const [email, setEmail] = useState('');
-  const mail = useChange(
-    async () => await read(api.POST('/sign-in-links', { body: { email: email.trim() } })),
-  );
+  const mail = useStep(async () => await read(api.POST('/sign-in-links', { body: { email: email.trim() } })));
   return (
     <form
       onSubmit={(event) => {
@@ -92,7 +91,7 @@ function MailForm() {
 
 function KeyForm({ isSecond }: { readonly isSecond: boolean }) {
   const [key, setKey] = useState('');
-  const signIn = useChange(
+  const signIn = useStep(
     async () => await read(api.POST('/session', { body: { key: key.trim() } })),
     KEYS.session,
   );

@@ -134,7 +134,6 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     await rule(page, 1).getByLabel('First payment').fill('2');
     await rule(page, 1).getByLabel('Last payment').fill('');
     await page.getByText('Rule 1: enter a product.').first().waitFor();
-    expect(await button(page, 'Create the policy').isDisabled()).toBe(true);
     await rule(page, 1).getByLabel('Products', { exact: true }).fill('pro_monthly, pro_yearly');
     await page.getByText('Rule 1: choose a store.').first().waitFor();
     await rule(page, 1).getByLabel('Google Play').check();

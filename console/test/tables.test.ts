@@ -6,6 +6,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
+import { assignPolicy, publishPolicy } from '../../test/support/policies.ts';
 import { atRest, button, checkPage, overflowOf, row, shoot, title } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
@@ -140,6 +141,37 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
     expect(faults).toEqual([]);
     expect(problems()).toEqual([]);
   }, 120_000);
+
+  test('what a commission comes from is read whole in a window of 1280 px', async () => {
+    const own = await setUpFounder(service, { name: 'By policy' });
+    const policyId = await publishPolicy(own, service.sql, {
+      base: 'proceeds',
+      rules: [{ percentBps: 2_000 }],
+    });
+    await assignPolicy(own, service.sql, policyId);
+    const user = await own.customer();
+    await own.purchase(user, 1_234.56, { transactionId: 'from-1' });
+    await own.purchase(user, 9.99, { transactionId: 'from-2' });
+    await own.refund(user, 4.99, 'from-2');
+    const { page, problems } = await signedIn(own.key);
+    await page.goto(`${service.url}/console/apps/${own.app.id}/commissions`);
+    await row(page, /Earning .*proceeds \(estimated\) Test policy, version 1/).waitFor();
+    await row(page, /Earning .* by reversals: .* remain Test policy, version 1/).waitFor();
+    const heads = await page.locator('thead th').allInnerTexts();
+    const cells = page.locator(`tbody td:nth-child(${heads.indexOf('From') + 1})`);
+    const cut = await cells.evaluateAll((all) =>
+      all
+        .filter((cell) =>
+          [cell, ...cell.querySelectorAll('.two-lines')].some(
+            (one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight + 1,
+          ),
+        )
+        .map((cell) => (cell as HTMLElement).innerText),
+    );
+    expect([await cells.count(), cut]).toEqual([3, []]);
+    await shoot(page, 'commissions-from-1280');
+    expect(problems()).toEqual([]);
+  });
 
   test('a row is a line whose cut texts are whole where the pointer is, and leads to its page from everywhere', async () => {
     const { page, problems } = await open('creators');

@@ -219,7 +219,7 @@ describe("a creator's session", () => {
     const headers = await signInCreator(api, app, creator);
     expect((await api.call('GET', '/creator/session')).body).toEqual({ session: null });
     expect((await api.call('GET', '/creator/session', { headers })).body).toMatchObject({
-      session: { name: 'Ada' },
+      session: { affiliateId: creator, name: 'Ada' },
     });
     const foreign = { ...headers, 'sec-fetch-site': 'same-site' };
     expect(await statusOf(foreign, '/creator/session')).toBe(403);

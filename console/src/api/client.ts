@@ -20,43 +20,42 @@ async function sendOnce(request: Request): Promise<Response> {
   return await early;
 }
 
-/** Waits until the person whose session has ended is signed in again. Returns false if the page has no such session. */
-type Renewal = () => Promise<boolean>;
-
-let renewSession: Renewal | null = null;
-
-/** Lets `renewal` decide about each call that is refused because the session has ended. */
-export function onSessionEnded(renewal: Renewal): void {
-  renewSession = renewal;
+/** What a page does about its session (kept-session.ts). */
+interface SessionKeeper {
+  /** The path of the session in the API, without a slash at its start: with it, a session begins, and with `/end` behind it, it ends. */
+  readonly path: string;
+  /** Waits until the person whose session has ended is signed in again. Returns false if the page does not wait. */
+  readonly renew: () => Promise<boolean>;
+  /** Called when a call of this tab has begun or ended a session. */
+  readonly onChanged: (what: 'begun' | 'ended') => void;
 }
 
-/** The other tabs of the console, which have the same session. Each tab says when it has begun one or ended it. */
-export const otherTabs = new BroadcastChannel('tributary-session');
+let keeper: SessionKeeper | null = null;
 
-/** The calls that need no session: those that begin and end one. */
-const WITHOUT_SESSION: readonly string[] = ['session', 'session/end'].map(
-  (path) => new URL(path, serviceUrl).href,
-);
+/** Lets a keeper decide about each call that is refused because the session has ended. */
+export function keepSessionWith(next: SessionKeeper): void {
+  keeper = next;
+}
 
 /**
  * Sends a request. One that is refused because the session has ended is sent a second time, as it was, once the same person is signed
  * in again.
  */
 async function send(request: Request): Promise<Response> {
-  if (WITHOUT_SESSION.includes(request.url)) {
+  if (keeper === null) return await sendOnce(request);
+  const { href } = new URL(keeper.path, serviceUrl);
+  // The calls that begin and end a session need none.
+  if (request.url === href || request.url === `${href}/end`) {
     const response = await sendOnce(request);
-    const news = request.url.endsWith('/end') ? 'ended' : 'begun';
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has only tabs of this origin
-    if (response.ok && request.method === 'POST') otherTabs.postMessage(news);
+    if (response.ok && request.method === 'POST') keeper.onChanged(request.url === href ? 'begun' : 'ended');
     return response;
   }
-  if (renewSession === null) return await sendOnce(request);
   // A copy of a body is a stream, which is sent without its length.
   const body = await request.text();
   const copy = () => (body === '' ? request.clone() : new Request(request, { method: request.method, body }));
   const response = await sendOnce(copy());
   if (response.status !== 401) return response;
-  return (await renewSession()) ? await fetch(copy()) : response;
+  return (await keeper.renew()) ? await fetch(copy()) : response;
 }
 
 /**

@@ -2,8 +2,9 @@ import { useQuery } from '@tanstack/react-query';
 import type { QueryClient } from '@tanstack/react-query';
 import { startAnew } from '../leave/start-anew.ts';
 import { forgetSdkKeys } from '../setup/sdk-key.ts';
-import { api, onSessionEnded, otherTabs, read } from './client.ts';
+import { api, read } from './client.ts';
 import type { Session } from './client.ts';
+import { keepSession } from './kept-session.ts';
 import { createQueryClient, OVERVIEW_MS, SESSION_KEY } from './query-client.ts';
 
 /** The names under which answers are kept. */
@@ -21,67 +22,15 @@ export { LIVE_MS } from './query-client.ts';
 
 export const queryClient: QueryClient = createQueryClient();
 
-let currentSessionId: string | null = null;
-
-const isOfSession = ({ queryKey }: { readonly queryKey: readonly unknown[] }) =>
-  queryKey[0] !== KEYS.session[0];
-
-/** Forgets what an earlier session saw: it may have other permissions. A page that is shown reads again what it shows. */
-function forgetOtherThan(sessionId: string, isFirst: boolean): void {
-  if (sessionId === currentSessionId) return;
-  currentSessionId = sessionId;
-  if (isFirst) forgetSdkKeys();
-  queryClient.removeQueries({ predicate: isOfSession, ...(isFirst ? {} : { type: 'inactive' }) });
-  if (!isFirst) void queryClient.invalidateQueries({ predicate: isOfSession }, { cancelRefetch: false });
-}
-
-/** Who uses the page: an account, and one of its members or nobody. Null before the first session. */
-let person: string | null = null;
-
-/** The calls that wait until `person` is signed in again. */
-const waiting: ((isRenewed: boolean) => void)[] = [];
-
-function endWaiting(isRenewed: boolean): void {
-  for (const end of waiting.splice(0)) end(isRenewed);
-}
-
-/** Reads the session again: the page asks to sign in once it knows that there is none. If it cannot know, the calls have failed. */
-async function checkSession(): Promise<void> {
-  await queryClient.invalidateQueries({ queryKey: KEYS.session });
-  if (queryClient.getQueryState(KEYS.session)?.status === 'error') endWaiting(false);
-}
-
-onSessionEnded(
-  async () =>
-    await new Promise((resolve) => {
-      waiting.push(resolve);
-      void checkSession();
-    }),
-);
-
-// Nothing that is entered here may be sent in the session of somebody who has signed in there.
-otherTabs.addEventListener('message', ({ data }) => {
-  // Who signs out of one tab leaves all of them.
-  if (data === 'ended') startAnew();
-  else void checkSession();
+/** A page of founders stays when its session has ended, whether something is entered or not. */
+const takeSession = keepSession<Session>({
+  client: queryClient,
+  path: 'session',
+  personOf: ({ account, member }) => `${account.id} ${member?.id ?? ''}`,
+  stays: () => true,
+  startAnew,
+  onFirst: forgetSdkKeys,
 });
-
-/** Lets the calls of before go on in a session of the same person. Nothing that was entered is sent in that of another one. */
-async function takeSession(session: Session | null): Promise<void> {
-  if (session === null) {
-    if (person === null) endWaiting(false);
-    return;
-  }
-  const next = `${session.account.id} ${session.member?.id ?? ''}`;
-  if (person !== null && person !== next) {
-    startAnew();
-    // The page ends here.
-    await new Promise(() => {});
-  }
-  forgetOtherThan(session.id, person === null);
-  person = next;
-  endWaiting(true);
-}
 
 export const useSession = () =>
   useQuery({
@@ -108,4 +57,4 @@ export const useOverview = (appId: string, enabled: boolean) =>
     refetchInterval: OVERVIEW_MS,
   });
 
-export { useChange } from './query-client.ts';
+export { useChange, useStep } from './query-client.ts';

@@ -10147,6 +10147,11 @@ export interface components {
              */
             id: string;
             /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /**
              * @description The name of the creator.
              * @example First creator
              */

@@ -1,3 +1,4 @@
+import { Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
@@ -123,11 +124,15 @@ function Basis({
 }) {
   const match = matchOf(row);
   return (
-    <>
-      <span>{relationOf(row, relations)}</span>{' '}
+    <span className="wrapped two-lines">
+      {relationOf(row, relations)}{' '}
       {row.kind === 'earning' && <PolicyOfEarning appId={appId} policy={row.policy} />}{' '}
-      {match !== null && <span className="quiet">{match}</span>}
-    </>
+      {match !== null && (
+        <Text span size="xs" className="quiet">
+          {match}
+        </Text>
+      )}
+    </span>
   );
 }
 
@@ -150,7 +155,7 @@ const columnsOf = (
   { name: 'User', share: 18, dropsAt: 3, isOffPhone: true, cell: (row) => row.customerUserId },
   hasCreator && {
     name: 'Creator',
-    share: 18,
+    share: 24,
     isAbout: true,
     cell: (row) => <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>,
   },
@@ -161,7 +166,7 @@ const columnsOf = (
   },
   {
     name: 'From',
-    share: 35,
+    share: 44,
     dropsAt: 1,
     isOffPhone: true,
     cell: (row) => <Basis appId={appId} row={row} relations={relations} />,
@@ -175,7 +180,7 @@ const columnsOf = (
         <Link to={`/apps/${appId}/payouts/${row.payoutId}`}>{COMMISSION_STATUSES[row.status]}</Link>
       ),
   },
-  { name: 'Since or due', share: 22, dropsAt: 2, isOffPhone: true, cell: statusHint },
+  { name: 'Since or due', dropsAt: 2, isOffPhone: true, cell: statusHint },
   { name: 'Amount', kind: 'number', isLead: true, cell: (row) => formatMoney(row.amountCents) },
 ];
 

@@ -1,30 +1,31 @@
 import { Text } from '@mantine/core';
-import { Fragment, lazy, Suspense } from 'react';
+import { Fragment, lazy, Suspense, useState } from 'react';
 import type { ReactNode } from 'react';
 import { Link, NavLink, Route, Routes, useLocation } from 'react-router';
-import { read } from '../api/client.ts';
 import { timeZone } from '../format.ts';
 import { LinkPageHeader, LinkSignInPage } from '../link-sign-in.tsx';
-import { ErrorBox, PageBoundary, PageHead, Waiting } from '../parts.tsx';
+import { ErrorBox, Extra, PageBoundary, PageHead, Waiting } from '../parts.tsx';
 import { useSignInLink } from '../sign-in-link.ts';
 import { api, seenAs } from './api.ts';
 import { CommissionsPage } from './commissions-page.tsx';
 import { EarningsPage } from './earnings-page.tsx';
 import { LinksPage } from './links-page.tsx';
 import { PayoutsPage } from './payouts-page.tsx';
-import { queryClient, useCreator, usePageSession } from './queries.ts';
+import { queryClient, startCreatorAnew, useCreator, usePageSession } from './queries.ts';
 import type { Creator } from './queries.ts';
 import { RangeStatementPage } from './range-statement-page.tsx';
+import { LINK_TERMS, signInWith } from './sign-in.ts';
 import { StatementPage } from './statement-page.tsx';
 
 /** Forgets every answer, so that nothing of the last session remains. */
 async function signOut(): Promise<void> {
   await api.POST('/creator/session/end', {}).catch(() => {});
-  location.assign('creator/');
+  startCreatorAnew();
 }
 
-// Opened seldom, and the only page with a dialog: its program is not part of the first load.
+// Opened seldom, and with dialogs: their programs are not part of the first load.
 const SessionsPage = lazy(async () => await import('./sessions-page.tsx'));
+const CreatorSignInAgain = lazy(async () => await import('./creator-sign-in-again.tsx'));
 
 const PAGES = [
   ['/', 'Earnings'],
@@ -135,8 +136,15 @@ function Pages() {
 }
 
 export function CreatorApp() {
-  const [link, closeLink] = useSignInLink();
   const current = usePageSession();
+  const present = current.data?.person ?? null;
+  const [link, closeLink] = useSignInLink(present !== null);
+  // Whose page is shown. It stays while something is entered and the session has ended.
+  const [last, setLast] = useState<string | null>(null);
+  const shown = present ?? (current.data?.stays === true ? last : null);
+  if (current.data !== undefined && shown !== last) setLast(shown);
+  const [hasEnded, setHasEnded] = useState(false);
+  if (present === null && shown !== null && !hasEnded) setHasEnded(true);
   if (current.data === undefined) {
     return (
       <main className="creator-main">
@@ -148,8 +156,7 @@ export function CreatorApp() {
       </main>
     );
   }
-  const { session } = current.data;
-  if (seenAs !== null && session === null)
+  if (seenAs !== null && shown === null)
     return (
       <main className="creator-main">
         <PageHead title="You are not signed in">
@@ -158,7 +165,7 @@ export function CreatorApp() {
         </PageHead>
       </main>
     );
-  if (session === null || (seenAs === null && link !== null))
+  if (shown === null || (seenAs === null && link !== null && present !== null))
     return (
       <LinkSignInPage
         title="Your earnings"
@@ -169,17 +176,26 @@ export function CreatorApp() {
             promote for a new one.
           </Text>
         }
-        terms="This browser stays signed in. The link works in five browsers; keep it to yourself."
+        terms={LINK_TERMS}
         button="Show my earnings"
         token={link?.token ?? null}
-        hasSession={session !== null}
-        signIn={async (token) => await read(api.POST('/creator/session', { body: { token } }))}
+        hasSession={present !== null}
+        signIn={signInWith}
         onLinkClosed={closeLink}
       />
     );
-  // A page of another session begins anew.
+  // The page of another creator begins anew.
   return (
-    <Fragment key={session.id}>
+    <Fragment key={shown}>
+      {hasEnded && (
+        <Extra>
+          <CreatorSignInAgain
+            isOpen={present === null}
+            token={link?.token ?? null}
+            onLinkClosed={closeLink}
+          />
+        </Extra>
+      )}
       {seenAs !== null && <SeenAs founderPath={seenAs.founderPath} />}
       <Pages />
     </Fragment>

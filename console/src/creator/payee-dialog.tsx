@@ -2,7 +2,7 @@ import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { useChange } from '../api/query-client.ts';
+import { useChange, useStep } from '../api/query-client.ts';
 import { EMPTY, isComplete, PAYEE_LABELS, PayeeFields, payeeOf } from '../creators/payee-fields.tsx';
 import type { Draft } from '../creators/payee-fields.tsx';
 import { Dialog } from '../dialog.tsx';
@@ -28,7 +28,7 @@ function PayeeStep({
   readonly onSent: (change: Change) => void;
   readonly onClose: () => void;
 }) {
-  const request = useChange(
+  const request = useStep(
     async () => await read(api.POST('/creator/payee-changes', { body: payeeOf(draft) })),
   );
   const errors = useFieldErrors(request.error, PAYEE_LABELS);
@@ -131,7 +131,7 @@ export default function OwnPayeeDialog({
   const [draft, setDraft] = useState(EMPTY);
   const [change, setChange] = useState<Change | null>(null);
   return (
-    <Dialog isOpen isEdited={draft !== EMPTY} onClose={onClose} title="Where your money goes">
+    <Dialog isOpen onClose={onClose} title="Where your money goes">
       {change === null ? (
         <PayeeStep draft={draft} onDraft={setDraft} appName={appName} onSent={setChange} onClose={onClose} />
       ) : (

@@ -1,6 +1,7 @@
 import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { ErrorBox } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
@@ -63,29 +64,19 @@ function Paste({ appId, onClose }: { readonly appId: string; readonly onClose: (
   const client = useQueryClient();
   const [text, setText] = useState('');
   const [keys] = useState(() => new Map<string, string>());
-  const [sent, setSent] = useState<{
-    rows: readonly PastedRow[];
-    results: ReadonlyMap<number, RowResult>;
-  } | null>(null);
-  const [error, setError] = useState<Error | null>(null);
-  const [isPending, setIsPending] = useState(false);
-  const add = async () => {
-    setIsPending(true);
-    setError(null);
+  const add = useChange(async () => {
     try {
       const rows = parsePasted(text);
-      setSent({ rows, results: await addPasted(appId, rows, keys) });
-    } catch (reason) {
-      setError(reason as Error);
+      return { rows, results: await addPasted(appId, rows, keys) };
     } finally {
-      setIsPending(false);
-      await client.invalidateQueries({ queryKey: ['creators', appId] });
+      // An attempt that failed has added some, perhaps.
+      void client.invalidateQueries({ queryKey: ['creators', appId] });
     }
-  };
-  if (sent !== null) {
+  });
+  if (add.data !== undefined) {
     return (
       <Stack>
-        <Results {...sent} />
+        <Results {...add.data} />
         <Group justify="flex-end">
           <Button onClick={onClose}>Done</Button>
         </Group>
@@ -106,12 +97,12 @@ function Paste({ appId, onClose }: { readonly appId: string; readonly onClose: (
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
       />
-      {error !== null && <ErrorBox error={error} />}
+      {add.error !== null && <ErrorBox error={add.error} />}
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose}>
           Cancel
         </Button>
-        <Button loading={isPending} disabled={text.trim() === ''} onClick={() => void add()}>
+        <Button loading={add.isPending} disabled={text.trim() === ''} onClick={() => add.mutate(undefined)}>
           Add the creators
         </Button>
       </Group>

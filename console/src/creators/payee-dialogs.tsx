@@ -273,7 +273,6 @@ export function PayeeDialog({
   return (
     <Dialog
       isOpen={open !== null}
-      isEdited={draft !== EMPTY}
       onClose={close}
       title={`${open === null ? '' : TITLES[open.kind]} ${place.creator.name}`}
     >

@@ -131,7 +131,7 @@ export function ReasonDialog({
     onClose();
   };
   return (
-    <Dialog isOpen={change !== null} isEdited={draft !== ''} onClose={close} title={change?.title ?? ''}>
+    <Dialog isOpen={change !== null} onClose={close} title={change?.title ?? ''}>
       {change !== null && (
         <AskToPay onCancel={close}>
           {(onNotRaised) => (

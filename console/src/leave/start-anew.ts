@@ -3,8 +3,8 @@ let isLeaving = false;
 
 export const isStartingAnew = (): boolean => isLeaving;
 
-/** Loads the start of the console anew. Nothing that was entered is kept. */
-export function startAnew(): void {
+/** Loads the start of a page anew, by default that of founders. `path` is below that of the console. Nothing that was entered is kept. */
+export function startAnew(path = './'): void {
   isLeaving = true;
-  location.assign('./');
+  location.assign(path);
 }

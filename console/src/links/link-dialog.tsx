@@ -2,7 +2,7 @@ import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { useChange } from '../api/queries.ts';
+import { useChange, useStep } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatCountOf } from '../format.ts';
 import { CopyLine, ErrorBox } from '../parts.tsx';
@@ -89,7 +89,7 @@ function Destinations({ appId, link }: { readonly appId: string; readonly link: 
 
 function Activity({ appId, link }: { readonly appId: string; readonly link: ListedLink }) {
   const canWrite = usePermission('write');
-  const change = useChange(
+  const change = useStep(
     async () =>
       await read(
         api.PATCH('/apps/{appId}/links/{linkId}', {

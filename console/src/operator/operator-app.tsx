@@ -42,8 +42,8 @@ function OperatorPage() {
 }
 
 export function OperatorApp() {
-  const [link, closeLink] = useSignInLink();
   const current = useOperatorSession();
+  const [link, closeLink] = useSignInLink(current.data?.session != null);
   if (current.data === undefined) {
     return (
       <main className="creator-main">

@@ -88,13 +88,16 @@ function followLink(event: MouseEvent<HTMLElement>) {
 function showWhole({ target }: MouseEvent<HTMLElement>) {
   const cell = (target as HTMLElement).closest<HTMLElement>('td, th');
   if (cell === null) return;
-  if (cell.scrollWidth > cell.clientWidth) cell.title = cell.innerText;
+  const lines = cell.querySelector('.two-lines');
+  const isCut =
+    lines === null ? cell.scrollWidth > cell.clientWidth : lines.scrollHeight > lines.clientHeight;
+  if (isCut) cell.title = cell.innerText;
   else cell.removeAttribute('title');
 }
 
 /**
- * A table whose rows are a line high each: a text that does not fit is cut, and whole where the pointer is, except one of the
- * class `wrapped`. A click anywhere in a row does what its part with `data-opens-row` does, or else the link in the cell of
+ * A table whose rows are a line high each: a text that does not fit is cut, and whole where the pointer is. One of the class
+ * `wrapped` goes on in further lines, with `two-lines` in one. A click anywhere in a row does what its part with `data-opens-row` does, or else the link in the cell of
  * what it is about. On a phone, a row is what it is about and the lead on a line, and the other cells below.
  */
 export function DataTable<T>({

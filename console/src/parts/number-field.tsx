@@ -73,7 +73,8 @@ export function NumberField({
       {...rest}
       ref={input}
       value={text}
-      error={error ?? (isBegun ? null : problem)}
+      // What cannot be read says more about it than the form does.
+      error={(isBegun ? null : problem) ?? error}
       onChange={({ currentTarget }) => {
         const entered = readNumber(currentTarget.value, { decimals, prefix, suffix });
         const next = entered === null ? '' : typeof entered === 'number' ? entered : Number.NaN;

@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Session } from '../api/client.ts';
-import { KEYS, LIVE_MS, useChange } from '../api/queries.ts';
+import { KEYS, LIVE_MS, useStep } from '../api/queries.ts';
 import { ErrorBox } from '../parts.tsx';
 import { useCurrentSession } from '../session.ts';
 
@@ -85,7 +85,7 @@ function NoRole({ role, onCancel }: RaiseProps & { readonly role: string }) {
 function RaiseByMail({ email, onRaised, onCancel }: RaiseProps & { readonly email: string }) {
   const client = useQueryClient();
   const session = useCurrentSession();
-  const mail = useChange(async () => await read(api.POST('/session/mail-link')));
+  const mail = useStep(async () => await read(api.POST('/session/mail-link')));
   const isWaiting = mail.data !== undefined;
   const mayPay = isRaised(session);
   useEffect(() => {
@@ -129,7 +129,7 @@ function RaiseByMail({ email, onRaised, onCancel }: RaiseProps & { readonly emai
 
 function RaiseByKey({ onRaised, onCancel }: RaiseProps) {
   const [key, setKey] = useState('');
-  const raise = useChange(
+  const raise = useStep(
     async () => await read(api.POST('/session/raise', { body: { key: key.trim() } })),
     KEYS.session,
   );

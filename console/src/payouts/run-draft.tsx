@@ -25,6 +25,8 @@ interface DraftTerms {
   readonly isEverybody: boolean;
 }
 
+const NO_TERMS: DraftTerms = { dollars: '', isEverybody: true };
+
 /** Returns the call that drafts a run, and opens its page. */
 export function useDraft(appId: string, body: Schemas['NewPayoutRun'], onNotRaised: () => void) {
   const navigate = useNavigate();
@@ -121,11 +123,15 @@ export function DraftDialog({
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }) {
-  const [terms, setTerms] = useState<DraftTerms>({ dollars: '', isEverybody: true });
+  const [terms, setTerms] = useState(NO_TERMS);
+  const close = () => {
+    setTerms(NO_TERMS);
+    onClose();
+  };
   return (
-    <Dialog isOpen={isOpen} onClose={onClose} title="Draft a payout run">
+    <Dialog isOpen={isOpen} onClose={close} title="Draft a payout run">
       {isOpen && (
-        <AskToPay onCancel={onClose}>
+        <AskToPay onCancel={close}>
           {(onNotRaised) => (
             <DraftForm
               appId={appId}
@@ -133,7 +139,7 @@ export function DraftDialog({
               terms={terms}
               onTerms={setTerms}
               onNotRaised={onNotRaised}
-              onClose={onClose}
+              onClose={close}
             />
           )}
         </AskToPay>

@@ -5,7 +5,7 @@ import { Link } from 'react-router';
 import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useIdempotencyKey } from '../api/idempotency.ts';
-import { useChange } from '../api/queries.ts';
+import { useChange, useStep } from '../api/queries.ts';
 import { formatCount, formatCountOf, formatMoney } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
 import { watchRaise } from './raise-form.tsx';
@@ -214,7 +214,7 @@ export function ReportForm({
   const [report, setReport] = useState<Report | null>(null);
   const moneyChanged = useMoneyChanged(appId);
   const path = { appId, runId: run.id };
-  const preview = useChange(
+  const preview = useStep(
     async (chosen: Report) =>
       await read(
         api.POST('/apps/{appId}/payout-runs/{runId}/results/preview', {

@@ -137,43 +137,86 @@ const isWithin = (entered: Entered, least: number, most: number): boolean => {
   return number !== undefined && number >= least && number <= most;
 };
 
-function rangeProblem(range: RangeDraft | null, what: string): string | null {
-  if (range === null) return null;
+/** What is wrong with a field of the form: its path in the API, and what to do, as a sentence. */
+export interface FieldProblem {
+  readonly path: string;
+  readonly message: string;
+}
+
+const isFromOne = (entered: Entered): boolean =>
+  entered === '' || (Number.isInteger(Number(entered)) && Number(entered) >= 1);
+
+/** Returns what is wrong with a range, by the field for its start or its end. */
+function rangeProblems(
+  range: RangeDraft | null,
+  what: string,
+): readonly { readonly at: keyof RangeDraft; readonly message: string }[] {
+  if (range === null) return [];
+  const wrong = (['from', 'to'] as const).filter((at) => !isFromOne(range[at]));
+  if (wrong.length > 0) return wrong.map((at) => ({ at, message: 'Enter a whole number from 1.' }));
   const [from, to] = [numberOf(range.from) ?? 1, numberOf(range.to)];
-  if (![from, to ?? from].every((one) => Number.isInteger(one) && one >= 1))
-    return `enter whole numbers from 1 for the first and the last ${what}`;
-  if (to !== undefined && from > to) return `the last ${what} must not be before the first one`;
-  return from === 1 && to === undefined ? `enter the last ${what}, or remove the condition` : null;
+  if (to !== undefined && from > to)
+    return [{ at: 'to', message: `The last ${what} must not be before the first one.` }];
+  return from === 1 && to === undefined
+    ? [{ at: 'to', message: `Enter the last ${what}, or remove the condition.` }]
+    : [];
 }
 
-function problemOfRule({
-  kind,
-  percent,
-  dollars,
-  months,
-  payments,
-  products,
-  stores,
-}: RuleDraft): string | null {
-  if (kind === 'percent' && !isWithin(percent, 0, MOST_PERCENT)) return 'enter a percentage up to 100';
-  if (kind === 'fixed' && !isWithin(dollars, 1 / CENTS, MOST_DOLLARS))
-    return 'enter an amount from $0.01 to $1,000';
-  if (products !== null && productsOf(products).length === 0) return 'enter a product';
-  if (stores !== null && stores.length === 0) return 'choose a store';
-  return rangeProblem(months, 'month') ?? rangeProblem(payments, 'payment');
+function problemsOfRule(rule: RuleDraft, at: string): FieldProblem[] {
+  const { kind, percent, dollars, months, payments, products, stores } = rule;
+  const unless = (isRight: boolean, path: string, message: string) =>
+    isRight ? [] : [{ path: `${at}.${path}`, message }];
+  return [
+    ...(kind === 'percent'
+      ? unless(isWithin(percent, 0, MOST_PERCENT), 'percentBps', 'Enter a percentage up to 100.')
+      : unless(
+          isWithin(dollars, 1 / CENTS, MOST_DOLLARS),
+          'flatCents',
+          'Enter an amount from $0.01 to $1,000.',
+        )),
+    ...rangeProblems(months, 'month').map(({ at: end, message }) => ({
+      path: `${at}.when.monthsSinceFirst.${end === 'from' ? 'from' : 'below'}`,
+      message,
+    })),
+    ...rangeProblems(payments, 'payment').map(({ at: end, message }) => ({
+      path: `${at}.when.paymentNumber.${end}`,
+      message,
+    })),
+    ...unless(products === null || productsOf(products).length > 0, 'when.productIds', 'Enter a product.'),
+    ...unless(stores === null || stores.length > 0, 'when.stores', 'Choose a store.'),
+  ];
 }
 
-/** Returns what is missing before the rules are complete, as a sentence. Null for nothing. */
-export function problemOf({ base, tax, fees, rules }: TermsDraft): string | null {
-  for (const [index, rule] of rules.entries()) {
-    const problem = problemOfRule(rule);
-    if (problem !== null) return `Rule ${index + 1}: ${problem}.`;
-  }
-  const assumed = [...(base === 'gross' ? [] : [tax]), ...(base === 'proceeds' ? Object.values(fees) : [])];
-  return assumed.every((share) => isWithin(share, 0, MOST_PERCENT))
-    ? null
-    : 'Enter each assumed share up to 100 %, or 0.';
+/** Returns what is wrong before the rules are complete, in the order of the fields of the form. */
+export function problemsOf({ base, tax, fees, rules }: TermsDraft): readonly FieldProblem[] {
+  const shares = [
+    ...(base === 'gross' ? [] : [['assumed.taxBps', tax] as const]),
+    ...(base === 'proceeds'
+      ? Object.entries(fees).map(([store, fee]) => [`assumed.feeBps.${store}`, fee] as const)
+      : []),
+  ];
+  return [
+    ...shares
+      .filter(([, share]) => !isWithin(share, 0, MOST_PERCENT))
+      .map(([path]) => ({ path, message: 'Enter a share up to 100 %, or 0.' })),
+    ...rules.flatMap((rule, index) => problemsOfRule(rule, `rules.${index}`)),
+  ];
 }
+
+/** Returns a problem as a sentence that says where it is: "Rule 1: enter a product." */
+export function problemWords({ path, message }: FieldProblem): string {
+  const [, index] = /^rules\.(\d+)/.exec(path) ?? [];
+  return index === undefined
+    ? message
+    : `Rule ${Number(index) + 1}: ${message.charAt(0).toLowerCase()}${message.slice(1)}`;
+}
+
+/** Returns the path of the field that shows an error of the service: a range has one for its end, and a list one for all. */
+export const fieldPathOf = (path: string): string =>
+  path
+    .replace(/\.monthsSinceFirst$/, '.monthsSinceFirst.below')
+    .replace(/\.paymentNumber$/, '.paymentNumber.to')
+    .replace(/\.(productIds|stores)\.\d+$/, '.$1');
 
 const bpsOf = (percent: Entered) => Math.round(Number(percent) * PERCENT_IN_BPS);
 

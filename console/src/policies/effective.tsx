@@ -1,5 +1,6 @@
 import { Group, NativeSelect, Stack, TextInput } from '@mantine/core';
 import { formatInstant, timeZone } from '../format.ts';
+import type { FieldError } from '../parts/field-errors.tsx';
 
 /** When a change takes effect, as it is being entered. */
 export interface EffectiveDraft {
@@ -35,27 +36,40 @@ export function canTakeEffect(draft: EffectiveDraft): boolean {
   return at === undefined || (at !== null && at >= Date.now() + SOONEST_MS);
 }
 
+/** Returns what is wrong with the chosen time, as a sentence. Null for nothing. */
+export function effectiveProblem(draft: EffectiveDraft): string | null {
+  if (effectiveFromOf(draft) === null) return 'Choose the day on which it takes effect.';
+  if (canTakeEffect(draft)) return null;
+  return draft.kind === 'planned'
+    ? 'That is less than two minutes ahead by now.'
+    : 'Choose a time at least two minutes ahead.';
+}
+
 const KINDS = ['soon', 'planned', 'at'] as const;
 
 /** Asks when a change takes effect. */
 export function EffectiveField({
   label = 'Takes effect',
   draft,
+  field = { error: null, 'data-field': 'effectiveFrom' },
   onChange,
 }: {
   readonly label?: string;
   readonly draft: EffectiveDraft;
+  /** What a form says about it. A time that is too early is called wrong without it. */
+  readonly field?: FieldError;
   readonly onChange: (draft: EffectiveDraft) => void;
 }) {
-  const at = effectiveFromOf(draft);
-  const isEarly = typeof at === 'number' && !canTakeEffect(draft);
+  const { error, ...named } = field;
+  const isAt = draft.kind === 'at';
+  const problem = effectiveFromOf(draft) === null ? error : (effectiveProblem(draft) ?? error);
   return (
     <Stack gap="xs">
       <NativeSelect
         label={label}
         description="Payments from then on count. Earlier payments, and commissions that exist, do not change."
         value={draft.kind}
-        error={draft.kind === 'planned' && isEarly && 'That is less than two minutes ahead by now.'}
+        {...(isAt ? {} : { error: problem, ...named })}
         onChange={(event) =>
           onChange({ ...draft, kind: KINDS.find((kind) => kind === event.currentTarget.value) ?? 'soon' })
         }
@@ -66,15 +80,15 @@ export function EffectiveField({
         <option value="soon">In two minutes</option>
         <option value="at">At a date …</option>
       </NativeSelect>
-      {draft.kind === 'at' && (
-        <Group gap="sm" align="flex-start" grow>
+      {isAt && (
+        <Group gap="sm" align="flex-start" grow {...named}>
           <TextInput
             label="Date"
             type="date"
             required
             withAsterisk={false}
             value={draft.date}
-            error={isEarly && 'Choose a time at least two minutes ahead.'}
+            error={problem}
             onChange={(event) => onChange({ ...draft, date: event.currentTarget.value })}
           />
           <TextInput

@@ -74,7 +74,7 @@ function NewPolicy({ appId }: { readonly appId: string }) {
       appId={appId}
       draft={draft}
       onDraft={setDraft}
-      missingBefore={name.trim() === '' ? 'Enter a name.' : ''}
+      missing={name.trim() === '' ? [{ path: 'name', message: 'Enter a name.' }] : []}
       action={scope === null ? 'Create the policy' : 'Create and assign'}
       change={create}
       onCancel={() => void navigate(`/apps/${appId}/policies`)}
@@ -91,7 +91,7 @@ function NewPolicy({ appId }: { readonly appId: string }) {
           },
         )
       }
-      before={
+      renderBefore={(errorAt) => (
         <div className="surface part">
           <Stack gap="md">
             <TextInput
@@ -102,6 +102,7 @@ function NewPolicy({ appId }: { readonly appId: string }) {
               withAsterisk={false}
               maxLength={200}
               value={name}
+              {...errorAt('name')}
               onChange={(event) => setName(event.currentTarget.value)}
             />
             <div role="group" aria-labelledby="begin">
@@ -128,7 +129,7 @@ function NewPolicy({ appId }: { readonly appId: string }) {
             </div>
           </Stack>
         </div>
-      }
+      )}
       after={
         <NativeSelect
           label="Assign to"

@@ -1,32 +1,28 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import type { ReactNode } from 'react';
 import { Problem } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant } from '../format.ts';
 import { useLeaveGuard } from '../leave/leave-guard.tsx';
-import { ErrorBox } from '../parts.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
+import type { FieldErrors } from '../parts/field-errors.tsx';
 import { isRaised, RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
-import { needsToPay, problemOf, termsOf } from './draft.ts';
-import type { TermsDraft } from './draft.ts';
-import { canTakeEffect, EffectiveField, effectiveFromOf, insteadOf } from './effective.tsx';
+import { fieldPathOf, needsToPay, problemsOf, problemWords, termsOf } from './draft.ts';
+import type { FieldProblem, TermsDraft } from './draft.ts';
+import { EffectiveField, effectiveFromOf, effectiveProblem, insteadOf } from './effective.tsx';
 import { Preview } from './preview.tsx';
 import type { Publication } from './publish.ts';
 import type { Version } from './queries.ts';
 import { TermsFields } from './terms-fields.tsx';
+import { labelsOf } from './words.ts';
 
-/** Returns what the page calls the fields that an error is about. */
-const labelsOf = (error: Error): Readonly<Record<string, string>> => ({
-  name: 'Name',
-  effectiveFrom: 'Takes effect',
-  ...Object.fromEntries(
-    (error instanceof Problem ? error.fields : []).flatMap(({ path }) => {
-      const [, index] = /^rules\.(\d+)/.exec(path) ?? [];
-      return index === undefined ? [] : [[path, `Rule ${Number(index) + 1}`]];
-    }),
-  ),
-});
+/** Returns the errors of the service at the fields of the form. */
+const atFields = (error: Error | null): Error | null =>
+  error instanceof Problem && error.fields.length > 0
+    ? error.withFields(error.fields.map(({ path, message }) => ({ path: fieldPathOf(path), message })))
+    : error;
 
 /** The form of a version beside the preview of its rules. */
 export function PolicyForm({
@@ -34,10 +30,10 @@ export function PolicyForm({
   draft,
   onDraft,
   isEdited = false,
-  missingBefore = '',
+  missing = [],
   action,
   scheduled,
-  before,
+  renderBefore,
   after,
   change,
   onPublish,
@@ -46,15 +42,16 @@ export function PolicyForm({
   readonly appId: string;
   readonly draft: TermsDraft;
   readonly onDraft: (draft: TermsDraft) => void;
-  /** Whether something was entered in `before`. */
+  /** Whether something was entered in the first fields. */
   readonly isEdited?: boolean;
-  /** What is missing in `before`, as a sentence. Empty for nothing. */
-  readonly missingBefore?: string;
+  /** What is missing in the first fields. */
+  readonly missing?: readonly FieldProblem[];
   /** The text of the button. */
   readonly action: string;
   /** The version of the policy that takes effect next. The new one takes its place, unless another time is chosen. */
   readonly scheduled?: Version | null;
-  readonly before?: ReactNode;
+  /** Shows the first fields, with what is wrong with them. */
+  readonly renderBefore?: (errorAt: FieldErrors<string>['at']) => ReactNode;
   readonly after?: ReactNode;
   readonly change: { readonly error: Error | null; readonly isPending: boolean };
   /** Publishes. Calls `release` before it leaves the page. */
@@ -69,44 +66,73 @@ export function PolicyForm({
   const [firstEffective] = useState(() => insteadOf(scheduled?.effectiveFrom));
   const [effective, setEffective] = useState(firstEffective);
   const [begun] = useState(draft);
-  const [question, release] = useLeaveGuard(isEdited || draft !== begun || effective !== firstEffective);
+  const { question, release } = useLeaveGuard(
+    true,
+    () => isEdited || draft !== begun || effective !== firstEffective,
+  );
   const [isAsking, setIsAsking] = useState(false);
-  const problem = problemOf(draft);
-  const terms = problem === null ? termsOf(draft) : null;
+  const problems = problemsOf(draft);
+  const [problem] = problems;
+  const terms = problem === undefined ? termsOf(draft) : null;
   const effectiveFrom = effectiveFromOf(effective);
   const publish = () => {
     if (terms === null || effectiveFrom === null) return;
     setIsAsking(false);
     onPublish({ terms, effectiveFrom }, { onError: watchRaise(() => setIsAsking(true)), release });
   };
-  const noDate = effectiveFrom === null ? 'Choose the day on which it takes effect.' : '';
-  const missing = missingBefore || (problem ?? '') || noDate;
-  const canPublish = canWrite && missing === '' && terms !== null && canTakeEffect(effective);
+  const order = draft.rules.map(({ key }) => key).join();
+  /** What was wrong before the form could be sent, the order of its rules then, and whether that is over. */
+  const [attempt, setAttempt] = useState<{
+    readonly found: Problem | null;
+    readonly order: string;
+    readonly isOver: boolean;
+  }>({ found: null, order, isOver: false });
   const isNotRaised = change.error instanceof Problem && change.error.code === 'session_not_raised';
+  const failed = attempt.isOver || isNotRaised ? attempt.found : (attempt.found ?? change.error);
+  // A path counts the rules, so once they are in another order it is about another rule.
+  if (attempt.order !== order && failed instanceof Problem && failed.fields.length > 0)
+    setAttempt({ found: null, order, isOver: true });
+  const error = useMemo(() => atFields(failed), [failed]);
+  const errors = useFieldErrors<string>(error, labelsOf(draft));
+  const submit = () => {
+    const wrongTime = effectiveProblem(effective);
+    const found = [
+      ...missing,
+      ...problems,
+      ...(wrongTime === null ? [] : [{ path: 'effectiveFrom', message: wrongTime }]),
+    ];
+    const problemFound = found.length === 0 ? null : new Problem(400, { errors: found });
+    setAttempt({ found: problemFound, order, isOver: false });
+    if (found.length > 0 || terms === null) return;
+    if (needsToPay(terms) && !isRaised(session)) setIsAsking(true);
+    else publish();
+  };
   return (
     <>
       {question}
-      <div className="policy-editor">
+      <div className="policy-editor" {...errors.root}>
         <Stack gap="md">
-          {before}
-          <TermsFields draft={draft} onChange={onDraft} />
+          {renderBefore?.(errors.at)}
+          <TermsFields draft={draft} errorAt={errors.at} onChange={onDraft} />
         </Stack>
-        <Preview appId={appId} terms={terms} problem={problem} />
+        <Preview appId={appId} terms={terms} problem={problem === undefined ? null : problemWords(problem)} />
         {/* Only the last fields: Enter in a field of a rule does not publish it. */}
         <form
           noValidate
           onSubmit={(event) => {
             event.preventDefault();
-            if (!canPublish) return;
-            if (needsToPay(terms) && !isRaised(session)) setIsAsking(true);
-            else publish();
+            if (canWrite) submit();
           }}
         >
           <Stack gap="md">
             <div className="surface part">
               <Stack gap="md">
                 {after}
-                <EffectiveField draft={effective} onChange={setEffective} />
+                <EffectiveField
+                  draft={effective}
+                  field={errors.at('effectiveFrom')}
+                  onChange={setEffective}
+                />
                 {scheduled != null &&
                   effectiveFrom !== null &&
                   (effectiveFrom === undefined || effectiveFrom < scheduled.effectiveFrom) && (
@@ -117,12 +143,10 @@ export function PolicyForm({
                   )}
               </Stack>
             </div>
-            {change.error !== null && !isNotRaised && (
-              <ErrorBox error={change.error} labels={labelsOf(change.error)} />
-            )}
+            {errors.rest}
             <Group justify="flex-end" gap="sm">
               <Text size="sm" className="quiet" role="status" style={{ flex: '1 1 200px' }}>
-                {canWrite ? missing : 'Publishing needs the permission “write”, which your key lacks.'}
+                {!canWrite && 'Publishing needs the permission “write”, which your key lacks.'}
               </Text>
               <Button
                 variant="default"
@@ -133,7 +157,7 @@ export function PolicyForm({
               >
                 Cancel
               </Button>
-              <Button type="submit" loading={change.isPending} disabled={!canPublish}>
+              <Button type="submit" loading={change.isPending} disabled={!canWrite}>
                 {action}
               </Button>
             </Group>

@@ -2,13 +2,14 @@ import { NativeSelect, Stack, Text, TextInput, Title } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, given, read } from '../api/client.ts';
+import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { earnedWords } from '../commissions/earned.tsx';
 import { formatMoney } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
 import { DollarField } from '../parts/number-field.tsx';
 import type { Entered } from '../parts/number-field.tsx';
+import { problemWords } from './draft.ts';
 import type { Terms } from './draft.ts';
 import { Sentences } from './terms.tsx';
 import { STORE_IDS, storeName } from './words.ts';
@@ -150,7 +151,7 @@ function ExampleFields({
 export function Preview({
   appId,
   terms,
-  problem,
+  problem: missing,
 }: {
   readonly appId: string;
   /** Null while the rules are incomplete. */
@@ -174,6 +175,9 @@ export function Preview({
     placeholderData: keepPreviousData,
     staleTime: Infinity,
   });
+  // What the service refuses of a field is said at the field once the form is sent.
+  const [refused] = preview.error instanceof Problem ? preview.error.fields : [];
+  const problem = missing ?? (refused === undefined ? null : problemWords(refused));
   const shown = terms === null || preview.error !== null ? undefined : preview.data;
   const named = terms?.rules.flatMap(({ when }) => when?.stores ?? []) ?? [];
   const hasProduct = terms?.rules.some(({ when }) => when?.productIds !== undefined) === true;

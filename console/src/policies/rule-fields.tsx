@@ -1,5 +1,7 @@
-import { Button, Checkbox, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Checkbox, Group, Input, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { useId } from 'react';
 import type { ReactNode } from 'react';
+import type { FieldError } from '../parts/field-errors.tsx';
 import { DollarField, NumberField, PercentField } from '../parts/number-field.tsx';
 import type { Base, RangeDraft, RuleDraft } from './draft.ts';
 import { BASE_WORDS, STORE_IDS, storeName } from './words.ts';
@@ -43,40 +45,89 @@ function ConditionBox({
   );
 }
 
+/** Returns the props of a field of a rule for its path within the rule. */
+type ErrorAt = (path: string) => FieldError;
+
+/** A field that is narrower than what is said about it. */
+const narrow = (width: number) => ({ root: { maxWidth: 220 }, wrapper: { width } });
+
 function RangeFields({
   what,
   range,
+  fields,
   onChange,
 }: {
   readonly what: string;
   readonly range: RangeDraft;
+  readonly fields: Readonly<Record<keyof RangeDraft, FieldError>>;
   readonly onChange: (range: RangeDraft) => void;
 }) {
   const field = (name: keyof RangeDraft) => (
     <NumberField
       size="xs"
-      w={84}
+      styles={narrow(84)}
       aria-label={`${name === 'from' ? 'First' : 'Last'} ${what}`}
       placeholder={name === 'from' ? '1' : 'no end'}
       min={1}
       value={range[name]}
+      {...fields[name]}
       onChange={(value) => onChange({ ...range, [name]: value })}
     />
   );
   return (
-    <Group gap="xs" wrap="nowrap">
+    <Group gap="xs" wrap="nowrap" align="flex-start">
       {field('from')}
-      <Text size="sm">to</Text>
+      <Text size="sm" lh="30px" style={{ flexShrink: 0 }}>
+        to
+      </Text>
       {field('to')}
     </Group>
   );
 }
 
+function StoreFields({
+  stores,
+  field: { error, ...named },
+  onChange,
+}: {
+  readonly stores: readonly string[];
+  readonly field: FieldError;
+  readonly onChange: (stores: readonly string[]) => void;
+}) {
+  const id = useId();
+  const wrong = error === null ? {} : { error: true, 'aria-invalid': true, 'aria-describedby': id };
+  return (
+    <div className="condition-fields" {...named}>
+      {[...new Set([...STORE_IDS, ...stores])].map((store) => (
+        <Checkbox
+          key={store}
+          size="xs"
+          label={storeName(store)}
+          {...wrong}
+          checked={stores.includes(store)}
+          onChange={(event) =>
+            onChange(
+              event.currentTarget.checked ? [...stores, store] : stores.filter((other) => other !== store),
+            )
+          }
+        />
+      ))}
+      {error !== null && (
+        <Input.Error id={id} size="xs" flex="1 0 100%">
+          {error}
+        </Input.Error>
+      )}
+    </div>
+  );
+}
+
 function Conditions({
   rule,
+  errorAt,
   onChange,
 }: {
   readonly rule: RuleDraft;
+  readonly errorAt: ErrorAt;
   readonly onChange: (change: Partial<RuleDraft>) => void;
 }) {
   const { months, payments, products, stores } = rule;
@@ -84,12 +135,25 @@ function Conditions({
     <>
       {months !== null && (
         <ConditionBox legend="In these months of a customer" onRemove={() => onChange({ months: null })}>
-          <RangeFields what="month" range={months} onChange={(range) => onChange({ months: range })} />
+          <RangeFields
+            what="month"
+            range={months}
+            fields={{
+              from: errorAt('when.monthsSinceFirst.from'),
+              to: errorAt('when.monthsSinceFirst.below'),
+            }}
+            onChange={(range) => onChange({ months: range })}
+          />
         </ConditionBox>
       )}
       {payments !== null && (
         <ConditionBox legend="For these payments of a customer" onRemove={() => onChange({ payments: null })}>
-          <RangeFields what="payment" range={payments} onChange={(range) => onChange({ payments: range })} />
+          <RangeFields
+            what="payment"
+            range={payments}
+            fields={{ from: errorAt('when.paymentNumber.from'), to: errorAt('when.paymentNumber.to') }}
+            onChange={(range) => onChange({ payments: range })}
+          />
         </ConditionBox>
       )}
       {products !== null && (
@@ -101,27 +165,18 @@ function Conditions({
             spellCheck={false}
             style={{ flex: 1 }}
             value={products}
+            {...errorAt('when.productIds')}
             onChange={(event) => onChange({ products: event.currentTarget.value })}
           />
         </ConditionBox>
       )}
       {stores !== null && (
         <ConditionBox legend="From these stores" onRemove={() => onChange({ stores: null })}>
-          {[...new Set([...STORE_IDS, ...stores])].map((store) => (
-            <Checkbox
-              key={store}
-              size="xs"
-              label={storeName(store)}
-              checked={stores.includes(store)}
-              onChange={(event) =>
-                onChange({
-                  stores: event.currentTarget.checked
-                    ? [...stores, store]
-                    : stores.filter((other) => other !== store),
-                })
-              }
-            />
-          ))}
+          <StoreFields
+            stores={stores}
+            field={errorAt('when.stores')}
+            onChange={(chosen) => onChange({ stores: chosen })}
+          />
         </ConditionBox>
       )}
     </>
@@ -131,15 +186,17 @@ function Conditions({
 function Amount({
   rule,
   base,
+  errorAt,
   onChange,
 }: {
   readonly rule: RuleDraft;
   readonly base: Base;
+  readonly errorAt: ErrorAt;
   readonly onChange: (change: Partial<RuleDraft>) => void;
 }) {
   const isPercent = rule.kind === 'percent';
   return (
-    <Group gap="xs" className="rule-amount">
+    <Group gap="xs" align="flex-start">
       <NativeSelect
         aria-label="Earns"
         value={rule.kind}
@@ -151,23 +208,25 @@ function Amount({
       {isPercent ? (
         <PercentField
           key="percent"
-          w={104}
+          styles={narrow(104)}
           aria-label="Percentage"
           value={rule.percent}
+          {...errorAt('percentBps')}
           onChange={(percent) => onChange({ percent })}
         />
       ) : (
         <DollarField
           key="fixed"
-          w={104}
+          styles={narrow(104)}
           aria-label="Amount in US dollars"
           min={0.01}
           max={1_000}
           value={rule.dollars}
+          {...errorAt('flatCents')}
           onChange={(dollars) => onChange({ dollars })}
         />
       )}
-      <Text size="sm" className="quiet">
+      <Text size="sm" className="quiet" lh="36px">
         {isPercent ? `of the ${BASE_WORDS[base]}` : `at most the ${BASE_WORDS[base]}`}
       </Text>
     </Group>
@@ -180,6 +239,7 @@ export function RuleFields({
   number,
   count,
   base,
+  errorAt,
   onChange,
   onMove,
   onRemove,
@@ -190,6 +250,7 @@ export function RuleFields({
   /** The number of rules. */
   readonly count: number;
   readonly base: Base;
+  readonly errorAt: ErrorAt;
   readonly onChange: (change: Partial<RuleDraft>) => void;
   readonly onMove: (by: 1 | -1) => void;
   readonly onRemove: () => void;
@@ -229,7 +290,7 @@ export function RuleFields({
         )}
       </Group>
       <Stack gap="sm" mt="xs">
-        <Amount rule={rule} base={base} onChange={onChange} />
+        <Amount rule={rule} base={base} errorAt={errorAt} onChange={onChange} />
         {rule.kind === 'fixed' && (
           <Checkbox
             size="xs"
@@ -239,7 +300,7 @@ export function RuleFields({
             onChange={(event) => onChange({ aboveBase: event.currentTarget.checked })}
           />
         )}
-        <Conditions rule={rule} onChange={onChange} />
+        <Conditions rule={rule} errorAt={errorAt} onChange={onChange} />
         {unused.length > 0 && (
           <Group gap={6} role="group" aria-label={`Add a condition to rule ${number}`}>
             <Text size="xs" className="quiet">

@@ -1,22 +1,38 @@
 import { Button, Group, NativeSelect, Stack, Text } from '@mantine/core';
+import { useEffect, useRef } from 'react';
 import { MOST_RULES, newRule, unreachableRule } from './draft.ts';
 import type { Base, RuleDraft, TermsDraft } from './draft.ts';
+import type { FieldErrors } from '../parts/field-errors.tsx';
 import { PercentField } from '../parts/number-field.tsx';
 import { RuleFields } from './rule-fields.tsx';
 import { BASES, storeName } from './words.ts';
 import './policies.css';
 
+type ErrorAt = FieldErrors<string>['at'];
+
 /** What counts where no provider states the tax or the fee of a payment. Folded, because the usual values are filled in. */
 function Assumptions({
   draft,
+  errorAt,
   onChange,
 }: {
   readonly draft: TermsDraft;
+  readonly errorAt: ErrorAt;
   readonly onChange: (change: Partial<TermsDraft>) => void;
 }) {
   const { base, tax, fees } = draft;
+  const shares = base === 'proceeds' ? Object.entries(fees) : [];
+  const taxField = errorAt('assumed.taxBps');
+  const details = useRef<HTMLDetailsElement>(null);
+  const isWrong = [taxField, ...shares.map(([store]) => errorAt(`assumed.feeBps.${store}`))].some(
+    ({ error }) => error !== null,
+  );
+  // Before the form gives the focus to a wrong field, which a folded one cannot have.
+  useEffect(() => {
+    if (isWrong && details.current !== null) details.current.open = true;
+  }, [isWrong]);
   return (
-    <details className="assumed">
+    <details className="assumed" ref={details}>
       <summary>If the provider does not state tax{base === 'proceeds' ? ' or store fee' : ''}</summary>
       <Text size="sm" className="quiet" mt={4} mb="sm">
         These shares are taken off instead, and the commission is marked as estimated. The tax is a share of
@@ -24,17 +40,23 @@ function Assumptions({
         {base === 'proceeds' && ' A fee is a share of the rest.'}
       </Text>
       <div className="shares">
-        <PercentField size="xs" label="Tax" value={tax} onChange={(value) => onChange({ tax: value })} />
-        {base === 'proceeds' &&
-          Object.entries(fees).map(([store, fee]) => (
-            <PercentField
-              key={store}
-              size="xs"
-              label={`Fee of ${storeName(store)}`}
-              value={fee}
-              onChange={(value) => onChange({ fees: { ...fees, [store]: value } })}
-            />
-          ))}
+        <PercentField
+          size="xs"
+          label="Tax"
+          value={tax}
+          {...taxField}
+          onChange={(value) => onChange({ tax: value })}
+        />
+        {shares.map(([store, fee]) => (
+          <PercentField
+            key={store}
+            size="xs"
+            label={`Fee of ${storeName(store)}`}
+            value={fee}
+            {...errorAt(`assumed.feeBps.${store}`)}
+            onChange={(value) => onChange({ fees: { ...fees, [store]: value } })}
+          />
+        ))}
       </div>
     </details>
   );
@@ -49,9 +71,12 @@ function moved(rules: readonly RuleDraft[], index: number, by: 1 | -1): RuleDraf
 /** The contents of a version: what a rate applies to, and the rules. */
 export function TermsFields({
   draft,
+  errorAt,
   onChange,
 }: {
   readonly draft: TermsDraft;
+  /** Returns the props of a field for its path in the API. */
+  readonly errorAt: ErrorAt;
   readonly onChange: (draft: TermsDraft) => void;
 }) {
   const { base, rules } = draft;
@@ -66,6 +91,7 @@ export function TermsFields({
             description={BASES[base].meaning}
             inputWrapperOrder={['label', 'input', 'description']}
             value={base}
+            {...errorAt('base')}
             onChange={(event) => change({ base: event.currentTarget.value as Base })}
           >
             {Object.entries(BASES).map(([name, { name: text }]) => (
@@ -74,7 +100,7 @@ export function TermsFields({
               </option>
             ))}
           </NativeSelect>
-          {base !== 'gross' && <Assumptions draft={draft} onChange={change} />}
+          {base !== 'gross' && <Assumptions draft={draft} errorAt={errorAt} onChange={change} />}
         </Stack>
       </div>
       <section className="surface" aria-label="Rules">
@@ -86,6 +112,7 @@ export function TermsFields({
               number={index + 1}
               count={rules.length}
               base={base}
+              errorAt={(path) => errorAt(`rules.${index}.${path}`)}
               onChange={(part) =>
                 change({ rules: rules.map((other) => (other === rule ? { ...rule, ...part } : other)) })
               }

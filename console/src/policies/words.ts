@@ -18,6 +18,37 @@ export const BASES: Readonly<Record<Base, { readonly name: string; readonly mean
   },
 };
 
+/** The fields of a rule, by their paths within it. */
+const RULE_FIELDS: Readonly<Record<string, string>> = {
+  percentBps: 'percentage',
+  flatCents: 'amount',
+  'when.monthsSinceFirst.from': 'first month',
+  'when.monthsSinceFirst.below': 'last month',
+  'when.paymentNumber.from': 'first payment',
+  'when.paymentNumber.to': 'last payment',
+  'when.productIds': 'products',
+  'when.stores': 'stores',
+};
+
+/** Returns what the form calls its fields, by their paths in the API. */
+export const labelsOf = ({ rules, fees }: TermsDraft): Readonly<Record<string, string>> => ({
+  name: 'Name',
+  base: 'A percentage applies to',
+  'assumed.taxBps': 'Tax',
+  ...Object.fromEntries(
+    Object.keys(fees).map((store) => [`assumed.feeBps.${store}`, `Fee of ${storeName(store)}`]),
+  ),
+  ...Object.fromEntries(
+    rules.flatMap((_, index) =>
+      Object.entries(RULE_FIELDS).map(([path, name]) => [
+        `rules.${index}.${path}`,
+        `Rule ${index + 1}, ${name}`,
+      ]),
+    ),
+  ),
+  effectiveFrom: 'Takes effect',
+});
+
 /** The bases within a sentence. */
 export const BASE_WORDS: Readonly<Record<Base, string>> = {
   gross: 'price',

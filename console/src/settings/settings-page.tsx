@@ -38,7 +38,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     ['setup', appId],
   );
   const errors = useFieldErrors(needsKey ? null : save.error, SETTING_LABELS, SETTING_CODES);
-  const [question] = useLeaveGuard(hasChanges);
+  const { question } = useLeaveGuard(true, () => hasChanges);
   const submit = () =>
     save.mutate(undefined, {
       onSuccess: ({ id: _id, ...stored }) => {

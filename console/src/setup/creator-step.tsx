@@ -25,8 +25,9 @@ function NewCreator({ appId }: { readonly appId: string }) {
   const [link, setLink] = useState<LinkInput>({ destinationUrl: '', slug: '' });
   const { create, made } = useNewCreator(appId);
   const errors = useFieldErrors(create.error, { name: 'Name of the creator', ...LINK_LABELS }, SLUG_TAKEN);
-  const [question] = useLeaveGuard(
-    !create.isSuccess && [name, link.destinationUrl, link.slug].some((text) => text !== ''),
+  const { question } = useLeaveGuard(
+    true,
+    () => !create.isSuccess && [name, link.destinationUrl, link.slug].some((text) => text !== ''),
   );
   return (
     <form

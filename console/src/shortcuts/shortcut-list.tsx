@@ -47,6 +47,7 @@ export default function ShortcutList({
         </dl>
         <Switch
           label="Shortcuts of single letters"
+          data-saved-at-once
           checked={isOn}
           onChange={(event) => onSwitched(event.currentTarget.checked)}
         />

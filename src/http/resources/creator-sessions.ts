@@ -52,6 +52,7 @@ const endedAccess = z
 const session = z
   .object({
     id: idOf('session'),
+    affiliateId: idOf('affiliate'),
     name: textField('First creator', 'The name of the creator.'),
     createdAt: epochMs('When the session began.'),
     expiresAt: epochMs('When the session ends at the latest. It ends earlier after 90 days without a call.'),
@@ -72,8 +73,8 @@ const listedSession = z
   })
   .meta({ id: 'ListedCreatorSession', description: 'A session of the creator.' });
 
-function presentSession({ id, name, createdAt, expiresAt }: CreatorSession) {
-  return { id, name, createdAt, expiresAt };
+function presentSession({ id, affiliateId, name, createdAt, expiresAt }: CreatorSession) {
+  return { id, affiliateId, name, createdAt, expiresAt };
 }
 
 const affiliateId = { affiliateId: 'affiliate' } as const;
