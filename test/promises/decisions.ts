@@ -876,7 +876,7 @@ const OPERATION: readonly PromiseSection[] = [
       starvation:
         'a slow database or a process without processor time keeps its connections, and gets no logins on top',
       'database-clock':
-        'the turn and age of open deliveries, and what is removed, follow the clock of the database',
+        'the turn and age of open deliveries, the wait of an erasure, and what is removed, follow the clock of the database',
       'app-shares': 'an app that sends too much does not take the places of the others',
       'settings-in-force': 'settings that a pooler drops are reported at the start',
       'lost-key-reported': 'a lost encryption key of webhook secrets is reported at the start',
