@@ -6,7 +6,7 @@ import type { Sql } from '../../src/db/sql.ts';
 import { HOUR_MS } from '../../src/domain/time.ts';
 import type { ReadinessCheck } from '../../src/http/deps.ts';
 import { createReadiness } from '../../src/readiness.ts';
-import { createSecretsCheck } from '../../src/secrets-check.ts';
+import { createKeyGate, createSecretsCheck } from '../../src/secrets-check.ts';
 import { unusableDatabase } from '../../src/unusable-database.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
@@ -80,6 +80,23 @@ test('a process that never could check its key is not ready until the database s
     await runOn(database.url, 'alter table lost rename to webhook_secrets');
   }
   await eventually('it is ready', async () => failedOf(await refused.readiness()).length === 0);
+});
+
+// @promise missing-key-waits
+test('a process takes no work before it has had all keys once, and then always', async () => {
+  let answer: () => string | null = () => {
+    throw new Error('the database does not say');
+  };
+  const check = async () => await Promise.resolve().then(answer);
+  const gate = createKeyGate(check, false);
+  expect(await gate()).toMatch(/never checked/);
+  answer = () => 'a key is missing';
+  expect(await gate()).toBe('a key is missing');
+  expect(await createKeyGate(check, true)()).toBeNull();
+  answer = () => null;
+  expect(await gate()).toBeNull();
+  answer = () => 'a key is missing';
+  expect(await gate()).toBeNull();
 });
 
 test('a clock that is set does not change when the database is asked for stored secrets', async () => {

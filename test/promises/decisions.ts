@@ -881,6 +881,8 @@ const OPERATION: readonly PromiseSection[] = [
       'settings-in-force': 'settings that a pooler drops are reported at the start',
       'lost-key-reported': 'a lost encryption key of webhook secrets is reported at the start',
       'lost-key-resend': 'a webhook that may need a lost key is requested again',
+      'missing-key-waits':
+        'work that needs a key waits for a process that has it, and a process without all keys takes no work',
       'signature-time': 'a valid signature of another time names the clock',
       'empty-temporal-set-up': 'an empty Temporal server is set up',
       'two-installations': 'two installations in one namespace do not mix',
