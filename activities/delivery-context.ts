@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/activity';
+import { SecretUnreadable } from '../src/config/secret-box.ts';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { loadDelivery } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
@@ -25,6 +26,16 @@ const LINKED_PAYMENTS_LIMIT = 50;
 /** The delivery's provider is unknown to this version, as after a downgrade. */
 export class UnknownProvider extends Error {
   override readonly name = 'UnknownProvider';
+}
+
+/** Whether an operator made a body. A proof with a key that the service does not have proves nothing: anybody can make one. */
+function isProvedByOperator(...claim: Parameters<typeof checkReconciliation>): boolean {
+  try {
+    return checkReconciliation(...claim);
+  } catch (error) {
+    if (error instanceof SecretUnreadable) return false;
+    throw error;
+  }
 }
 
 /**
@@ -84,12 +95,13 @@ export class DeliveryContext {
   /**
    * Whether the stored signature still matches the stored bytes, under the secret version that accepted them and as of
    * the time of receipt. If not, the row was changed after it was accepted. A body that the operator made from an export has
-   * no signature: it is proved by the keys of the secret box.
+   * no signature: it is proved by the keys of the secret box. Throws `SecretUnreadable` if the key of the secret or of the proof of a
+   * webhook is missing.
    */
   async isProved(secretBox: SecretBox): Promise<boolean> {
     const { secret, appId, provider, body, proof, receivedAt } = await this.stored();
     if (proof.kind === 'reconciliation') {
-      return checkReconciliation(proof, { appId, provider, bodySha256: await sha256(body) }, secretBox);
+      return isProvedByOperator(proof, { appId, provider, bodySha256: await sha256(body) }, secretBox);
     }
     const opened = openWebhookSecret(secretBox, { appId, provider }, secret);
     const request = { body: Buffer.from(body), receivedAt };

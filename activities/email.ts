@@ -44,6 +44,7 @@ export interface EmailActivities {
 
 /** Connections of a process to the mail server at a time: those of mails whose reader waits are their own. */
 const IN_FLIGHT = { urgent: 2, others: 4 };
+const KEY_MISSING = 'SECRETS_KEY lacks the key that the mail needs.';
 /** The shortest wait of a workflow, ms: another process makes the attempt that is due. */
 const SHORTEST_WAIT_MS = 500;
 
@@ -72,13 +73,18 @@ export function createEmailActivities({
     return { state: status, attempts, problem, waitMs: 0 };
   }
 
-  /** Returns the text of a mail, or why there is none to send. */
+  /**
+   * Returns the text of a mail, or why there is none to send. Throws `SecretUnreadable`, after it has noted why the mail waits, if this
+   * process lacks a key that the mail needs.
+   */
   async function write(email: EmailToSend, publicUrl: string) {
     try {
       const facts = await readMailFacts({ sql, secretBox, publicUrl, titleOf }, email);
       return typeof facts === 'string' ? facts : writeMail(facts);
     } catch (error) {
-      if (error instanceof SecretUnreadable) return 'SECRETS_KEY lacks the key that the mail needs.';
+      if (!(error instanceof SecretUnreadable)) throw error;
+      if (error.isLost) return KEY_MISSING;
+      await noteEmailProblem(sql, email.id, KEY_MISSING);
       throw error;
     }
   }

@@ -161,14 +161,20 @@ export function createEraseActivities(deps: EraseActivityDeps): EraseActivities 
     await addErasedKeys(sql, deps.secretBox, erasure.appId, sql.fragment`${erasure.id}`, [...added.values()]);
   }
 
+  /** Has the second search wait. */
+  async function settle(erasure: OpenErasure): Promise<ErasePage> {
+    await settleErasure(sql, erasure, settleMs);
+    return { done: false, waitMs: settleMs };
+  }
+
   /** Does the next part of an erasure. Returns whether the erasure is done, and how long the next part has to wait. */
   async function nextPart(erasureId: ErasureId): Promise<ErasePage> {
     const erasure = await findOpenErasure(deps, erasureId);
     if (erasure === undefined) return { done: true, waitMs: 0 };
-    const { settlesAt, scannedAt, byHash, appId } = erasure;
-    if (settlesAt !== null && settlesAt > Date.now()) {
-      return { done: false, waitMs: settlesAt - Date.now() };
-    }
+    const { settlesAt, settlesInMs, scannedAt, byHash, appId } = erasure;
+    // A clock that was wrong has stored this end: the wait begins again, so that no workflow sleeps for longer than it should.
+    if (settlesInMs !== null && settlesInMs > settleMs) return await settle(erasure);
+    if (settlesInMs !== null && settlesInMs > 0) return { done: false, waitMs: settlesInMs };
     // Both searches begin with the rows: the first after a request that died, the second after what was being written.
     const { keys, refs } =
       scannedAt === null ? await eraseRows(deps, erasure) : await findSearched(deps, erasure);
@@ -201,7 +207,7 @@ export function createEraseActivities(deps: EraseActivityDeps): EraseActivities 
     const searched = { ...erasure, subject: { customerUserId, keys: allKeys } };
     // A plan may have been stored after the first search, also if nothing was delivered since.
     if (hasRuns && (lastAt !== null || (settlesAt !== null && scannedAt === null))) {
-      await eraseReprocessNames(deps, searched, { from: scannedAt ?? 0, to: lastAt ?? Date.now() });
+      await eraseReprocessNames(deps, searched, { from: scannedAt ?? 0, to: lastAt });
     }
     if (lastAt !== null && lastId !== null) {
       await followKeys(search, found, allKeys);
@@ -209,10 +215,7 @@ export function createEraseActivities(deps: EraseActivityDeps): EraseActivities 
       return { done: false, waitMs: 0 };
     }
     if (await repeatSearch(sql, erasure)) return { done: false, waitMs: 0 };
-    if (settlesAt === null) {
-      await settleErasure(sql, erasure, Date.now() + settleMs);
-      return { done: false, waitMs: settleMs };
-    }
+    if (settlesAt === null) return await settle(erasure);
     await eraseAll(erasure, await findWaitingDeliveries(sql, erasureId), null);
     const left = await findWaitingDeliveries(sql, erasureId);
     if (left.length > 0) {

@@ -111,6 +111,14 @@ export function createMetrics(deps: {
       'tributary_oldest_unhealed_binding_seconds',
       'Age of the oldest binding whose earlier payments wait for their evaluation; 0 when there is none.',
     ),
+    openErasures: gauge(
+      'tributary_open_erasures',
+      'Erasures of persons that are not complete, counted up to 10000.',
+    ),
+    oldestErasureSeconds: gauge(
+      'tributary_oldest_open_erasure_seconds',
+      'Age of the oldest erasure that is not complete; 0 when there is none.',
+    ),
     dueWebhooks: gauge(
       'tributary_due_webhooks',
       'Messages to endpoints whose next attempt is due, counted up to 10000.',

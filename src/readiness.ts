@@ -5,6 +5,7 @@ import { arePayoutsStopped } from './db/payout-stops.ts';
 import { faultOf } from './db/errors.ts';
 import type { Sql } from './db/sql.ts';
 import type { ReadinessCheck } from './http/deps.ts';
+import { neverChecked, secretsProblem } from './secrets-check.ts';
 
 export interface ReadinessDeps {
   readonly sql: Sql;
@@ -62,19 +63,6 @@ async function checkPayouts(sql: Sql): Promise<ReadinessCheck | null> {
     return { name: 'payouts', ok, detail: ok ? null : PAYOUTS_STOPPED, optional: true };
   } catch {
     return null;
-  }
-}
-
-/** Returns why it is not known whether the encryption keys open what is stored. */
-const neverChecked = (why: string) =>
-  `it was never checked whether SECRETS_KEY opens the stored secrets: ${why}`;
-
-/** Returns what the encryption keys lack, or that this is not known. */
-async function secretsProblem(check: () => Promise<string | null>): Promise<string | null> {
-  try {
-    return await check();
-  } catch (error) {
-    return neverChecked(faultOf(error)?.problem ?? 'Postgres refuses the question which keys are needed');
   }
 }
 

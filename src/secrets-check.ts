@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { SecretBox } from './config/secret-box.ts';
+import { faultOf } from './db/errors.ts';
 import type { Sql } from './db/sql.ts';
 import { countSecretsByKey } from './db/webhook-secrets.ts';
 
@@ -33,22 +34,55 @@ export function createSecretsCheck({
       return last.problem;
     }
     const lost = stored.filter((key) => !secretBox.keyIds.includes(key.encryptionKeyId));
-    const keys = lost.map(({ encryptionKeyId, secrets, erasures, payees, payoutFiles }) => {
+    const keys = lost.map(({ encryptionKeyId, secrets, erasures, payees, payoutFiles, openRuns }) => {
       const what = [
         ...(secrets > 0 ? [`${secrets} webhook secrets`] : []),
         ...(payees ? ['payees of creators'] : []),
         ...(payoutFiles ? ['files of payout runs'] : []),
+        ...(openRuns ? ['open payout runs'] : []),
         ...(erasures > 0 ? ['the erasure of persons'] : []),
       ];
       return `the key ${encryptionKeyId} of ${what.join(' and of ')}`;
     });
-    // New webhook secrets and payees replace lost ones. Nothing replaces a file, or the key that erased persons are recognised by.
-    const advice = lost.some(({ erasures, payoutFiles }) => erasures > 0 || payoutFiles)
+    // New webhook secrets and payees replace lost ones. Nothing replaces a file, the payee that a run pays, or the key that erased
+    // persons are recognised by.
+    const advice = lost.some(({ erasures, payoutFiles, openRuns }) => erasures > 0 || payoutFiles || openRuns)
       ? 'restore it'
       : `restore it, or set those ${lost.some(({ payees }) => payees) ? 'webhook secrets and payees' : 'webhook secrets'} again`;
     const problem = keys.length === 0 ? null : `SECRETS_KEY lacks ${keys.join(', ')}: ${advice}`;
     if (problem !== null && last?.problem !== problem) logger.error({ msg: problem });
     last = { at: performance.now(), problem };
+    return problem;
+  };
+}
+
+/** Returns the problem that it is not known whether the encryption keys open what is stored. */
+export const neverChecked = (why: string) =>
+  `it was never checked whether SECRETS_KEY opens the stored secrets: ${why}`;
+
+/** Returns what the encryption keys lack, or that this is not known. Null if nothing. */
+export async function secretsProblem(check: () => Promise<string | null>): Promise<string | null> {
+  try {
+    return await check();
+  } catch (error) {
+    return neverChecked(faultOf(error)?.problem ?? 'Postgres refuses the question which keys are needed');
+  }
+}
+
+/**
+ * Returns a function that says why a process must not take work yet: it has never had all keys, so that it would do without, and for
+ * good, what it cannot read, and encrypt results with a key that no other process has. Null once it had them, or if the operator accepts that keys
+ * are lost.
+ */
+export function createKeyGate(
+  check: () => Promise<string | null>,
+  acceptsLostKeys: boolean,
+): () => Promise<string | null> {
+  let isOpen = acceptsLostKeys;
+  return async () => {
+    if (isOpen) return null;
+    const problem = await secretsProblem(check);
+    isOpen = problem === null;
     return problem;
   };
 }

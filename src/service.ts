@@ -22,7 +22,7 @@ import type { ReadinessCheck } from './http/deps.ts';
 import { createMetrics, serveMetrics } from './metrics.ts';
 import type { MetricsServer } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
-import { createSecretsCheck } from './secrets-check.ts';
+import { createKeyGate, createSecretsCheck } from './secrets-check.ts';
 import { unusableDatabase } from './unusable-database.ts';
 
 export interface Service {
@@ -40,7 +40,8 @@ export interface Service {
   /** Whether Temporal is available right now. */
   readonly isTemporalReady: () => boolean;
   /**
-   * Resolves once Temporal was reached, set up and served by the worker. Throws `StartupError` after `timeoutMs`.
+   * Resolves once Temporal was reached, set up and served by the worker, unless that waits for encryption keys. Throws `StartupError`
+   * after `timeoutMs`.
    */
   readonly whenReady: (timeoutMs: number) => Promise<void>;
   /**
@@ -66,10 +67,21 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     settings.metricsPort === undefined
       ? null
       : createMetrics({ sql, readiness: async () => await readiness(), sdkMetricsAddress });
-  const temporal = startTemporalWork(settings, database, metrics);
+  const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
+  const preparedKey = prepareErasureKey(sql, secretBox).catch((error: unknown) => {
+    if (!(error instanceof SecretUnreadable)) throw error;
+  });
+  const keyGate = createKeyGate(checkSecrets, secretBox.acceptsLostKeys);
+  const temporal = startTemporalWork(settings, database, {
+    metrics,
+    // In an empty database, the process that stores the first secret decides which key is needed. The check comes after that.
+    workerWaitsFor: async () => {
+      await preparedKey;
+      return await keyGate();
+    },
+  });
   const { connection, relay, workflows, webhookCache } = temporal;
   const loops = startLoops({ sql, secretBox }, relay, logger);
-  const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
   const checkClock = createClockCheck({ sql, logger, now: Date.now });
   const readiness = createReadiness({
     sql,
@@ -77,7 +89,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     checkSecrets,
     checkClock,
     logger,
-    acceptsLostKeys: settings.acceptsLostKeys,
+    acceptsLostKeys: secretBox.acceptsLostKeys,
   });
 
   const refusals = createRefusalCounter({
@@ -104,9 +116,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     logger.info({ ...took, msg: 'stopped in order' });
   };
   try {
-    await prepareErasureKey(sql, secretBox).catch((error: unknown) => {
-      if (!(error instanceof SecretUnreadable)) throw error;
-    });
+    await preparedKey;
     const settingsLost = await settingsProblem(sql, STATEMENT_TIMEOUT_MS);
     if (settingsLost !== null) logger.error({ msg: settingsLost });
     // Logs at the start what SECRETS_KEY lacks.

@@ -44,6 +44,8 @@ export interface TemporalUse {
     readonly activities: () => Activities;
     /** Awaited before each activity of background work. */
     readonly beforeBackground: () => Promise<void>;
+    /** Returns why the worker must not take work yet, for the operator, or null. Asked every two seconds until it has started. */
+    readonly waitsFor: () => Promise<string | null>;
   } | null;
   /** Called when the server has another namespace of the same name than before: it was wiped or replaced. */
   readonly onNewServer?: () => void;
@@ -65,8 +67,8 @@ async function within<T>(ms: number, call: Promise<T>): Promise<T> {
 }
 
 /**
- * A process's connection to Temporal. Once started, it connects in the background, runs the worker, checks the server's health, and
- * sets up what is missing on the server. The service accepts and stores deliveries meanwhile. A set-up that fails is
+ * A process's connection to Temporal. Once started, it connects in the background, runs the worker unless that has to wait, checks the
+ * server's health, and sets up what is missing on the server. The service accepts and stores deliveries meanwhile. A set-up that fails is
  * reported and does not affect the health: deliveries need only the server and the worker.
  */
 export class TemporalConnection {
@@ -78,6 +80,8 @@ export class TemporalConnection {
   #connection: NativeConnection | undefined;
   #client: Client | null = null;
   #workers: Workers | undefined;
+  /** Why the worker does not take work yet; null when it may. */
+  #waitsFor: string | null = null;
   #workersEnd: Promise<void> = Promise.resolve();
   #isHealthy = false;
   /** The id of the namespace; null until the server has said it. */
@@ -114,7 +118,7 @@ export class TemporalConnection {
     return this.#setUp.problem;
   }
 
-  /** Whether the server was at least once reached and served by the worker, and a set-up was tried. */
+  /** Whether the server was at least once reached and served by the worker, unless that has to wait, and a set-up was tried. */
   get wasReady(): boolean {
     return this.#wasReached && this.#setUp.hasRun;
   }
@@ -172,9 +176,9 @@ export class TemporalConnection {
 
   async #watch(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const needsWorker = this.#use.worker !== null && this.#workers === undefined;
+      const needsWorker = await this.#needsWorker();
       if (this.#connection === undefined || this.#client === null || needsWorker) {
-        if (!(await this.#tryToConnect())) await this.#pause(CONNECT_PAUSE_MS);
+        if (!(await this.#tryToConnect(needsWorker))) await this.#pause(CONNECT_PAUSE_MS);
         continue;
       }
       await this.#pause(HEALTH_PAUSE_MS);
@@ -182,7 +186,19 @@ export class TemporalConnection {
     }
   }
 
-  async #tryToConnect(): Promise<boolean> {
+  /** Returns whether a worker is to be started. Logs why it has to wait when that is new. */
+  async #needsWorker(): Promise<boolean> {
+    const { worker } = this.#use;
+    if (worker === null || this.#workers !== undefined) return false;
+    const reason = await worker.waitsFor().catch(reasonOf);
+    if (reason !== null && reason !== this.#waitsFor) {
+      this.#settings.logger.error({ reason, msg: 'the worker of this process takes no work yet' });
+    }
+    this.#waitsFor = reason;
+    return reason === null;
+  }
+
+  async #tryToConnect(needsWorker: boolean): Promise<boolean> {
     const { connection, namespace, logger } = this.#settings;
     const { signal } = this.#stopping;
     try {
@@ -201,7 +217,7 @@ export class TemporalConnection {
     try {
       const interceptors = { workflow: [...(this.#settings.tracing?.clientInterceptors ?? [])] };
       this.#client = new Client({ connection: this.#connection, namespace, interceptors });
-      if (this.#workers === undefined) await this.#runWorker(this.#connection);
+      if (needsWorker) await this.#runWorker(this.#connection);
     } catch (error) {
       this.#reportProblem(`Temporal: the worker did not start (${reasonOf(error)})`, error);
       return false;
@@ -212,7 +228,8 @@ export class TemporalConnection {
     this.#problem = null;
     this.#setUp.start({ ...this.#settings, connection: this.#connection, client: this.#client });
     const { taskQueue } = this.#settings;
-    logger.info({ namespace, taskQueue, worker: this.#use.worker !== null, msg: 'connected to Temporal' });
+    const worker = this.#workers !== undefined;
+    logger.info({ namespace, taskQueue, worker, msg: 'connected to Temporal' });
     return true;
   }
 

@@ -34,8 +34,6 @@ export interface ServiceSettings {
     readonly namespace: string;
   };
   readonly secretBox: SecretBox;
-  /** Whether a process may become ready without a key that stored secrets need; false by default. */
-  readonly acceptsLostKeys?: boolean;
   readonly logger: Logger;
   /** Ends a start that waits for the database. */
   readonly signal?: AbortSignal | undefined;

@@ -23,6 +23,12 @@ export interface TemporalWork {
   readonly stop: (timed: (name: string, work: () => Promise<void>) => Promise<void>) => Promise<void>;
 }
 
+export interface TemporalWorkDeps {
+  readonly metrics: Metrics | null;
+  /** Returns why the worker must not take work yet, or null. */
+  readonly workerWaitsFor: () => Promise<string | null>;
+}
+
 /**
  * Starts what connects the process with Temporal: the starts of workflows, the relay that repeats them, the results of other
  * processes, and the worker with its activities.
@@ -30,7 +36,7 @@ export interface TemporalWork {
 export function startTemporalWork(
   settings: ServiceSettings,
   { sql, intakeSql, taskQueue }: Database,
-  metrics: Metrics | null,
+  { metrics, workerWaitsFor }: TemporalWorkDeps,
 ): TemporalWork {
   const { temporal, databaseUrl, role, secretBox, logger, setUpPauseMs, tracing, ratesUrl = null } = settings;
   const hasWorker = role !== 'api';
@@ -100,7 +106,12 @@ export function startTemporalWork(
     });
   connection.start({
     worker: hasWorker
-      ? { bundle: settings.workflowBundle, activities, beforeBackground: () => workflows.letAwaitedGoFirst() }
+      ? {
+          bundle: settings.workflowBundle,
+          activities,
+          beforeBackground: () => workflows.letAwaitedGoFirst(),
+          waitsFor: workerWaitsFor,
+        }
       : null,
     onNewServer: () => inBackground(relay.recover()),
   });

@@ -14,17 +14,32 @@ export interface SecretBox {
   encrypt(plain: string, context: string): { readonly ciphertext: Buffer; readonly encryptionKeyId: string };
   /** The ids of the keys, the encrypting one first. */
   readonly keyIds: readonly string[];
+  /** Whether the operator says that a key which is missing is lost (`LOST_KEYS=accept`). */
+  readonly acceptsLostKeys: boolean;
   /** Throws `SecretUnreadable` when the key is missing, the ciphertext was changed, or the context differs. */
   decrypt(ciphertext: Buffer, encryptionKeyId: string, context: string): string;
   /** Returns a keyed hash that names its key, so that it can be checked after another key has become the first. */
   tokenHash(token: string): string;
-  /** Whether `hash` is the hash of `token` under one of the keys. Compares in constant time. */
+  /**
+   * Whether `hash` is the hash of `token` under the key that it names. Compares in constant time. Throws `SecretUnreadable` when that
+   * key is missing: nobody can say then.
+   */
   matchesTokenHash(token: string, hash: string): boolean;
 }
 
 /** A stored secret can't be decrypted with the configured keys. */
 export class SecretUnreadable extends Error {
   override readonly name = 'SecretUnreadable';
+  /**
+   * Whether nobody can read it any more: it was changed, or the operator accepts that its key is lost. If not, a process that has
+   * the key can, so work that needs the secret is tried again.
+   */
+  readonly isLost: boolean;
+
+  constructor(message: string, { isLost, cause }: { readonly isLost: boolean; readonly cause?: unknown }) {
+    super(message, { cause });
+    this.isLost = isLost;
+  }
 }
 
 const NONCE_BYTES = 12;
@@ -50,12 +65,24 @@ function hash(key: BoxKey, token: string): Buffer {
   return createHmac('sha256', key.hashing).update(token).digest();
 }
 
+/** The text of a hash: the id of its key and 32 bytes. */
+const TOKEN_HASH = /^[0-9a-f]{12}:[0-9a-f]{64}$/;
+
 /** Creates a box that encrypts with the first of `keys` and decrypts with all of them. AES-256-GCM; keys of 32 bytes. */
-export function createSecretBox(keys: readonly Buffer[]): SecretBox {
+export function createSecretBox(
+  keys: readonly Buffer[],
+  { acceptsLostKeys = false }: { readonly acceptsLostKeys?: boolean } = {},
+): SecretBox {
   const all = keys.map(boxKey);
   const [first] = all;
   if (first === undefined) throw new RangeError('the secret box needs at least one key');
-  const keyOf = (id: string): BoxKey | undefined => all.find((key) => key.id === id);
+  const keyOf = (id: string): BoxKey => {
+    const found = all.find((key) => key.id === id);
+    if (found !== undefined) return found;
+    throw new SecretUnreadable(`SECRETS_KEY lacks the key ${id}, which a stored secret needs`, {
+      isLost: acceptsLostKeys,
+    });
+  };
 
   return {
     encrypt(plain, context) {
@@ -66,13 +93,9 @@ export function createSecretBox(keys: readonly Buffer[]): SecretBox {
       return { ciphertext: Buffer.concat([nonce, sealed, cipher.getAuthTag()]), encryptionKeyId: first.id };
     },
     keyIds: all.map((key) => key.id),
+    acceptsLostKeys,
     decrypt(ciphertext, encryptionKeyId, context) {
       const key = keyOf(encryptionKeyId);
-      if (key === undefined) {
-        throw new SecretUnreadable(
-          `SECRETS_KEY lacks the key ${encryptionKeyId}, which a stored secret needs`,
-        );
-      }
       try {
         const nonce = ciphertext.subarray(0, NONCE_BYTES);
         const decipher = createDecipheriv('aes-256-gcm', key.encryption, nonce, { authTagLength: TAG_BYTES });
@@ -82,16 +105,16 @@ export function createSecretBox(keys: readonly Buffer[]): SecretBox {
         return Buffer.concat([decipher.update(sealed), decipher.final()]).toString('utf8');
       } catch (error) {
         throw new SecretUnreadable('a stored secret was changed or belongs to another owner', {
+          isLost: true,
           cause: error,
         });
       }
     },
     tokenHash: (token) => `${first.id}:${hash(first, token).toString('hex')}`,
     matchesTokenHash(token, tokenHash) {
+      if (!TOKEN_HASH.test(tokenHash)) return false;
       const [id = '', hex = ''] = tokenHash.split(':');
-      const key = keyOf(id);
-      const expected = Buffer.from(hex, 'hex');
-      return key !== undefined && expected.length === 32 && timingSafeEqual(hash(key, token), expected);
+      return timingSafeEqual(hash(keyOf(id), token), Buffer.from(hex, 'hex'));
     },
   };
 }

@@ -17,6 +17,9 @@ export interface Backlog {
   /** Users whose earlier payments have not been evaluated. */
   readonly unhealedBindings: number;
   readonly oldestUnhealedSeconds: number;
+  /** Erasures of persons that are not complete. */
+  readonly openErasures: number;
+  readonly oldestErasureSeconds: number;
   /** Messages to endpoints whose next attempt is due. */
   readonly dueWebhooks: number;
   readonly oldestDueWebhookSeconds: number;
@@ -46,6 +49,10 @@ export async function readBacklog(sql: Sql): Promise<Backlog> {
                    coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as oldest_unhealed_seconds
               from (select created_at from bindings where healed_at is null
                      order by coalesce(relayed_at, created_at) limit ${COUNT_LIMIT}) b) bindings,
+           (select count(*)::int as open_erasures,
+                   coalesce(extract(epoch from now() - min(coalesce(reopened_at, requested_at))), 0)::float8 as oldest_erasure_seconds
+              from (select requested_at, reopened_at from erasures where finished_at is null
+                     order by coalesce(relayed_at, requested_at) limit ${COUNT_LIMIT}) e) erasures,
            (select count(*)::int as due_webhooks,
                    coalesce(extract(epoch from now() - min(next_attempt_at)), 0)::float8 as oldest_due_webhook_seconds
               from (select next_attempt_at from webhook_messages where completed_at is null and next_attempt_at <= now()

@@ -177,19 +177,23 @@ function withReplacements(
 const reprocessName = (name: string) => createHash('sha256').update(name).digest('base64url');
 
 /**
- * Replaces the person's names in the plans of reprocess runs, for deliveries of a time range: epoch ms, both ends included.
+ * Replaces the person's names in the plans of reprocess runs, for deliveries of a time range: epoch ms, both ends included; no end if `to` is null.
  * Running it again changes nothing.
  */
 export async function eraseReprocessNames(
   { sql, secretBox }: ErasureDeps,
   { id, appId, pseudonym, subject }: Pick<OpenErasure, 'id' | 'appId' | 'pseudonym' | 'subject'>,
-  { from, to }: { readonly from: number; readonly to: number },
+  { from, to }: { readonly from: number; readonly to: number | null },
 ): Promise<void> {
   const { customerUserId: user, keys } = subject;
   const known = await findPseudonyms(sql, secretBox, appId, {
     users: [],
     keys: keys.map(({ userKey }) => userKey),
   });
+  const end =
+    to === null
+      ? sql.fragment`'infinity'::timestamptz`
+      : sql.fragment`${instant(to)}::timestamptz + interval '1 millisecond'`;
   const names = [
     ...(user === null ? [] : [{ from: `user ${user}`, to: `user ${pseudonym}` }]),
     ...withReplacements(keys, known.keys).map(({ source, userKey, replacement }) => ({
@@ -204,7 +208,7 @@ export async function eraseReprocessNames(
        cross join lateral (
          select * from reprocess_changes c
           where c.reprocess_run_id = run.id
-            and c.received_at >= ${instant(from)} and c.received_at < ${instant(to)}::timestamptz + interval '1 millisecond'
+            and c.received_at >= ${instant(from)} and c.received_at < ${end}
          offset 0) c
        where run.app_id = ${appId}
     ), names as (

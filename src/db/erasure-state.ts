@@ -53,7 +53,10 @@ export interface OpenErasure extends Erasure {
   readonly revision: number;
   readonly scannedAt: number | null;
   readonly scannedId: DeliveryId | null;
+  /** When the second search begins, epoch ms. Null before the first one has ended. */
   readonly settlesAt: number | null;
+  /** How long it is until then by the clock of the database, ms; not above 0 when that is over. */
+  readonly settlesInMs: number | null;
 }
 
 /** Adds keys to those that an erasure in progress searches for. */

@@ -9,7 +9,6 @@ import {
 import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
 import { retryUntilVisible } from './conflict-retries.ts';
-import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 import { eraseRows } from './erasure-rows.ts';
 import type { ErasureDeps, Erasure, OpenErasure } from './erasure-state.ts';
@@ -85,6 +84,7 @@ export async function findOpenErasure(
   >`
     select e.id, e.app_id, e.pseudonym, e.requested_at, e.reopened_at, e.finished_at, e.counts, e.waiting, encode(e.user_hash, 'hex') as user_hash,
            e.by_hash, e.revision, e.scanned_at, e.scanned_id, e.settles_at,
+           ceil(extract(epoch from e.settles_at - clock_timestamp()) * 1000)::float8 as settles_in_ms,
            (select coalesce(jsonb_agg(jsonb_build_object('source', s.source, 'ciphertext', encode(s.ciphertext, 'hex'),
                                                          'encryptionKeyId', s.encryption_key_id)), '[]')
               from erasure_subjects s where s.erasure_id = e.id) as sealed
@@ -124,14 +124,14 @@ export async function claimErasures(
     update erasures e set relayed_at = now() from page where e.id = page.id returning e.id, e.app_id`;
 }
 
-/** Begins the second search at `settlesAt`, over the deliveries that arrived since the request. */
+/** Begins the second search in `settleMs`, over the deliveries that arrived since the request. */
 export async function settleErasure(
   sql: Sql,
   { id, revision }: Pick<OpenErasure, 'id' | 'revision'>,
-  settlesAt: number,
+  settleMs: number,
 ): Promise<void> {
   await sql`
-    update erasures set settles_at = ${instant(settlesAt)}, scanned_at = null, scanned_id = null
+    update erasures set settles_at = now() + ${settleMs} * interval '1 millisecond', scanned_at = null, scanned_id = null
      where id = ${id} and finished_at is null and revision = ${revision}`;
 }
 

@@ -147,24 +147,29 @@ export type CodeOutcome =
 
 /**
  * Sets the payee that a creator wants if the code is right. An attempt is counted before the code is compared, so that of many at the same time
- * no more are made. Undefined for a change that does not exist, or of another creator.
+ * no more are made. Undefined for a change that does not exist, or of another creator. Throws `SecretUnreadable`, and counts nothing, if the key
+ * of the change is missing.
  */
 export async function confirmPayeeChange(
   { sql, secretBox }: PayeeDeps,
   { appId, affiliateId }: CreatorScope,
   { id, payeeId, code }: { readonly id: PayeeChangeId; readonly payeeId: PayeeId; readonly code: string },
 ): Promise<CodeOutcome | undefined> {
-  const row = await sql.maybe<StoredPayeeChange & { readonly attempts: number }>`
-    update payee_changes set attempts = attempts + 1
-     where id = ${id} and app_id = ${appId} and affiliate_id = ${affiliateId} and ended_at is null and expires_at > now()
-       and attempts < ${PAYEE_CODE_ATTEMPTS}
-    returning id, app_id, affiliate_id, method, ciphertext, encryption_key_id, code_hash, expires_at, attempts`;
-  if (row === undefined) {
+  const entered = await sql.transaction(async (tx) => {
+    const row = await tx.maybe<StoredPayeeChange & { readonly attempts: number }>`
+      update payee_changes set attempts = attempts + 1
+       where id = ${id} and app_id = ${appId} and affiliate_id = ${affiliateId} and ended_at is null and expires_at > now()
+         and attempts < ${PAYEE_CODE_ATTEMPTS}
+      returning id, app_id, affiliate_id, method, ciphertext, encryption_key_id, code_hash, expires_at, attempts`;
+    // Throws within the transaction: a process that lacks the key counts no attempt.
+    return row === undefined ? undefined : { row, payee: openUnlessLost(secretBox, row) };
+  });
+  if (entered === undefined) {
     const known = await sql.maybe`
       select from payee_changes where id = ${id} and app_id = ${appId} and affiliate_id = ${affiliateId}`;
     return known === undefined ? undefined : { outcome: 'ended' };
   }
-  const payee = openOrNull(secretBox, row);
+  const { row, payee } = entered;
   if (payee === null) return { outcome: 'ended' };
   if (!secretBox.matchesTokenHash(approvedText(id, payee, code), row.codeHash)) {
     return { outcome: 'wrong', attemptsLeft: PAYEE_CODE_ATTEMPTS - row.attempts };
@@ -191,11 +196,11 @@ export async function confirmPayeeChange(
   });
 }
 
-function openOrNull(secretBox: SecretBox, row: StoredPayeeChange): Payee | null {
+function openUnlessLost(secretBox: SecretBox, row: StoredPayeeChange): Payee | null {
   try {
     return openPayeeChange(secretBox, row);
   } catch (error) {
-    if (error instanceof SecretUnreadable) return null;
+    if (error instanceof SecretUnreadable && error.isLost) return null;
     throw error;
   }
 }

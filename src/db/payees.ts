@@ -7,7 +7,7 @@ import { acting } from './audit.ts';
 import { pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { lockPayoutsOf } from './payout-lock.ts';
-import { decryptOrNull, reencrypt } from './reencryption.ts';
+import { decryptOrNull, decryptUnlessLost, reencrypt } from './reencryption.ts';
 import type { Encrypted } from './reencryption.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
@@ -49,7 +49,10 @@ function payeeContext(appId: AppId, affiliateId: AffiliateId, version: number): 
   return `${appId}:payee:${affiliateId}:${version}`;
 }
 
-/** Returns the payee of a version. Null without a recipient, and if it can't be decrypted. */
+/**
+ * Returns the payee of a version, for work whose result stays. Null without a recipient, and if it is lost for good. Throws
+ * `SecretUnreadable` if its key is missing.
+ */
 export function openRecipient(
   secretBox: SecretBox,
   appId: AppId,
@@ -58,7 +61,7 @@ export function openRecipient(
   const { ciphertext, encryptionKeyId, method, affiliateId, version } = row;
   if (ciphertext === null || encryptionKeyId === null) return null;
   const context = payeeContext(appId, affiliateId, version);
-  const text = decryptOrNull(secretBox, { ciphertext, encryptionKeyId }, context);
+  const text = decryptUnlessLost(secretBox, { ciphertext, encryptionKeyId }, context);
   return text === null ? null : { method, recipient: JSON.parse(text) };
 }
 

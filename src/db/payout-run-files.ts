@@ -25,6 +25,7 @@ const fileContext = (appId: AppId, fileId: PayoutFileId) => `${appId}:payout-fil
 
 /**
  * Writes the files of an approved run of which no request is open or to come, unless they are written. A repetition writes nothing.
+ * Throws `SecretUnreadable`, and writes nothing, if the key of a recipient is missing.
  */
 export async function writeRunFiles({ sql, secretBox }: PayoutFileDeps, runId: PayoutRunId): Promise<void> {
   await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {

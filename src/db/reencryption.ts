@@ -7,7 +7,7 @@ export interface Encrypted {
   readonly encryptionKeyId: string;
 }
 
-/** Returns the decrypted text. Null if its key is missing, or if it was changed. */
+/** Returns the decrypted text for a reader who can do without. Null if its key is missing, or if it was changed. */
 export function decryptOrNull(
   secretBox: SecretBox,
   { ciphertext, encryptionKeyId }: Encrypted,
@@ -17,6 +17,23 @@ export function decryptOrNull(
     return secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
   } catch (error) {
     if (error instanceof SecretUnreadable) return null;
+    throw error;
+  }
+}
+
+/**
+ * Returns the decrypted text for work whose result stays. Null if it is lost for good: it was changed, or its key is missing and the operator
+ * accepts that. Throws `SecretUnreadable` if its key is missing: another process may have it.
+ */
+export function decryptUnlessLost(
+  secretBox: SecretBox,
+  { ciphertext, encryptionKeyId }: Encrypted,
+  context: string,
+): string | null {
+  try {
+    return secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
+  } catch (error) {
+    if (error instanceof SecretUnreadable && error.isLost) return null;
     throw error;
   }
 }

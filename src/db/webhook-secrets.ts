@@ -214,6 +214,8 @@ export interface EncryptedByKey {
   readonly payees: boolean;
   /** Whether it encrypts the files of payout runs. */
   readonly payoutFiles: boolean;
+  /** Whether it encrypts a payee, perhaps not the latest, whom a run pays whose files are not written. */
+  readonly openRuns: boolean;
 }
 
 /**
@@ -233,7 +235,7 @@ export async function countSecretsByKey(sql: Sql): Promise<EncryptedByKey[]> {
     )
     select encryption_key_id, count(*) filter (where kind = 'secret')::int as secrets,
            count(*) filter (where kind = 'erasure')::int as erasures, bool_or(kind = 'payee') as payees,
-           bool_or(kind = 'payout_file') as payout_files
+           bool_or(kind = 'payout_file') as payout_files, bool_or(kind = 'open_run') as open_runs
       from (select encryption_key_id, 'secret' as kind from webhook_secrets where expires_at is null or expires_at > now()
             union all select encryption_key_id, 'secret' from identity_secrets
             union all select previous_encryption_key_id, 'secret' from identity_secrets where previous_expires_at > now()
@@ -248,6 +250,11 @@ export async function countSecretsByKey(sql: Sql): Promise<EncryptedByKey[]> {
              cross join lateral (select * from delivery_bodies x where x.delivery_id = d.id offset 0) b
              where b.encryption_key_id is not null
             union all select k.id, 'payout_file' from file_keys k where k.id is not null
+            union all select k.id, 'open_run' from payee_keys k
+             where exists (select from payout_runs r
+                             join payout_run_items i on i.run_id = r.id
+                             join payees p on p.app_id = i.app_id and p.affiliate_id = i.affiliate_id and p.version = i.payee_version
+                            where r.status = 'approved' and p.encryption_key_id = k.id)
             union all select k.id, 'payee' from payee_keys k
              where exists (select from payees p
                             where p.encryption_key_id = k.id and not exists (

@@ -10,7 +10,7 @@ export interface FileRow {
   readonly affiliateName: string;
   readonly amountCents: number;
   readonly method: PayoutFileMethod;
-  /** Null for a creator without a payee, and for one whose payee was erased or can't be decrypted. */
+  /** Null for a creator without a payee, and for one whose payee was erased or is lost with its key. */
   readonly payee: Payee | null;
 }
 

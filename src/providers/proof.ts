@@ -29,6 +29,7 @@ export const SIGNED_AT_ANOTHER_TIME = 'the signature is correct, but was made';
 /** Keyed hashing of tokens, as the secret box implements it. */
 export interface TokenHasher {
   tokenHash(token: string): string;
+  /** Throws if the key of the hash is missing. */
   matchesTokenHash(token: string, hash: string): boolean;
 }
 

@@ -5,6 +5,7 @@ import { ConfigError, readConfig } from '../../src/config/config.ts';
 import { driverAddress, tlsAdvice } from '../../src/config/database-url.ts';
 import { createLogger } from '../../src/config/logger.ts';
 import { createSecretBox, SecretUnreadable } from '../../src/config/secret-box.ts';
+import type { SecretBox } from '../../src/config/secret-box.ts';
 
 describe('the environment', () => {
   // @promise limit-defaults, variable-defaults
@@ -258,12 +259,28 @@ describe('the secret box', () => {
     );
   });
 
+  // @promise missing-key-waits
+  test('a secret is lost for good if it was changed, or if its key is missing and the operator accepts that', () => {
+    const { ciphertext, encryptionKeyId } = createSecretBox([one]).encrypt('x', 'c');
+    const isLost = (box: SecretBox, context: string) => {
+      try {
+        return box.decrypt(ciphertext, encryptionKeyId, context);
+      } catch (error) {
+        return error instanceof SecretUnreadable ? error.isLost : error;
+      }
+    };
+    expect(isLost(createSecretBox([one]), 'another context')).toBe(true);
+    expect(isLost(createSecretBox([two]), 'c')).toBe(false);
+    expect(isLost(createSecretBox([two], { acceptsLostKeys: true }), 'c')).toBe(true);
+  });
+
   // @promise token-hash-keyed
   test('a token matches its hash after another key has become the first', () => {
     const hash = createSecretBox([one]).tokenHash('token');
     expect(createSecretBox([two, one]).matchesTokenHash('token', hash)).toBe(true);
     expect(createSecretBox([two, one]).matchesTokenHash('Token', hash)).toBe(false);
-    expect(createSecretBox([two]).matchesTokenHash('token', hash)).toBe(false);
+    // Nobody can say without the key.
+    expect(() => createSecretBox([two]).matchesTokenHash('token', hash)).toThrow(SecretUnreadable);
     for (const broken of ['', ':', hash.slice(0, -2), hash.split(':')[0] ?? '']) {
       expect(createSecretBox([one]).matchesTokenHash('token', broken)).toBe(false);
     }

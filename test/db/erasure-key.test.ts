@@ -22,12 +22,26 @@ test('a service that starts with another first key encrypts the erasure key with
   expect(await hashOf(former)).toBe(before);
   const [formerId, currentId] = [former, current].map((key) => createSecretBox([key]).keyIds[0]);
   expect(await countSecretsByKey(database.sql)).toEqual([
-    { encryptionKeyId: formerId, secrets: 0, erasures: 1, payees: false, payoutFiles: false },
+    {
+      encryptionKeyId: formerId,
+      secrets: 0,
+      erasures: 1,
+      payees: false,
+      payoutFiles: false,
+      openRuns: false,
+    },
   ]);
   await prepareErasureKey(database.sql.share(1), createSecretBox([current, former]));
   expect(await hashOf(current)).toBe(before);
   expect(await countSecretsByKey(database.sql)).toEqual([
-    { encryptionKeyId: currentId, secrets: 0, erasures: 1, payees: false, payoutFiles: false },
+    {
+      encryptionKeyId: currentId,
+      secrets: 0,
+      erasures: 1,
+      payees: false,
+      payoutFiles: false,
+      openRuns: false,
+    },
   ]);
   await database.drop();
 });

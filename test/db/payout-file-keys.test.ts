@@ -3,11 +3,17 @@ import { pino } from 'pino';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { reencryptPayoutFiles } from '../../src/db/payout-run-files.ts';
+import { countSecretsByKey } from '../../src/db/webhook-secrets.ts';
 import { createSecretsCheck } from '../../src/secrets-check.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 
-const [former, current, lost] = [1, 2, 3].map((byte) => Buffer.alloc(32, byte)) as [Buffer, Buffer, Buffer];
+const [former, current, lost, old] = [1, 2, 3, 4].map((byte) => Buffer.alloc(32, byte)) as [
+  Buffer,
+  Buffer,
+  Buffer,
+  Buffer,
+];
 const idOf = (key: Buffer) => createSecretBox([key]).keyIds[0] ?? '';
 const appId = newId('app');
 
@@ -62,4 +68,38 @@ test('a process that lacks a key of files of payout runs says so', async () => {
     logger: pino({ level: 'silent' }),
   });
   expect(await check()).toBe(`SECRETS_KEY lacks the key ${idOf(lost)} of files of payout runs: restore it`);
+});
+
+// @promise missing-key-waits
+test('a process that lacks the key of a payee whom an open payout run pays says so, also if the creator has a later payee', async () => {
+  const affiliateId = newId('affiliate');
+  const runId = newId('payoutRun');
+  const secretBox = createSecretBox([current, former]);
+  const needed = async () =>
+    (await countSecretsByKey(database.sql)).find(({ openRuns }) => openRuns)?.encryptionKeyId;
+  await database.sql.transaction(async (tx) => {
+    await tx`set local session_replication_role = replica`;
+    await tx`delete from payout_run_files`;
+    for (const [n, key] of [old, current].entries()) {
+      await tx`
+        insert into payees (id, app_id, affiliate_id, version, method, ciphertext, encryption_key_id, set_at, counts_from)
+        values (${newId('payee')}, ${appId}, ${affiliateId}, ${n + 1}, 'paypal', 'x', ${idOf(key)}, now(), now() + interval '3 days')`;
+    }
+    await tx`
+      insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, includes_without_payee, item_count, total_cents,
+                               status, expires_at, approved_at, approved_by)
+      values (${runId}, ${appId}, ${newId('account')}, 'key_00000000000000000000000001', now(), 0, true, 1, 500,
+              'approved', now() + interval '1 day', now(), 'key_00000000000000000000000001')`;
+    await tx`
+      insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, payee_version)
+      values (${newId('payoutRunItem')}, ${appId}, ${runId}, ${affiliateId}, 'Ada', 1, 500, 'paypal', 1)`;
+  });
+  const check = createSecretsCheck({ sql: database.sql, secretBox, logger: pino({ level: 'silent' }) });
+  expect(await check()).toBe(`SECRETS_KEY lacks the key ${idOf(old)} of open payout runs: restore it`);
+  expect(await needed()).toBe(idOf(old));
+  await database.sql.transaction(async (tx) => {
+    await tx`set local session_replication_role = replica`;
+    await tx`update payout_runs set status = 'settled', ended_at = now(), paid_count = 1, paid_cents = 500 where id = ${runId}`;
+  });
+  expect(await needed()).toBeUndefined();
 });

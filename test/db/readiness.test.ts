@@ -7,7 +7,7 @@ import type { Sql } from '../../src/db/sql.ts';
 import { HOUR_MS } from '../../src/domain/time.ts';
 import type { ReadinessCheck } from '../../src/http/deps.ts';
 import { createReadiness } from '../../src/readiness.ts';
-import { createSecretsCheck } from '../../src/secrets-check.ts';
+import { createKeyGate, createSecretsCheck } from '../../src/secrets-check.ts';
 import { unusableDatabase } from '../../src/unusable-database.ts';
 import { startProxy } from '../support/cuttable-proxy.ts';
 import type { CuttableProxy } from '../support/cuttable-proxy.ts';
@@ -184,6 +184,23 @@ describe('a database whose statements take three seconds', () => {
     expect(named(list, 'clock')).toBeUndefined();
     expect(failedOf(list)).toEqual([]);
   });
+});
+
+// @promise missing-key-waits
+test('a process takes no work before it has had all keys once, and then always', async () => {
+  let answer: () => string | null = () => {
+    throw new Error('the database does not say');
+  };
+  const check = async () => await Promise.resolve().then(answer);
+  const gate = createKeyGate(check, false);
+  expect(await gate()).toMatch(/never checked/);
+  answer = () => 'a key is missing';
+  expect(await gate()).toBe('a key is missing');
+  expect(await createKeyGate(check, true)()).toBeNull();
+  answer = () => null;
+  expect(await gate()).toBeNull();
+  answer = () => 'a key is missing';
+  expect(await gate()).toBeNull();
 });
 
 test('a clock that is set does not change when the database is asked for stored secrets', async () => {

@@ -136,6 +136,21 @@ describe('the payee that a creator sets', () => {
     expect(await versions()).toEqual([]);
   });
 
+  // @promise missing-key-waits
+  test('a code that a process without its key gets is a 503, costs no attempt, and is valid in a process with the key', async () => {
+    const { body } = await request();
+    const setKey = async (key: string) =>
+      await api.sql`update payee_changes set encryption_key_id = ${key} where id = ${body.id}`;
+    await setKey('gone');
+    const { status, headers } = await confirm(body.id, await codeOf(body.id));
+    expect([status, headers.has('retry-after')]).toEqual([503, true]);
+    expect(await api.sql`select attempts from payee_changes where id = ${body.id}`).toEqual([
+      { attempts: 0 },
+    ]);
+    await setKey(createSecretBox([TEST_KEY]).keyIds[0] ?? '');
+    expect((await confirm(body.id, await codeOf(body.id))).status).toBe(200);
+  });
+
   // @promise payee-code-attempts
   test('has five attempts also where fifty are made at the same time', async () => {
     const { body } = await request();

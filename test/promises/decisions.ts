@@ -886,11 +886,13 @@ const OPERATION: readonly PromiseSection[] = [
       'durations-by-the-process':
         'a clock that is set changes no duration: limits, waits and pauses follow one that cannot be set',
       'database-clock':
-        'the turn and age of open deliveries, and what is removed, follow the clock of the database',
+        'the turn and age of open deliveries, the wait of an erasure, and what is removed, follow the clock of the database',
       'app-shares': 'an app that sends too much does not take the places of the others',
       'settings-in-force': 'settings that a pooler drops are reported at the start',
       'lost-key-reported': 'a lost encryption key of webhook secrets is reported at the start',
       'lost-key-resend': 'a webhook that may need a lost key is requested again',
+      'missing-key-waits':
+        'work that needs a key waits for a process that has it, and a process without all keys takes no work',
       'signature-time': 'a valid signature of another time names the clock',
       'empty-temporal-set-up': 'an empty Temporal server is set up',
       'two-installations': 'two installations in one namespace do not mix',
