@@ -238,7 +238,7 @@ test('an export that loses the database half-way leaves no file', async () => {
     await eventually('the export is reading', async () => {
       const ended = await service.sql`
         select pg_terminate_backend(pid) from pg_stat_activity
-         where application_name = 'tributary-archive' and wait_event_type = 'Lock'`;
+         where application_name = 'tributary-archive' and wait_event_type = 'Lock' and datname = current_database()`;
       return ended.length > 0;
     });
     expect((await exporting).status).toBe(1);
