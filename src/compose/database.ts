@@ -10,6 +10,8 @@ import type { ServiceSettings } from './settings.ts';
 const POOL_SIZE = 20;
 /** The part of the connections that webhooks, clicks, the SDK and the processing of deliveries get together. */
 const INTAKE_SHARE = 0.7;
+/** The part that calls with an account key or a session get together. What is left is for health checks and background work. */
+const API_SHARE = 0.25;
 /**
  * Time limit of a statement and of waiting for the database, ms. A provider gives up after 5 s, and a response that says
  * so is better than none. Statements whose work grows with the data have a longer limit (`Sql.within`).
@@ -20,6 +22,8 @@ export interface Database {
   readonly sql: Sql;
   /** The part of the pool for calls without an account key, and for the deliveries that they bring. */
   readonly intakeSql: Sql;
+  /** The part for calls with an account key or a session: however many of them wait for a slow statement, all others find a connection. */
+  readonly apiSql: Sql;
   /** The task queue of awaited work; its name has the installation's id. */
   readonly taskQueue: string;
 }
@@ -49,6 +53,7 @@ export async function openDatabase({
   return {
     sql,
     intakeSql: sql.share(Math.max(1, Math.floor(max * INTAKE_SHARE))),
+    apiSql: sql.share(Math.max(2, Math.floor(max * API_SHARE))),
     taskQueue: await findTaskQueue(sql, databaseUrl),
   };
 }
