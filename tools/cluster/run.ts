@@ -131,11 +131,12 @@ async function main(): Promise<void> {
   await temporal.revive();
   await fault('the primary was killed, and its standby promoted under the same name', promote, async () => {
     // The database can't tell whether the standby had received the last payouts. The operator can: it is synchronous.
-    await eventually(
-      'payouts go on',
-      async () => (await service.admin('payouts', 'resume', '--none-missing')) !== undefined,
-      60_000,
-    );
+    const resumed = async () =>
+      await service.admin('payouts', 'resume', '--none-missing').then(
+        () => true,
+        () => false,
+      );
+    await eventually('payouts go on', resumed, 60_000);
     const revived = await temporal.revive();
     if (revived.length > 0) say(`Temporal nodes that ended and were started again: ${revived.join(', ')}`);
   });

@@ -32,8 +32,8 @@ export interface Service {
   readonly balancerPort: number;
   /** The address of the balancer. */
   readonly base: string;
-  /** Runs a command of the command line in the image. Returns what it prints as JSON. */
-  readonly admin: (...args: string[]) => Promise<Record<string, string>>;
+  /** Runs a command of the command line in the image. Returns what it prints. */
+  readonly admin: (...args: string[]) => Promise<string>;
 }
 
 /** Starts a process of the service at each address, and HAProxy in front of them. */
@@ -82,16 +82,17 @@ export async function startService({
   );
   say(`${addresses.length} service processes are ready behind HAProxy at ${base}`);
   const admin = async (...args: string[]) => {
-    const command = ['node', 'dist/src/cli/main.js', ...args, '--json'];
-    return JSON.parse(await output(image, command, environment)) as Record<string, string>;
+    return await output(image, ['node', 'dist/src/cli/main.js', ...args], environment);
   };
   return { processes, port, balancerPort, base, admin };
 }
 
 /** Creates an account. Returns a key of it with all permissions. */
 export async function createKey({ admin }: Service): Promise<string> {
-  const { id = '' } = await admin('accounts', 'create', '--name', 'Example');
+  const create = async (...args: string[]) =>
+    JSON.parse(await admin(...args, '--json')) as Record<string, string>;
+  const { id = '' } = await create('accounts', 'create', '--name', 'Example');
   const permissions = 'read,write,setup,payout';
-  const { key = '' } = await admin('keys', 'create', '--account', id, '--permissions', permissions);
+  const { key = '' } = await create('keys', 'create', '--account', id, '--permissions', permissions);
   return key;
 }
