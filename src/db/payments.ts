@@ -363,9 +363,13 @@ export async function markForRecheck(sql: Sql, paymentId: PaymentId): Promise<vo
   await sql`update payments set recheck_since = now() where id = ${paymentId}`;
 }
 
+/** How many times as many marked payments as a page has take turns in it. */
+const TURNS = 100;
+
 /**
  * Returns payments that an evaluation has to follow for and that were marked until `markedUntil` (epoch ms on the
- * database's clock; null: now), at least `olderThanMs` ago. Oldest first, with the time of the reading.
+ * database's clock; null: now), at least `olderThanMs` ago, with the time of the reading. Oldest first for each app, and of all
+ * apps in turn: one payment of an app does not wait for the thousands of another app. Only the oldest take turns, a hundred times `limit`.
  */
 export async function findPaymentsToRecheck(
   sql: Sql,
@@ -378,7 +382,12 @@ export async function findPaymentsToRecheck(
   const until =
     markedUntil === null ? sql.fragment`now()` : sql.fragment`${instant(markedUntil)}::timestamptz`;
   return await sql<{ id: PaymentId; readAt: number }>`
-    select id, epoch_ms(now()) as read_at from payments
-     where recheck_since <= ${until} - ${olderThanMs} * interval '1 millisecond'
-     order by recheck_since, id limit ${limit}`;
+    with oldest as materialized (
+      select id, app_id, recheck_since from payments
+       where recheck_since <= ${until} - ${olderThanMs} * interval '1 millisecond'
+       order by recheck_since, id limit ${limit * TURNS}
+    )
+    select id, epoch_ms(now()) as read_at
+      from (select id, recheck_since, row_number() over (partition by app_id order by recheck_since, id) as turn from oldest) o
+     order by turn, recheck_since, id limit ${limit}`;
 }

@@ -36,18 +36,23 @@ let activities: Activities;
 let app: TestApp;
 let affiliateId: string;
 const toHeal: BindingId[] = [];
+/** The payments of a page of the workflow that evaluates marked ones. */
+const CONVERTED_AT_ONCE = 50;
 const secret = fakeSecret('stripe') ?? '';
 
 beforeAll(async () => {
   ({ api, activities } = await startProcessingApi({ onBinding: (id) => void toHeal.push(id) }));
   api.clock.now = Date.now();
 });
-beforeEach(async () => {
+/** Creates the app of the following calls. */
+async function startApp(): Promise<void> {
   app = await newApp(api, undefined, { commissionRateBps: 2000 });
   affiliateId = await newAffiliate(api, app);
   const body = { environment: 'production', secret };
   await api.call('PUT', `/apps/${app.appId}/webhooks/stripe/secret`, { key: app.key, body });
-});
+}
+
+beforeEach(startApp);
 afterAll(async () => {
   await api.close();
 });
@@ -257,6 +262,24 @@ describe('payments that wait for the user of a subscription', () => {
     expect(await books()).toMatchObject({ earnings: 0, marked: 0 });
     await deliver(subscriptionOf(subscriptionId, userId));
     expect(await books()).toMatchObject({ earnings: 1, cents: 200 });
+  });
+
+  // @promise fair-between-apps
+  test('one that is marked for another evaluation does not wait for the hundreds of another app that were marked before', async () => {
+    const mark = async (at: number) =>
+      await api.sql`update payments set recheck_since = ${instant(at)} where app_id = ${app.appId}`;
+    await waitingInvoices(`sub_${randomUUID()}`, 200);
+    await mark(Date.now() - 2_000);
+    const noisy = app;
+    await startApp();
+    await waitingInvoices(`sub_${randomUUID()}`, 1);
+    await mark(Date.now() - 1_000);
+    expect((await activities.convertPage(null)).next).not.toBeNull();
+    expect(await books()).toMatchObject({ marked: 0 });
+    app = noisy;
+    expect((await books()).marked).toBe(200 - (CONVERTED_AT_ONCE - 1));
+    await convert();
+    expect(await books()).toMatchObject({ marked: 0 });
   });
 
   // @promise waiting-payments-failing
