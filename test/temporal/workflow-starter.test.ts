@@ -11,6 +11,7 @@ import { pino } from 'pino';
 import { newId } from '../../src/db/new-id.ts';
 import { MINUTE_MS } from '../../src/domain/time.ts';
 import type { SharedResult } from '../../temporal/shared-results.ts';
+import { WORKFLOWS } from '../../temporal/start.ts';
 import { createWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import type { WorkflowStarterDeps } from '../../temporal/workflow-starter.ts';
 import { shortestTime } from '../support/shortest-time.ts';
@@ -219,14 +220,18 @@ test('all work of an app has the app as its fairness key, with and without searc
     starter.startInBackground('convert', undefined);
     starter.startReprocess({ id: newId('reprocessRun'), appId: APP, isCancelled: false });
     starter.startInBackground('erase', { erasureId: newId('erasure') }, APP);
+    starter.startPayoutRun({ runId: newId('payoutRun'), appId: APP });
     starter.sendWebhookNow({ messageId: newId('webhookMessage'), appId: APP });
     await starter.runWebhook({ messageId: newId('webhookMessage'), appId: APP, due: 'later' });
+    await starter.runEmail({ emailId: newId('email'), appId: APP, isUrgent: false });
     starter.startHolds([dueIn(60 * MINUTE_MS)]);
     await starter.drain();
     const keys = starts.map(({ name, priority }) => [name, priority?.fairnessKey ?? null] as const);
     expect(keys.filter(([, key]) => key === null)).toEqual([['convert', null]]);
     expect(new Set(keys.map(([, key]) => key))).toEqual(new Set([APP, null]));
-    expect(keys).toHaveLength(9);
+    // The sweep is for all apps, too.
+    const names = keys.map(([name]) => name);
+    expect(new Set([...names, 'sweep'])).toEqual(new Set(Object.keys(WORKFLOWS)));
   }
 });
 
