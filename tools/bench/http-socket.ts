@@ -2,7 +2,10 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 
-/** An HTTP connection that is kept open and sends one request at a time. The client of Node costs more than the service. */
+/**
+ * An HTTP connection that is kept open and sends one request at a time. The client of Node costs more than the service. A request
+ * fails when the service closes the connection.
+ */
 export class HttpSocket {
   readonly #socket: Socket;
 
@@ -14,6 +17,9 @@ export class HttpSocket {
     const socket = connect(port, '127.0.0.1');
     socket.setNoDelay(true);
     await once(socket, 'connect');
+    // Fails the request in flight. Without one, nobody listens.
+    socket.once('end', () => socket.destroy(new Error('the service closed the connection')));
+    socket.on('error', () => {});
     return new HttpSocket(socket);
   }
 
@@ -40,6 +46,7 @@ export class HttpSocket {
     headers: Readonly<Record<string, string>>,
     body = '',
   ): Promise<{ status: number; body: string }> {
+    if (this.#socket.destroyed) throw new Error('the connection is closed');
     const lines = Object.entries({ host: 'localhost', ...headers }).map(
       ([name, value]) => `${name}: ${value}\r\n`,
     );

@@ -79,6 +79,10 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     what: 'purchases of one creator beside clicks on its link',
     quick: { BENCH_SECONDS: '1' },
   },
+  neighbours: {
+    what: 'webhooks of an app beside another app that sends a hundred times as much',
+    quick: { BENCH_ROUNDS: '1', BENCH_SECONDS: '0.5', BENCH_USERS: '4' },
+  },
   background: {
     what: 'requests beside due hold timers, folding and heals',
     quick: { BENCH_SCALE: '0.01', BENCH_PARTS: 'holds' },
