@@ -14,6 +14,7 @@ import { filesOfTheImage } from '../production-stack/image.ts';
 import { startLoad } from '../production-stack/load.ts';
 import { migrate, setUpDatabases, setUpNamespace, stackVariables } from '../production-stack/servers.ts';
 import { createKey, requirePrograms, startService } from '../production-stack/service.ts';
+import type { Service } from '../production-stack/service.ts';
 import { click, tellStory } from '../production-stack/story.ts';
 import { runTool, say } from '../run-tool.ts';
 import { buildTemporalServer } from '../temporal-server.ts';
@@ -131,18 +132,21 @@ async function main(): Promise<void> {
   await temporal.revive();
   await fault('the primary was killed, and its standby promoted under the same name', promote, async () => {
     // The database can't tell whether the standby had received the last payouts. The operator can: it is synchronous.
-    const resumed = async () =>
-      await service.admin('payouts', 'resume', '--none-missing').then(
-        () => true,
-        () => false,
-      );
-    await eventually('payouts go on', resumed, 60_000);
+    await eventually('payouts go on', async () => await resumePayouts(service), 60_000);
     const revived = await temporal.revive();
     if (revived.length > 0) say(`Temporal nodes that ended and were started again: ${revived.join(', ')}`);
   });
   await watch.end();
   const load = await endLoad();
   await checkBooks(variables, shop, { ...load, purchases: load.purchases + further }, stops);
+}
+
+/** Tells the service that no payout is missing. Returns whether it took that: its database may be on the way. */
+async function resumePayouts({ admin }: Service): Promise<boolean> {
+  return await admin('payouts', 'resume', '--none-missing').then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Sends something until it is answered with less than 500. Returns the first such answer, or the one after 60 s. */
