@@ -1,32 +1,25 @@
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmod, mkdir, mkdtemp, open, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { projectRoot } from '../../src/config/project-root.ts';
-import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
-import { endWithThisProcess, tryListen } from '../../src/embedded/processes.ts';
+import { tryListen } from '../../src/embedded/processes.ts';
 import { eventually } from '../../test/support/eventually.ts';
-import type { Stops } from '../production-stack/balancer.ts';
+import { sayLogs, startHaproxy } from '../production-stack/haproxy.ts';
+import type { Stops } from '../production-stack/haproxy.ts';
 import { checkBooks } from '../production-stack/books.ts';
 import { agent, send } from '../production-stack/http.ts';
 import { filesOfTheImage, output } from '../production-stack/image.ts';
 import type { Image } from '../production-stack/image.ts';
 import { startLoad } from '../production-stack/load.ts';
-import {
-  environmentHere,
-  migrate,
-  setUpDatabases,
-  setUpNamespace,
-  stackVariables,
-} from '../production-stack/servers.ts';
+import { environmentHere, migrate, startServers } from '../production-stack/servers.ts';
 import type { StackVariables } from '../production-stack/servers.ts';
 import { createKey, requirePrograms, startService } from '../production-stack/service.ts';
 import type { Service } from '../production-stack/service.ts';
 import { tellStory } from '../production-stack/story.ts';
 import { runTool, say } from '../run-tool.ts';
-import { buildTemporalServer, startTemporalServer } from '../temporal-server.ts';
+import { buildTemporalServer } from '../temporal-server.ts';
 
 /*
  * `npm run test:cells`: runs two cells, each with its own Postgres, production Temporal server, service process and balancer, behind
@@ -54,28 +47,13 @@ interface Cell {
 async function startCell(name: CellName, address: string, image: Image): Promise<Cell> {
   const home = path.join(folder, name);
   await mkdir(home);
-  const dataDir = path.join(home, 'data');
-  const postgres = await startEmbeddedPostgres({ dataDir, durable: false, onProgress: say });
-  stops.push(() => postgres.stop());
-  const { hostname, port } = new URL(postgres.ownerUrl);
-  const variables = {
-    ...stackVariables(postgres.ownerUrl, hostname, port),
-    PUBLIC_URL: `https://${name}.example.com`,
-    TRUST_PROXY: '2',
-  };
-  await setUpDatabases(variables, path.join(dataDir, 'postgres.log'));
-  const temporal = await startTemporalServer({
-    postgres: { host: hostname, port },
-    password: variables.TEMPORAL_PASSWORD,
-    logFile: path.join(home, 'temporal.log'),
-  });
-  stops.push(temporal.stop);
-  await setUpNamespace(variables, temporal.address, home);
+  const over = { PUBLIC_URL: `https://${name}.example.com`, TRUST_PROXY: '2' };
+  const { variables, temporalAddress } = await startServers(home, stops, over);
   await migrate(image, variables);
   const service = await startService({
     image,
     variables,
-    temporalAddress: temporal.address,
+    temporalAddress,
     addresses: [address],
     folder: home,
     stops,
@@ -104,31 +82,22 @@ async function startRouter(cells: readonly Cell[], image: Image): Promise<Router
   };
   await writeMap();
   const port = await tryListen(0);
-  const log = await open(path.join(folder, 'router.log'), 'w');
-  const configuration = path.join(projectRoot, 'deploy/haproxy/cells.cfg');
-  const env = {
-    PATH: `${process.env['PATH'] ?? ''}:/usr/sbin`,
-    LISTEN: `127.0.0.1:${port}`,
-    CELL_MAP: mapFile,
-    ...Object.fromEntries(
-      cells.map(({ service }, n) => [`CELL_${n + 1}`, `127.0.0.1:${service.balancerPort}`]),
-    ),
-  };
-  // The master starts a new worker at SIGUSR2, and the former one finishes its requests.
-  const router = spawn('haproxy', ['-W', '-db', '-f', configuration], {
-    env,
-    stdio: ['ignore', log.fd, log.fd],
-  });
-  const forget = endWithThisProcess(router.pid ?? 0, 'TERM');
-  stops.push(async () => {
-    router.kill('SIGTERM');
-    forget();
-    await log.close();
-  });
+  const reload = await startHaproxy(
+    path.join(projectRoot, 'deploy/haproxy/cells.cfg'),
+    {
+      LISTEN: `127.0.0.1:${port}`,
+      CELL_MAP: mapFile,
+      ...Object.fromEntries(
+        cells.map(({ service }, n) => [`CELL_${n + 1}`, `127.0.0.1:${service.balancerPort}`]),
+      ),
+    },
+    path.join(folder, 'router.log'),
+    stops,
+  );
   const base = `http://127.0.0.1:${port}`;
   const refresh = async () => {
     await writeMap();
-    router.kill('SIGUSR2');
+    reload();
     await sleep(1_000);
   };
   return { base, refresh };
@@ -202,10 +171,5 @@ stops.push(async () => {
 await runTool(main, {
   stops,
   folder,
-  onFailure: async () => {
-    for (const name of ['router.log', 'cell-1/balancer.log', 'cell-2/balancer.log']) {
-      const text = await readFile(path.join(folder, name), 'utf8').catch(() => '');
-      say(`--- ${name} ---\n${text.slice(-3_000)}`);
-    }
-  },
+  onFailure: async () => await sayLogs(folder, ['router.log', 'cell-1/balancer.log', 'cell-2/balancer.log']),
 });

@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readFile, readdir } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +7,8 @@ import { eventually } from '../../test/support/eventually.ts';
 import { startFaultyProxy } from '../chaos/proxy.ts';
 import { Random } from '../chaos/random.ts';
 import { PostgresServer } from '../chaos/servers.ts';
-import type { Stops } from '../production-stack/balancer.ts';
+import { sayLogs } from '../production-stack/haproxy.ts';
+import type { Stops } from '../production-stack/haproxy.ts';
 import { checkBooks } from '../production-stack/books.ts';
 import { agent, send } from '../production-stack/http.ts';
 import { filesOfTheImage } from '../production-stack/image.ts';
@@ -165,10 +166,9 @@ stops.push(async () => {
 await runTool(main, {
   stops,
   folder,
-  onFailure: async () => {
-    for (const file of (await readdir(folder)).filter((entry) => entry.endsWith('.log'))) {
-      const text = await readFile(path.join(folder, file), 'utf8').catch(() => '');
-      say(`--- ${file} ---\n${text.slice(-2_000)}`);
-    }
-  },
+  onFailure: async () =>
+    await sayLogs(
+      folder,
+      (await readdir(folder)).filter((entry) => entry.endsWith('.log')),
+    ),
 });

@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process';
-import { open, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { endWithThisProcess, tryListen } from '../../src/embedded/processes.ts';
-import type { Stops } from '../production-stack/balancer.ts';
+import { tryListen } from '../../src/embedded/processes.ts';
+import { startHaproxy } from '../production-stack/haproxy.ts';
+import type { Stops } from '../production-stack/haproxy.ts';
 import { startTemporalServer } from '../temporal-server.ts';
 import type { TemporalServer, TemporalServerSettings } from '../temporal-server.ts';
 
@@ -95,16 +95,6 @@ ${servers.join('\n')}
 `;
   const file = path.join(folder, 'frontends.cfg');
   await writeFile(file, configuration);
-  const log = await open(path.join(folder, 'frontends.log'), 'w');
-  const balancer = spawn('haproxy', ['-db', '-f', file], {
-    env: { PATH: `${process.env['PATH']}:/usr/sbin` },
-    stdio: ['ignore', log.fd, log.fd],
-  });
-  const forget = endWithThisProcess(balancer.pid ?? 0, 'TERM');
-  stops.push(async () => {
-    balancer.kill('SIGTERM');
-    forget();
-    await log.close();
-  });
+  await startHaproxy(file, {}, path.join(folder, 'frontends.log'), stops);
   return address;
 }

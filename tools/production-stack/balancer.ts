@@ -1,27 +1,22 @@
-import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { open } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
 import { connect as connectTo } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { projectRoot } from '../../src/config/project-root.ts';
-import { endWithThisProcess, tryListen } from '../../src/embedded/processes.ts';
+import { tryListen } from '../../src/embedded/processes.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { environmentOf } from '../compose.ts';
 import type { Variables } from '../compose.ts';
 import { startNameServer } from '../name-server.ts';
 import { say } from '../run-tool.ts';
+import { startHaproxy } from './haproxy.ts';
+import type { Stops } from './haproxy.ts';
 import { isReady, send } from './http.ts';
 
-const run = promisify(execFile);
 const CONFIGURATION = path.join(projectRoot, 'deploy/haproxy/haproxy.cfg');
-
-/** What to stop at the end, the last first. */
-export type Stops = (() => Promise<void>)[];
 
 /** The limits of the balancer here, and an address to which they do not apply. */
 export const BALANCER_LIMITS = { connectionsPerAddress: 60, proxyAddress: '127.0.0.10' } as const;
@@ -46,25 +41,13 @@ export async function startBalancer({
   const names = await startNameServer((name) => (name === 'tributary' ? hosts() : []));
   stops.push(async () => names.close());
   const port = await tryListen(0);
-  const env = {
-    PATH: `${process.env['PATH'] ?? ''}:/usr/sbin`,
+  const environment = {
     ...environmentOf('balancer', variables),
     LISTEN: `127.0.0.1:${port}`,
     SERVICE_PORT: String(servicePort),
     DNS_SERVER: names.address,
   };
-  await run('haproxy', ['-c', '-f', CONFIGURATION], { env });
-  const file = await open(logFile, 'w');
-  const balancer = spawn('haproxy', ['-db', '-f', CONFIGURATION], {
-    env,
-    stdio: ['ignore', file.fd, file.fd],
-  });
-  const forget = endWithThisProcess(balancer.pid ?? 0, 'TERM');
-  stops.push(async () => {
-    balancer.kill('SIGTERM');
-    forget();
-    await file.close();
-  });
+  await startHaproxy(CONFIGURATION, environment, logFile, stops);
   return port;
 }
 

@@ -4,7 +4,7 @@ import { connect } from '../../src/db/sql.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import type { Variables } from '../compose.ts';
 import { say } from '../run-tool.ts';
-import type { Stops } from './balancer.ts';
+import type { Stops } from './haproxy.ts';
 import type { LoadResult } from './load.ts';
 import { environmentHere } from './servers.ts';
 import type { Shop } from './story.ts';

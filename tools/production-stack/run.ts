@@ -1,18 +1,18 @@
-import { chmod, mkdtemp, readFile } from 'node:fs/promises';
+import { chmod, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { runTool, say } from '../run-tool.ts';
-import { buildTemporalServer, startTemporalServer } from '../temporal-server.ts';
+import { buildTemporalServer } from '../temporal-server.ts';
 import { checkConnections, checkPassedOn } from './balancer.ts';
-import type { Stops } from './balancer.ts';
+import { sayLogs } from './haproxy.ts';
+import type { Stops } from './haproxy.ts';
 import { checkBooks } from './books.ts';
 import { agent } from './http.ts';
 import { builtImage, filesOfTheImage, start } from './image.ts';
 import { startLoad } from './load.ts';
-import { migrate, setUpDatabases, setUpNamespace, stackVariables } from './servers.ts';
+import { migrate, startServers } from './servers.ts';
 import { createKey, requirePrograms, startService } from './service.ts';
 import { tellStory } from './story.ts';
 
@@ -41,28 +41,13 @@ async function main(): Promise<void> {
     : builtImage(flags.image));
   stops.push(image.close);
   say(image.description);
-  const postgres = await startEmbeddedPostgres({
-    dataDir: path.join(folder, 'data'),
-    durable: false,
-    onProgress: say,
-  });
-  stops.push(() => postgres.stop());
-  const { hostname, port: postgresPort } = new URL(postgres.ownerUrl);
-  const variables = stackVariables(postgres.ownerUrl, hostname, postgresPort);
-  await setUpDatabases(variables, path.join(folder, 'data/postgres.log'));
-  const temporal = await startTemporalServer({
-    postgres: { host: hostname, port: postgresPort },
-    password: variables.TEMPORAL_PASSWORD,
-    logFile: path.join(folder, 'temporal.log'),
-  });
-  stops.push(temporal.stop);
-  await setUpNamespace(variables, temporal.address, folder);
+  const { variables, temporalAddress } = await startServers(folder, stops);
   await migrate(image, variables);
 
   const service = await startService({
     image,
     variables,
-    temporalAddress: temporal.address,
+    temporalAddress,
     addresses: ['127.0.0.2', '127.0.0.3'],
     folder,
     stops,
@@ -85,10 +70,5 @@ stops.push(async () => {
 await runTool(main, {
   stops,
   folder,
-  onFailure: async () => {
-    for (const name of ['temporal.log', 'balancer.log']) {
-      const text = await readFile(path.join(folder, name), 'utf8').catch(() => '');
-      say(`--- ${name} ---\n${text.slice(-3_000)}`);
-    }
-  },
+  onFailure: async () => await sayLogs(folder, ['temporal.log', 'balancer.log']),
 });

@@ -1,13 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { cp, mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { findTemporalProgram } from '../../temporal/local-server/program.ts';
 import { environmentOf, readCompose } from '../compose.ts';
 import type { Variables } from '../compose.ts';
 import { say } from '../run-tool.ts';
-import { runScript } from '../temporal-server.ts';
+import { runScript, startTemporalServer } from '../temporal-server.ts';
 import { WITHOUT_LIMITS } from '../without-limits.ts';
 import { BALANCER_LIMITS } from './balancer.ts';
+import type { Stops } from './haproxy.ts';
 import { start } from './image.ts';
 import type { Image } from './image.ts';
 
@@ -92,4 +94,26 @@ export async function migrate(image: Image, variables: Variables): Promise<void>
     const { ended, errors } = start(image, command, environmentHere('migrations', variables));
     if ((await ended) !== 0) throw new Error(`the migrations failed: ${errors()}`);
   }
+}
+
+/** Starts a Postgres with its roles and a production Temporal server with its namespace. `over` replaces variables. */
+export async function startServers(
+  folder: string,
+  stops: Stops,
+  over: Environment = {},
+): Promise<{ readonly variables: StackVariables; readonly temporalAddress: string }> {
+  const dataDir = path.join(folder, 'data');
+  const running = await startEmbeddedPostgres({ dataDir, durable: false, onProgress: say });
+  stops.push(() => running.stop());
+  const { hostname: host, port } = new URL(running.ownerUrl);
+  const variables = { ...stackVariables(running.ownerUrl, host, port), ...over };
+  await setUpDatabases(variables, path.join(dataDir, 'postgres.log'));
+  const temporal = await startTemporalServer({
+    postgres: { host, port },
+    password: variables.TEMPORAL_PASSWORD,
+    logFile: path.join(folder, 'temporal.log'),
+  });
+  stops.push(temporal.stop);
+  await setUpNamespace(variables, temporal.address, folder);
+  return { variables, temporalAddress: temporal.address };
 }

@@ -4,7 +4,7 @@ import { tryListen } from '../../src/embedded/processes.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { say } from '../run-tool.ts';
 import { startBalancer } from './balancer.ts';
-import type { Stops } from './balancer.ts';
+import type { Stops } from './haproxy.ts';
 import { isReady } from './http.ts';
 import { output } from './image.ts';
 import type { Image } from './image.ts';
