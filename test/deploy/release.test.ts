@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -104,6 +105,20 @@ describe('the image', () => {
     expect(problemsOfFiles([...good, file(name, over)], packages)).toEqual([
       expect.stringContaining(problem),
     ]);
+  });
+
+  test('is built of what the Dockerfile copies', () => {
+    const copied = [...textOf('Dockerfile').matchAll(/^COPY (\w+) \.\/\1$/gm)].map(([, name]) => name ?? '');
+    const { include } = JSON.parse(textOf('tools/tsconfig.service.json')) as { include: string[] };
+    const args = ['--listFilesOnly', '--project', path.join(projectRoot, 'tools/tsconfig.service.json')];
+    const compiled = execFileSync(path.join(projectRoot, 'node_modules/.bin/tsc'), args, { encoding: 'utf8' })
+      .trim()
+      .split('\n')
+      .map((file) => path.relative(projectRoot, file));
+    const own = compiled.filter((file) => !file.startsWith('node_modules/'));
+    expect(include.every((folder) => copied.includes(path.basename(folder)))).toBe(true);
+    expect(own.length).toBeGreaterThan(300);
+    expect(own.filter((file) => !copied.includes(file.split('/')[0] ?? ''))).toEqual([]);
   });
 
   test('is refused when it runs as root, starts something else, or has a password among its settings', () => {
