@@ -7,13 +7,15 @@ import { projectRoot } from '../../src/config/project-root.ts';
 
 const run = promisify(execFile);
 const MAX_BUFFER = 64e6;
+const INSTALL = 'apt-get install buildah netavark debootstrap';
 /** How much of the output of a program that failed is shown. */
 const OUTPUT_LINES = 30;
 
 /** Runs a program in the root of the project, and returns what it prints. Throws with the end of its output if it fails. */
 async function outputOf(program: string, ...args: readonly string[]): Promise<string> {
   const { stdout } = await run(program, args, { cwd: projectRoot, maxBuffer: MAX_BUFFER }).catch(
-    (error: Error & { stdout?: string; stderr?: string }) => {
+    (error: Error & { code?: unknown; stdout?: string; stderr?: string }) => {
+      if (error.code === 'ENOENT') throw new Error(`${program} is missing: ${INSTALL}`);
       const output = `${error.stdout ?? ''}${error.stderr ?? ''}`.trim().split('\n').slice(-OUTPUT_LINES);
       throw new Error(`${program} ${args[0] ?? ''} failed:\n${output.join('\n')}`);
     },
