@@ -64,7 +64,7 @@ describe('the files of a deployment that a release contains', () => {
 });
 
 describe('the image', () => {
-  const file = (name: string, over: Partial<ImageFile> = {}): ImageFile => ({
+  const imageFile = (name: string, over: Partial<ImageFile> = {}): ImageFile => ({
     path: name,
     bytes: 1_000,
     mode: 0o644,
@@ -73,11 +73,11 @@ describe('the image', () => {
     ...over,
   });
   const good = [
-    file('dist/src/main.js'),
-    file('src/db/migrations/0001_tracking.sql'),
-    file('node_modules/koa/index.js'),
-    file('node_modules/@temporalio/worker/lib/index.js'),
-    file('node_modules/.bin/pino', { isLink: true, mode: 0o777 }),
+    imageFile('dist/src/main.js'),
+    imageFile('src/db/migrations/0001_tracking.sql'),
+    imageFile('node_modules/koa/index.js'),
+    imageFile('node_modules/@temporalio/worker/lib/index.js'),
+    imageFile('node_modules/.bin/pino', { isLink: true, mode: 0o777 }),
   ];
   const packages = new Set(['koa', '@temporalio/worker']);
 
@@ -102,7 +102,7 @@ describe('the image', () => {
     ['no package of production', { path: 'node_modules/@jest/globals/index.js' }],
     ['more than', { path: 'dist/src/data.js', bytes: 2 ** 30 }],
   ])('is refused with %s', (problem, { path: name, ...over }) => {
-    expect(problemsOfFiles([...good, file(name, over)], packages)).toEqual([
+    expect(problemsOfFiles([...good, imageFile(name, over)], packages)).toEqual([
       expect.stringContaining(problem),
     ]);
   });
