@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { StringDecoder } from 'node:string_decoder';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
 import type { PayoutId } from '../domain/ids.ts';
 import { cellsOf, changedCsv } from './payout-csv.ts';
@@ -76,6 +76,8 @@ export async function* readRows(
       yield rowsOf(decoder.write(part));
       const tookMs = performance.now() - began;
       await sleep(Math.min(MOST_REST_MS, REST * inProgress * tookMs));
+      // On a machine that is busy, a rest may be over at once, and several in a row are no turn.
+      await turn();
     }
   } catch (error) {
     if (unpacked.errored !== null) throw changedCsv(payoutId);
