@@ -81,7 +81,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   },
   neighbours: {
     what: 'webhooks of an app beside another app that sends a hundred times as much',
-    quick: { BENCH_ROUNDS: '1', BENCH_SECONDS: '0.5', BENCH_USERS: '4' },
+    quick: { BENCH_ROUNDS: '1', BENCH_SECONDS: '0.5', BENCH_USERS: '4', BENCH_NOISES: 'clicks' },
   },
   background: {
     what: 'requests beside due hold timers, folding and heals',
