@@ -171,7 +171,7 @@ export function createReadiness({
       if (couldPay && !payouts.value.ok) logger.warn({ msg: PAYOUTS_STOPPED });
       couldPay = payouts.value.ok;
     }
-    // Times in the future are refused for good only by a clock that was compared just now.
+    // A time in the future is refused permanently: only by a clock that was compared just now.
     const comparison = clock.isOld && clock.value?.ok === true ? null : clock.value;
     return [
       secretsCheck(lacking, couldRead),

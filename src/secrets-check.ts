@@ -70,8 +70,8 @@ export async function secretsProblem(check: () => Promise<string | null>): Promi
 }
 
 /**
- * Returns a function that says why a process must not take work yet: it has never had all keys, so that it would do without, and for
- * good, what it cannot read, and encrypt results with a key that no other process has. Null once it had them, or if the operator accepts that keys
+ * Returns a function that says why a process must not take work yet: it has never had all keys, so that it would do permanently
+ * without what it cannot read, and encrypt results with a key that no other process has. Null once it had them, or if the operator accepts that keys
  * are lost.
  */
 export function createKeyGate(

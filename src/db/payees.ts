@@ -50,7 +50,7 @@ function payeeContext(appId: AppId, affiliateId: AffiliateId, version: number): 
 }
 
 /**
- * Returns the payee of a version, for work whose result stays. Null without a recipient, and if it is lost for good. Throws
+ * Returns the payee of a version, for work whose result stays. Null without a recipient, and if it is lost permanently. Throws
  * `SecretUnreadable` if its key is missing.
  */
 export function openRecipient(

@@ -22,7 +22,7 @@ export function decryptOrNull(
 }
 
 /**
- * Returns the decrypted text for work whose result stays. Null if it is lost for good: it was changed, or its key is missing and the operator
+ * Returns the decrypted text for work whose result stays. Null if it is lost permanently: it was changed, or its key is missing and the operator
  * accepts that. Throws `SecretUnreadable` if its key is missing: another process may have it.
  */
 export function decryptUnlessLost(

@@ -260,7 +260,7 @@ describe('the secret box', () => {
   });
 
   // @promise missing-key-waits
-  test('a secret is lost for good if it was changed, or if its key is missing and the operator accepts that', () => {
+  test('a secret is lost permanently if it was changed, or if its key is missing and the operator accepts that', () => {
     const { ciphertext, encryptionKeyId } = createSecretBox([one]).encrypt('x', 'c');
     const isLost = (box: SecretBox, context: string) => {
       try {

@@ -173,7 +173,7 @@ describe('a database whose statements take three seconds', () => {
     await eventually('the late answers have arrived', async () => sql.usage().busy === 0);
   });
 
-  test('lists no clock that agreed before, because a time in the future is then refused for good', async () => {
+  test('lists no clock that agreed before, because a time in the future is then refused permanently', async () => {
     clockProblem = null;
     await sleep(300);
     expect(named(await readiness(), 'clock')).toMatchObject({ ok: true });
