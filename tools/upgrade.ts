@@ -33,7 +33,7 @@ import { WITHOUT_LIMITS } from './without-limits.ts';
  * statement waits for a second, or anything is lost, doubled or refused with another status than 503.
  */
 
-/** The first version, 0.1.0. It is built with today's packages, of which only it needs `raw-body`. */
+/** The first version, 0.1.0. It is built with today's packages, of which only it needs `raw-body` and `rate-limiter-flexible`. */
 const FIRST = 'd1b81d5';
 /** The version to upgrade from: the last one that was tagged before this commit, or the first one. */
 const BASELINE = versionBefore();
