@@ -75,11 +75,14 @@ export async function buildImage(
 async function npmSecrets(
   folder: string,
 ): Promise<readonly { readonly id: string; readonly file: string }[]> {
-  const registry = await outputOf('npm', 'config', 'get', 'registry');
-  const certificates = process.env['NODE_EXTRA_CA_CERTS'];
+  const setting = async (name: string) => await outputOf('npm', 'config', 'get', name);
+  const registry = await setting('registry');
+  const cafile = await setting('cafile');
+  // npm says "null" for what is not set.
+  const certificates = cafile === 'null' ? process.env['NODE_EXTRA_CA_CERTS'] : cafile;
   const npmrc = path.join(folder, 'npmrc');
-  const cafile = certificates === undefined ? '' : 'cafile=/run/secrets/ca.pem\n';
-  await writeFile(npmrc, `registry=${registry}\n${cafile}`);
+  const trusted = certificates === undefined ? '' : 'cafile=/run/secrets/ca.pem\n';
+  await writeFile(npmrc, `registry=${registry}\n${trusted}`);
   const ca = certificates === undefined ? [] : [{ id: 'ca', file: certificates }];
   return [{ id: 'npmrc', file: npmrc }, ...ca];
 }
