@@ -71,13 +71,14 @@ export async function buildImage(
   }
 }
 
+const npmSetting = async (name: string) => await outputOf('npm', 'config', 'get', name);
+
 /** Returns the secrets of the Dockerfile that npm needs here: the registry and the certificates of this machine. */
 async function npmSecrets(
   folder: string,
 ): Promise<readonly { readonly id: string; readonly file: string }[]> {
-  const setting = async (name: string) => await outputOf('npm', 'config', 'get', name);
-  const registry = await setting('registry');
-  const cafile = await setting('cafile');
+  const registry = await npmSetting('registry');
+  const cafile = await npmSetting('cafile');
   // npm says "null" for what is not set.
   const certificates = cafile === 'null' ? process.env['NODE_EXTRA_CA_CERTS'] : cafile;
   const npmrc = path.join(folder, 'npmrc');
