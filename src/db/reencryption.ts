@@ -7,36 +7,26 @@ export interface Encrypted {
   readonly encryptionKeyId: string;
 }
 
+/** Returns what decrypts a text, or null if it is unreadable in a way that its caller can do without. */
+const decryptUnless =
+  (isNull: (error: SecretUnreadable) => boolean) =>
+  (secretBox: SecretBox, { ciphertext, encryptionKeyId }: Encrypted, context: string): string | null => {
+    try {
+      return secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
+    } catch (error) {
+      if (error instanceof SecretUnreadable && isNull(error)) return null;
+      throw error;
+    }
+  };
+
 /** Returns the decrypted text for a reader who can do without. Null if its key is missing, or if it was changed. */
-export function decryptOrNull(
-  secretBox: SecretBox,
-  { ciphertext, encryptionKeyId }: Encrypted,
-  context: string,
-): string | null {
-  try {
-    return secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
-  } catch (error) {
-    if (error instanceof SecretUnreadable) return null;
-    throw error;
-  }
-}
+export const decryptOrNull = decryptUnless(() => true);
 
 /**
  * Returns the decrypted text for work whose result stays. Null if it is lost permanently: it was changed, or its key is missing and the operator
  * accepts that. Throws `SecretUnreadable` if its key is missing: another process may have it.
  */
-export function decryptUnlessLost(
-  secretBox: SecretBox,
-  { ciphertext, encryptionKeyId }: Encrypted,
-  context: string,
-): string | null {
-  try {
-    return secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
-  } catch (error) {
-    if (error instanceof SecretUnreadable && error.isLost) return null;
-    throw error;
-  }
-}
+export const decryptUnlessLost = decryptUnless(({ isLost }) => isLost);
 
 /** A kind of rows that are encrypted. */
 export interface EncryptedRows<Row extends Encrypted> {
