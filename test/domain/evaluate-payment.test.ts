@@ -937,7 +937,7 @@ describe('a placeholder that an earlier version stored as a user', () => {
   });
 
   // @promise placeholders-are-anonymous
-  test('leaves a user free for a code, whoever has the placeholder and whatever a founder said of it', () => {
+  test('leaves a user free for a code, no matter who has the placeholder and what a founder said of it', () => {
     const owner = { codeId: 'cod_1' as CodeId, binding: { ...other, matchMethod: 'purchase_code' as const } };
     for (const stored of [guest(), guest({ binding: null, givenToNobodyAt: NOW })]) {
       const candidates = [stored, candidate('user-1')];

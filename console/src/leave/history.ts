@@ -17,7 +17,7 @@ function positionNow(): number | null {
  * Creates the history of the router, whose navigations a page can hold back: links, the search, and the buttons of the browser.
  * `useBlocker` of the router needs its data routers, which are 16 KiB more.
  *
- * The browser has moved when it tells of a button. While the page keeps what was entered, it is brought back to the address of the
+ * The browser has moved when it reports a button. While the page keeps what was entered, it is brought back to the address of the
  * page, and whatever it tells meanwhile changes nothing: a second press, a return, or both, in any order. Only the place where it
  * ends counts.
  */
