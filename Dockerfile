@@ -6,8 +6,8 @@ FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY console/package.json ./console/
-RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca,target=/run/secrets/ca.pem \
-  npm ci --ignore-scripts --no-audit --no-fund
+RUN --mount=type=secret,id=npmrc --mount=type=secret,id=ca \
+  NPM_CONFIG_USERCONFIG=/run/secrets/npmrc npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
 COPY tools ./tools
 COPY src ./src
@@ -24,8 +24,8 @@ COPY package.json package-lock.json .npmrc ./
 COPY console/package.json ./console/
 # Without the built-in Postgres. The SDK of Temporal has a library of 25 to 30 MB for each platform: only this one's is kept.
 # Source maps, and TypeScript of packages with its declarations, are not read at run time.
-RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca,target=/run/secrets/ca.pem \
-  npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
+RUN --mount=type=secret,id=npmrc --mount=type=secret,id=ca \
+  NPM_CONFIG_USERCONFIG=/run/secrets/npmrc npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
   && case "$(uname -m)" in x86_64) keep=x86_64-unknown-linux-gnu ;; *) keep=aarch64-unknown-linux-gnu ;; esac \
   && find node_modules/@temporalio/core-bridge/releases -mindepth 1 -maxdepth 1 ! -name "$keep" -exec rm -r {} + \
   && find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.cts' -o -name '*.mts' -o -name '*.tsbuildinfo' \) -delete

@@ -47,7 +47,7 @@ export interface RunningProcess {
 async function productionPackages(): Promise<string> {
   const dockerfile = await readFile(path.join(projectRoot, 'Dockerfile'), 'utf8');
   const [, install = ''] =
-    /^RUN (?:--mount=\S+ |\\\n *)*(npm ci --omit=dev (?:.*\\\n)*.*)$/m.exec(dockerfile) ?? [];
+    /^RUN (?:--mount=\S+ |\\\n *|[A-Z_]+=\S+ )*(npm ci --omit=dev (?:.*\\\n)*.*)$/m.exec(dockerfile) ?? [];
   if (install === '') throw new Error('the Dockerfile has no "npm ci" without development packages');
   const lock = await readFile(path.join(projectRoot, 'package-lock.json'), 'utf8');
   const name = createHash('sha256').update(install).update(lock).digest('hex').slice(0, 16);

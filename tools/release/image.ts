@@ -82,7 +82,7 @@ async function npmSecrets(
   // npm says "null" for what is not set.
   const certificates = cafile === 'null' ? process.env['NODE_EXTRA_CA_CERTS'] : cafile;
   const npmrc = path.join(folder, 'npmrc');
-  const trusted = certificates === undefined ? '' : 'cafile=/run/secrets/ca.pem\n';
+  const trusted = certificates === undefined ? '' : 'cafile=/run/secrets/ca\n';
   await writeFile(npmrc, `registry=${registry}\n${trusted}`);
   const ca = certificates === undefined ? [] : [{ id: 'ca', file: certificates }];
   return [{ id: 'npmrc', file: npmrc }, ...ca];
