@@ -13,7 +13,9 @@ export function correctDuplicate(
   const revenueCents = payment.revenueCents ?? 0;
   const leftCents = (earning?.amountCents ?? 0) - payment.reversedCents - payment.correctedCents;
   const leftBaseCents =
-    earning?.policyBaseCents == null ? revenueCents : leftOfPolicyBase(payment, earning.policyBaseCents);
+    earning?.policyBaseCents == null
+      ? revenueCents
+      : leftOfPolicyBase(payment, earning.policyBaseCents, revenueCents);
   return {
     likelyCause,
     correction: leftCents > 0 ? { amountCents: -leftCents, baseCents: 0 - leftBaseCents } : null,
@@ -21,8 +23,11 @@ export function correctDuplicate(
   };
 }
 
-/** Returns the part of a policy's base that refunds and disputes have not taken back, US cents. */
-function leftOfPolicyBase({ adjustments, amountMinor }: PaymentSnapshot, baseCents: number): number {
-  const bookedMinor = adjustments.reduce((sum, a) => sum + a.bookedMinor, 0);
-  return baseCents - share(baseCents, bookedMinor, amountMinor);
+/**
+ * Returns the part of a policy's base that is left, US cents: that of the revenue which refunds and disputes have left. They may be booked
+ * at the row that stays by now.
+ */
+function leftOfPolicyBase(payment: PaymentSnapshot, policyBaseCents: number, revenueCents: number): number {
+  const baseCents = payment.baseCents ?? 0;
+  return policyBaseCents - share(policyBaseCents, baseCents - revenueCents, baseCents);
 }

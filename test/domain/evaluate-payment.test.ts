@@ -1189,4 +1189,25 @@ describe('a payment that was attributed under two references', () => {
       });
     },
   );
+
+  // @promise policy-base
+  test.each([
+    ['all of its base', 0, 0, { amountCents: -100, baseCents: -500 }],
+    ['half of its base, after a refund of half', 50, 500, { amountCents: -50, baseCents: -250 }],
+    ['the rest, rounded as the refund was', 33, 333, { amountCents: -67, baseCents: -333 }],
+  ])(
+    'the second reference of a payment that earned by a policy loses %s, wherever its refunds are booked',
+    (_, reversedCents, refundedCents, correction) => {
+      for (const bookedMinor of [0, refundedCents]) {
+        const evaluation = evaluatePayment({
+          ...second,
+          earning: { commissionId: 'com_2' as CommissionId, amountCents: 100, policyBaseCents: 500 },
+          adjustments: [{ ...adjustment(1), bookedMinor }],
+          reversedCents,
+          revenueCents: 1_000 - refundedCents,
+        });
+        expect(evaluation.correction).toEqual(correction);
+      }
+    },
+  );
 });
