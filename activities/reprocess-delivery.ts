@@ -159,11 +159,16 @@ export async function reprocessDelivery(
     if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
     bindings.push(...(await bindSignedInUsers(sql, appId, await context.signedInUsers())));
     const linked = await loadPayments(sql, { paymentIds: await context.linkedPayments() });
-    for (const payment of [...(await context.payments()), ...linked]) {
+    let hasBound = false;
+    for (const read of [...(await context.payments()), ...linked]) {
+      // A payment may bind a key that the next one would bind. In a dry run, all of them are one transaction.
+      const [payment = read] = hasBound ? await loadPayments(sql, { rowId: read.paymentId }) : [];
       if (isSettled(payment, evaluatePayment(payment, limits))) continue;
       const applied = await evaluateAndApply(sql, payment, null, { limits, reprocessRunId });
       commissions.push(...applied.commissions);
-      bindings.push(...newBindings(applied));
+      const bound = newBindings(applied);
+      hasBound ||= bound.length > 0;
+      bindings.push(...bound);
       // A payment that this run appended had no cause before.
       const isNew = appended.payment > 0 && payment.eventId === eventId;
       changes.push(...ledgerChanges(applied.evaluation, isNew ? null : payment.likelyCause));

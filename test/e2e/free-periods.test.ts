@@ -431,15 +431,16 @@ describe('a code with which a subscription began for free', () => {
     expect(await commissions()).toHaveLength(1);
   });
 
-  test('is found by the reprocessing of a trial that an earlier version stored', async () => {
-    await registered(offer);
-    const [user, key] = [randomUUID(), randomUUID()];
-    await send(trial, trial.begin(key, dayBefore(), user));
+  /** Has an earlier version stored what came before: it took no codes from purchases without a payment. */
+  async function forgetCodes(): Promise<void> {
     await service.sql.transaction(async (tx) => {
       await tx`set local session_replication_role = replica`;
       await tx`delete from subscription_codes where app_id = ${founder.app.id}`;
     });
-    await send(trial, trial.pay(key, soon(), user));
+  }
+
+  /** Reprocesses what was received within two days. Returns the commissions of the dry run and of its application, cents. */
+  async function reprocessed(): Promise<readonly [number, number]> {
     const run = async (body: object) => {
       const { id } = await founder.ok<{ id: string }>('POST', `/apps/${founder.app.id}/reprocess-runs`, body);
       const path = `/apps/${founder.app.id}/reprocess-runs/${id}`;
@@ -455,9 +456,30 @@ describe('a code with which a subscription began for free', () => {
       return state;
     };
     const dry = await run({ from: Date.now() - 2 * DAY_MS });
-    expect(dry.commissionCents).toBe(200);
-    expect(await run({ apply: dry.id })).toMatchObject({ commissionCents: 200 });
+    const { commissionCents } = await run({ apply: dry.id });
+    return [dry.commissionCents, commissionCents];
+  }
+
+  test('is found by the reprocessing of a trial that an earlier version stored', async () => {
+    await registered(offer);
+    const [user, key] = [randomUUID(), randomUUID()];
+    await send(trial, trial.begin(key, dayBefore(), user));
+    await forgetCodes();
+    await send(trial, trial.pay(key, soon(), user));
+    expect(await reprocessed()).toEqual([200, 200]);
     expect(await commissions()).toMatchObject([{ customerUserId: user }]);
+  });
+
+  test('is found by reprocessing also where several payments wait, of which the first binds what the next would bind', async () => {
+    await registered(offer);
+    const key = randomUUID();
+    await send(trial, trial.begin(key, dayBefore(), null));
+    await forgetCodes();
+    for (const at of [soon(), soon() + 1]) await send(trial, trial.pay(key, at, null));
+    expect(await commissions()).toEqual([]);
+    expect(await reprocessed()).toEqual([400, 400]);
+    await healed();
+    expect((await commissions()).map(({ amountCents }) => amountCents)).toEqual([200, 200]);
   });
 });
 
