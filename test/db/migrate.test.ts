@@ -8,6 +8,7 @@ import { projectRoot } from '../../src/config/project-root.ts';
 import { migrate, MigrationBlocked, MigrationStopped } from '../../src/db/migrate.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
+import { isPlaceholder } from '../../src/domain/user-ids.ts';
 import { DatabaseSilent } from '../../src/db/watched-session.ts';
 import { startProxy } from '../support/cuttable-proxy.ts';
 import type { CuttableProxy } from '../support/cuttable-proxy.ts';
@@ -241,6 +242,24 @@ test('an upgrade notes the apps that have ever assigned a policy to a creator or
     expect(await sql`select name from apps where assigns_policies_to_creators order by name`).toEqual(
       ['creator', 'ended', 'group'].map((name) => ({ name })),
     );
+  });
+});
+
+test('an upgrade deletes the links to placeholders that an earlier version stored, and no other', async () => {
+  const users =
+    'undefined,Null,none,GUEST,anonymous,N/A,no_user,0,000,-1,{},<nil>,[object Object],"null",not logged in, ,${user_id},ann,guest-7,user-0,nullable,00a,Ann Null'.split(
+      ',',
+    );
+  const rows = `set session_replication_role = replica;
+     insert into user_links (app_id, environment, source, user_key, customer_user_id)
+     select 'app_01h00000000000000000000000', 'production', 'stripe', 'sub_' || n, name
+       from unnest(array[${users.map((user) => `'${user}'`).join(', ')}]) with ordinality u (name, n)`;
+  await upgraded('migrated_links', { until: '0160', rows }, async (sql) => {
+    const left = await sql<{ user: string }>`select customer_user_id as user from user_links`;
+    expect(new Set(left.map(({ user }) => user))).toEqual(
+      new Set(users.filter((user) => !isPlaceholder(user))),
+    );
+    expect(left).toHaveLength(6);
   });
 });
 
