@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { SecretUnreadable } from './config/secret-box.ts';
 import type { SecretBox } from './config/secret-box.ts';
 import { faultOf } from './db/errors.ts';
 import type { Sql } from './db/sql.ts';
@@ -69,20 +70,53 @@ export async function secretsProblem(check: () => Promise<string | null>): Promi
   }
 }
 
+/** Whether a process may take work, and encrypt what other processes read. */
+export interface KeyGate {
+  /** Whether this process has had all keys, or the operator accepts that keys are lost. */
+  readonly isOpen: () => boolean;
+  /** Looks again. Returns why the process must not take work yet; null if it may. */
+  readonly check: () => Promise<string | null>;
+}
+
 /**
- * Returns a function that says why a process must not take work yet: it has never had all keys, so that it would do permanently
- * without what it cannot read, and encrypt results with a key that no other process has. Null once it had them, or if the operator accepts that keys
- * are lost.
+ * Creates the gate of a process that has never had all keys: it would do permanently without what it cannot read, and encrypt what it stores
+ * with a key that no other process has. It opens once the process had them, and at once if the operator accepts that keys are lost.
  */
-export function createKeyGate(
-  check: () => Promise<string | null>,
-  acceptsLostKeys: boolean,
-): () => Promise<string | null> {
+export function createKeyGate(check: () => Promise<string | null>, acceptsLostKeys: boolean): KeyGate {
   let isOpen = acceptsLostKeys;
-  return async () => {
-    if (isOpen) return null;
-    const problem = await secretsProblem(check);
-    isOpen = problem === null;
-    return problem;
+  return {
+    isOpen: () => isOpen,
+    check: async () => {
+      if (isOpen) return null;
+      const problem = await secretsProblem(check);
+      isOpen = problem === null;
+      return problem;
+    },
+  };
+}
+
+/** Returns the box for a process that encrypts nothing before its gate is open: it then throws `SecretUnreadable`. */
+export function createGuardedBox(secretBox: SecretBox, gate: KeyGate): SecretBox {
+  const requireKeys = () => {
+    if (gate.isOpen()) return;
+    // The next call may find what was missing.
+    void gate.check();
+    throw new SecretUnreadable(
+      'this process has never had all keys of stored data, and encrypts nothing with its own',
+      {
+        isLost: false,
+      },
+    );
+  };
+  return {
+    ...secretBox,
+    encrypt: (plain, context) => {
+      requireKeys();
+      return secretBox.encrypt(plain, context);
+    },
+    tokenHash: (token) => {
+      requireKeys();
+      return secretBox.tokenHash(token);
+    },
   };
 }

@@ -22,7 +22,7 @@ import type { ReadinessCheck } from './http/deps.ts';
 import { createMetrics, serveMetrics } from './metrics.ts';
 import type { MetricsServer } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
-import { createKeyGate, createSecretsCheck } from './secrets-check.ts';
+import { createGuardedBox, createKeyGate, createSecretsCheck } from './secrets-check.ts';
 import { unusableDatabase } from './unusable-database.ts';
 
 export interface Service {
@@ -57,27 +57,29 @@ export interface Service {
 const READY_POLL_MS = 20;
 
 /** Starts the service on a database and a Temporal server that run already. Stops what it started when it fails. */
-export async function startService(settings: ServiceSettings): Promise<Service> {
-  const { logger, secretBox } = settings;
-  const database = await openDatabase(settings);
+export async function startService(given: ServiceSettings): Promise<Service> {
+  const { logger } = given;
+  const database = await openDatabase(given);
   const { sql, taskQueue } = database;
+  const checkSecrets = createSecretsCheck({ sql, secretBox: given.secretBox, logger });
+  const keyGate = createKeyGate(checkSecrets, given.secretBox.acceptsLostKeys);
+  const settings = { ...given, secretBox: createGuardedBox(given.secretBox, keyGate) };
+  const { secretBox } = settings;
   const sdkMetricsAddress =
     settings.metricsPort === undefined ? null : await installSdkMetrics(logger, freePort);
   const metrics =
     settings.metricsPort === undefined
       ? null
       : createMetrics({ sql, readiness: async () => await readiness(), sdkMetricsAddress });
-  const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
-  const preparedKey = prepareErasureKey(sql, secretBox).catch((error: unknown) => {
+  const preparedKey = prepareErasureKey(sql, given.secretBox).catch((error: unknown) => {
     if (!(error instanceof SecretUnreadable)) throw error;
   });
-  const keyGate = createKeyGate(checkSecrets, secretBox.acceptsLostKeys);
   const temporal = startTemporalWork(settings, database, {
     metrics,
     // In an empty database, the process that stores the first secret decides which key is needed. The check comes after that.
     workerWaitsFor: async () => {
       await preparedKey;
-      return await keyGate();
+      return await keyGate.check();
     },
   });
   const { connection, relay, workflows, webhookCache } = temporal;
@@ -121,6 +123,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     if (settingsLost !== null) logger.error({ msg: settingsLost });
     // Logs at the start what SECRETS_KEY lacks.
     await checkSecrets();
+    await keyGate.check();
     if (metrics !== null) {
       metricsServer = await serveMetrics(
         metrics,

@@ -56,6 +56,16 @@ export function createAddressHasher(deps: {
     }
   }
 
+  /** Makes the key of a day. Null while this process may encrypt nothing: another one then makes it. */
+  function seal(day: number): ReturnType<SecretBox['encrypt']> | null {
+    try {
+      return secretBox.encrypt(randomBytes(KEY_BYTES).toString('base64'), addressKeyContext(day));
+    } catch (error) {
+      if (error instanceof SecretUnreadable) return null;
+      throw error;
+    }
+  }
+
   async function find(day: number): Promise<Buffer | null | undefined> {
     const known = keys.get(day);
     if (known !== undefined) return known;
@@ -70,8 +80,9 @@ export function createAddressHasher(deps: {
   async function findOrCreate(day: number): Promise<Buffer | null | undefined> {
     const found = await find(day);
     if (found !== undefined) return found;
-    const plain = randomBytes(KEY_BYTES).toString('base64');
-    await addAddressKey(sql, { dayStartsAt: day, ...secretBox.encrypt(plain, addressKeyContext(day)) });
+    const sealed = seal(day);
+    if (sealed === null) return null;
+    await addAddressKey(sql, { dayStartsAt: day, ...sealed });
     // Another process may have stored a key first. The stored key applies.
     return await find(day);
   }

@@ -193,14 +193,16 @@ test('a process takes no work before it has had all keys once, and then always',
   };
   const check = async () => await Promise.resolve().then(answer);
   const gate = createKeyGate(check, false);
-  expect(await gate()).toMatch(/never checked/);
+  expect(await gate.check()).toMatch(/never checked/);
   answer = () => 'a key is missing';
-  expect(await gate()).toBe('a key is missing');
-  expect(await createKeyGate(check, true)()).toBeNull();
+  expect(await gate.check()).toBe('a key is missing');
+  expect(gate.isOpen()).toBe(false);
+  expect(await createKeyGate(check, true).check()).toBeNull();
   answer = () => null;
-  expect(await gate()).toBeNull();
+  expect(await gate.check()).toBeNull();
   answer = () => 'a key is missing';
-  expect(await gate()).toBeNull();
+  expect(await gate.check()).toBeNull();
+  expect(gate.isOpen()).toBe(true);
 });
 
 test('a clock that is set does not change when the database is asked for stored secrets', async () => {

@@ -11,6 +11,7 @@ import { RunCalls, waitForPayees } from '../support/payout-runs.ts';
 import type { Run, RunFile } from '../support/payout-runs.ts';
 import { countPollers } from '../support/pollers.ts';
 import { bodyOf, revenuecatEvent } from '../support/provider-fixtures.ts';
+import { findInTables } from '../support/search-everywhere.ts';
 import { startTestService, TEST_SECRETS_KEY } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -167,6 +168,35 @@ test('a process that has never had all keys takes no work, and one with the keys
   expect(await filesOf(runs, run)).toEqual([{ method: 'paypal', text: expect.stringContaining(EMAIL) }]);
   await eventually('the mail is sent', async () => (await statusOfMail(emailId)) === 'sent');
   expect(await countPollers(service.temporal, service.taskQueue)).toBeGreaterThan(0);
+});
+
+// @promise missing-key-waits
+test('a process that has never had all keys stores nothing under its own, and what it refused succeeds at another one', async () => {
+  const { founder } = await setUp();
+  const lacking = await startBeside([wrong], { role: 'api' });
+  const { url } = founder;
+  const creator = `/apps/${founder.app.id}/affiliates/${founder.affiliateId}`;
+  const entry = { category: 'bonus', amountCents: 100, reason: 'A test', externalId: 'retried' };
+  const calls = [
+    ['POST', `${creator}/entries`, entry, { 'idempotency-key': 'once' }],
+    ['PUT', `/apps/${founder.app.id}/webhooks/adapty/secret`, { environment: 'production' }, {}],
+    ['PUT', `${creator}/payee`, { method: 'paypal', recipient: { email: 'other@example.com' } }, {}],
+    ['POST', `/apps/${founder.app.id}/identity-secret/rotate`, {}, {}],
+  ] as const;
+  founder.url = lacking.url;
+  for (const [method, path, body, headers] of calls) {
+    const { status, headers: sent } = await founder.call(method, path, { body, headers });
+    expect([path, status, sent.get('retry-after')]).toEqual([path, 503, '60']);
+  }
+  // A redirect works all the same. Its clicks are matched by no address.
+  const { linkSubdomain } = await founder.ok<{ linkSubdomain: string }>('GET', `/apps/${founder.app.id}`);
+  expect(
+    (await fetch(`${lacking.url}/l/${linkSubdomain}/${founder.slug}`, { redirect: 'manual' })).status,
+  ).toBe(302);
+  expect(await findInTables(service.sql, [idOf(wrong)])).toEqual([]);
+  founder.url = url;
+  const [, path, body, headers] = calls[0];
+  expect((await founder.call('POST', path, { body, headers })).status).toBe(201);
 });
 
 // @promise missing-key-waits

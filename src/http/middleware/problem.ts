@@ -22,7 +22,7 @@ function toApiError(error: unknown): ApiError {
   if (error instanceof SecretUnreadable) {
     return new ApiError('unavailable', {
       detail:
-        'Stored data could not be decrypted. Ask the operator to restore the encryption key that the log names.',
+        'The service lacks an encryption key of stored data. Ask the operator to restore the one that its log names.',
       headers: { 'Retry-After': String(KEY_RETRY_AFTER_SECONDS) },
       cause: error,
     });
