@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { makeKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { KEY_RANDOM_BYTES, PERMISSIONS } from '../../src/domain/keys.ts';
+import type { Permission } from '../../src/domain/keys.ts';
 import type { Route } from '../../src/http/routing/route.ts';
 import { routes } from '../../src/http/routes.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
@@ -34,6 +35,31 @@ const accountRoutes = routes
   .map((route) => [`${route.method} ${route.path}`, route] as const);
 const appRoutes = accountRoutes.filter(([, route]) => route.path.includes('/:appId'));
 
+/** Makes something once for all routes that need it: each route is a test of its own, and what they share costs more than they do. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return async () => await (made ??= make());
+}
+
+const keysWithout = new Map(
+  PERMISSIONS.map((lacking) => {
+    const others = PERMISSIONS.filter((permission) => permission !== lacking);
+    return [lacking, once(async () => (await newAccount(api, others)).key)] as const;
+  }),
+);
+
+/** Returns a key with all permissions but that one. */
+async function keyWithout(lacking: Permission): Promise<string> {
+  return await keysWithout.get(lacking)!();
+}
+
+const otherAccount = once(async () => await newAccount(api));
+const affiliate = once(async () => await newAffiliate(api, app));
+// Sessions for calls that are refused: one of them would end its session.
+const founderSession = once(async () => await signIn(api, app.key));
+const creatorSession = once(async () => await signInCreator(api, app, await affiliate()));
+const operatorSession = once(async () => await signInOperator(api));
+
 /** Returns a valid request of the route for that app, with unknown ids. */
 function requestFor(route: Route, appId: string) {
   return requestOf(route, ({ name, kind }) => (name === 'appId' ? appId : newId(kind)));
@@ -64,8 +90,7 @@ describe.each(accountRoutes)('%s', (_, route) => {
 
   // @promise missing-permission, error-403-permission, permission-before-lookup, order-401-403-400
   test('a key without the permission is a 403 before any look-up and before the body is read', async () => {
-    const others = PERMISSIONS.filter((permission) => permission !== route.permission);
-    const { key } = await newAccount(api, others);
+    const key = await keyWithout(route.permission!);
     const body = route.body === null ? {} : { body: '{ this is no JSON' };
     const response = await api.call(route.method, requestFor(route, 'no-id').path, { key, ...body });
     expect(response).toMatchObject({ status: 403, body: { code: 'forbidden' } });
@@ -76,8 +101,8 @@ describe.each(appRoutes)('%s', (_, route) => {
   // @promise foreign-resource-404, error-404-unknown, malformed-app-id-not-found
   // @promise foreign-id-same-bytes
   test("another account's app returns the same bytes as an unknown one, except the request id", async () => {
-    const other = await newAccount(api);
-    const unknown = await newApp(api).then(({ appId }) => appId.replace(/.{4}$/, '0000'));
+    const other = await otherAccount();
+    const unknown = newId('app');
     const responses = await Promise.all(
       [app.appId, unknown, 'app_x', 'x'].map((appId) => {
         const { path, body } = requestFor(route, appId);
@@ -104,16 +129,21 @@ describe.each(appRoutes)('%s', (_, route) => {
 });
 
 describe.each([['revoked'], ['expired']])('%s keys', (how) => {
-  // @promise key-revoked-or-expired
-  test.each(accountRoutes)('%s with a key that is no longer valid is a 401', async (_, route) => {
+  const endedKey = once(async () => {
     const { accountId, key } = await newAccount(api);
     const at = new Date(api.clock.now);
-    expect((await api.call('GET', '/apps', { key })).status).not.toBe(401);
+    const { status } = await api.call('GET', '/apps', { key });
+    if (status === 401) throw new Error('the key was never valid');
     await (how === 'revoked'
       ? api.sql`update account_keys set revoked_at = ${at} where account_id = ${accountId}`
       : api.sql`update account_keys set expires_at = ${at} where account_id = ${accountId}`);
+    return key;
+  });
+
+  // @promise key-revoked-or-expired
+  test.each(accountRoutes)('%s with a key that is no longer valid is a 401', async (_, route) => {
     const { path, body } = requestFor(route, app.appId);
-    expect((await api.call(route.method, path, { key, body })).status).toBe(401);
+    expect((await api.call(route.method, path, { key: await endedKey(), body })).status).toBe(401);
   });
 });
 
@@ -152,13 +182,13 @@ describe.each(sessionRoutes)('%s', (_, route) => {
     }
   });
 
-  if (route.permission !== null) {
+  const lacking = route.permission;
+  if (lacking !== null) {
     // @promise missing-permission
     test('a session whose key lacks the permission gets a 403', async () => {
-      const others = PERMISSIONS.filter((permission) => permission !== route.permission);
-      const { key } = await newAccount(api, others);
       const { path, body } = requestFor(route, app.appId);
-      const response = await api.call(route.method, path, { body, headers: await signIn(api, key) });
+      const headers = await signIn(api, await keyWithout(lacking));
+      const response = await api.call(route.method, path, { body, headers });
       expect(response).toMatchObject({ status: 403, body: { code: 'forbidden' } });
     });
   }
@@ -167,7 +197,7 @@ describe.each(sessionRoutes)('%s', (_, route) => {
 describe.each([...accountRoutes, ...sessionRoutes])('%s with a session', (_, route) => {
   // @promise session-own-origin
   test('a page of another origin gets a 403', async () => {
-    const headers = await signIn(api, app.key);
+    const headers = await founderSession();
     const { path, body } = requestFor(route, app.appId);
     for (const site of ['same-site', 'cross-site']) {
       const response = await api.call(route.method, path, {
@@ -186,7 +216,7 @@ const creatorRoutes = routes
 describe.each(creatorRoutes)('%s', (_, route) => {
   // @promise creator-routes-take-no-other, key-401
   test('no session, an unknown one, a key, and a session of an account are a 401', async () => {
-    const account = await signIn(api, app.key);
+    const account = await founderSession();
     const token = account.cookie.split('=')[1];
     for (const headers of [
       {},
@@ -205,7 +235,7 @@ describe.each(creatorRoutes)('%s', (_, route) => {
 
   // @promise session-own-origin
   test('a page of another origin gets a 403, and a cookie beside a key does not count', async () => {
-    const headers = await signInCreator(api, app, await newAffiliate(api, app));
+    const headers = await signInCreator(api, app, await affiliate());
     const { path, body } = requestFor(route, app.appId);
     const send = async (extra: object) =>
       await api.call(route.method, path, { body, headers: { ...headers, ...extra } });
@@ -225,7 +255,7 @@ describe("a creator's session", () => {
   test.each(routes.filter(({ auth }) => ['account', 'session', 'sdk'].includes(auth)))(
     'is a 401 for $method $path, under either name of the cookie',
     async (route) => {
-      const creator = await signInCreator(api, app, await newAffiliate(api, app));
+      const creator = await creatorSession();
       const token = creator.cookie.split('=')[1];
       for (const cookie of [creator.cookie, `${COOKIE}=${token}`, `${creator.cookie}; ${COOKIE}=${token}`]) {
         const { path, body } = requestFor(route, app.appId);
@@ -243,8 +273,8 @@ const operatorRoutes = routes
 describe.each(operatorRoutes)('%s', (_, route) => {
   // @promise operator-routes-take-no-other, key-401
   test('no session, an unknown one, a key, and the sessions of a founder and a creator are a 401', async () => {
-    const founder = await signIn(api, app.key);
-    const creator = await signInCreator(api, app, await newAffiliate(api, app));
+    const founder = await founderSession();
+    const creator = await creatorSession();
     const tokens = [founder, creator].map(({ cookie }) => cookie.split('=')[1] ?? '');
     for (const headers of [
       {},
@@ -280,13 +310,11 @@ describe.each(operatorRoutes)('%s', (_, route) => {
 });
 
 describe("the operator's session", () => {
-  let operator: { readonly cookie: string } | undefined;
-
   // @promise operator-session-reaches-nothing-else
   test.each(routes.filter(({ auth }) => ['account', 'session', 'creator', 'sdk'].includes(auth)))(
     'is a 401 for $method $path, under any name of the cookie',
     async (route) => {
-      operator ??= await signInOperator(api);
+      const operator = await operatorSession();
       const token = operator.cookie.split('=')[1] ?? '';
       const names = [COOKIE, CREATOR_COOKIE].map((name) => `${name}=${token}`);
       for (const cookie of [operator.cookie, ...names, [operator.cookie, ...names].join('; ')]) {
