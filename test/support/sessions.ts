@@ -2,14 +2,16 @@ import { createOperatorLink } from '../../src/db/operator-sessions.ts';
 import { sessionCookieName } from '../../src/http/session-cookie.ts';
 import type { TestApi, TestApp } from './api.ts';
 
-/** The name of the session cookie of the test API, whose public address has https. */
-export const COOKIE = sessionCookieName('https://api.example.test');
+/** The address under which the service of a test is known. */
+export const PUBLIC_URL = 'https://api.example.test';
+/** The name of its session cookie. */
+export const COOKIE = sessionCookieName(PUBLIC_URL);
 
 /** The name of the cookie of a creator's session there. */
-export const CREATOR_COOKIE = sessionCookieName('https://api.example.test', 'creator');
+export const CREATOR_COOKIE = sessionCookieName(PUBLIC_URL, 'creator');
 
 /** The name of the cookie of an operator's session there. */
-export const OPERATOR_COOKIE = sessionCookieName('https://api.example.test', 'operator');
+export const OPERATOR_COOKIE = sessionCookieName(PUBLIC_URL, 'operator');
 
 /** What a browser sends with a request that a page of the service makes. */
 export const OWN_PAGE = { 'sec-fetch-site': 'same-origin' };
