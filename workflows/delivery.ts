@@ -46,8 +46,8 @@ export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryO
   return (
     (await untilDone('verify', 'check the signature of the webhook again', steps.verify)) ??
     (await untilDone('storeRaw', 'read the stored body of the webhook', steps.storeRaw)) ??
-    (await untilDone('normalize', 'store what the webhook reports', steps.normalize)) ??
-    (await untilDone('dedupe', 'compare the event with earlier deliveries', steps.dedupe)) ??
+    (await untilDone('normalize', 'parse the body of the webhook', steps.normalize)) ??
+    (await untilDone('dedupe', 'store the event, its payment and its refunds, each once', steps.dedupe)) ??
     (await untilDone('attribute', 'find the affiliate of the purchase', steps.attribute)) ??
     (await untilDone('writeCommission', 'book the commission', steps.writeCommission))
   );
