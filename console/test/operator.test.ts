@@ -256,7 +256,7 @@ describeInBrowserWith({ settings })('reprocessing and the page of the operator i
 
   test('the page of the operator and reprocessing have no violation of WCAG 2.2 AA in any window or state', async () => {
     const { page, problems } = await operatorPage(PHONE);
-    await page.getByText('No payment waits for an exchange rate.').waitFor();
+    await page.getByText('Nothing waits for an exchange rate.').waitFor();
     await page.getByText('No step of a delivery fails.').waitFor();
     await button(page, /^Create a sign-in link/)
       .first()
@@ -445,10 +445,18 @@ const LACKS = {
     {
       currency: 'TRY',
       payments: 1_000,
+      refundsAndDisputes: 3,
       firstDay: '2026-05-01',
       lastDay: '2026-06-15',
       latestRateDay: '2026-04-30',
     },
-    { currency: 'ARS', payments: 2, firstDay: '2026-06-01', lastDay: '2026-06-01', latestRateDay: null },
+    {
+      currency: 'ARS',
+      payments: 2,
+      refundsAndDisputes: 0,
+      firstDay: '2026-06-01',
+      lastDay: '2026-06-01',
+      latestRateDay: null,
+    },
   ],
 };

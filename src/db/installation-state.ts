@@ -71,43 +71,59 @@ export async function listStuckDeliveries(sql: Sql, limit: number): Promise<Stuc
      order by d.received_at, d.id`;
 }
 
-/** Payments in one currency that wait for an exchange rate. Days are of the form 2026-01-31. */
+/** Payments, refunds and disputes in one currency that wait for an exchange rate. Days are of the form 2026-01-31. */
 export interface RateGap {
   readonly currency: string;
   /** Number of waiting payments, counted up to `MOST_WAITING`. */
   readonly payments: number;
+  /** Number of waiting refunds and disputes, counted up to `MOST_WAITING`. */
+  readonly adjustments: number;
+  /** The days of which a rate is missing: those of the payments, also for their refunds and disputes. */
   readonly firstDay: string;
   readonly lastDay: string;
   /** The latest day with a rate; null if the currency has none. */
   readonly latestRateDay: string | null;
 }
 
-/** Upper bound of the number of payments of a gap. */
+/** Upper bound of each number of a gap. */
 export const MOST_WAITING = 1_000;
 /** Upper bound of the number of currencies. */
 const MOST_CURRENCIES = 200;
 
-/** Returns the currencies that payments wait for. Steps through an index from one currency to the next. */
+/** Returns the currencies of which a rate is missing. Steps through two indexes from one currency to the next. */
 export async function findRateGaps(sql: Sql): Promise<RateGap[]> {
   return await sql<RateGap>`
     with recursive waiting as not materialized (
       select id, currency, (occurred_at at time zone 'UTC')::date as day
         from payments where likely_cause = 'missing_exchange_rate'
+    ), adjusting as not materialized (
+      select id, currency, app_id, environment, store, payment_ref
+        from events where likely_cause = 'missing_exchange_rate'
+         and kind in ('refund', 'refund_reversed', 'chargeback', 'chargeback_reversed')
     ), currencies (currency, n) as (
-      (select currency, 1 from waiting order by currency, day, id limit 1)
+      select least((select currency from waiting order by currency, day, id limit 1),
+                   (select currency from adjusting order by currency, id limit 1)), 1
       union all
-      select next.currency, c.n + 1
-        from currencies c cross join lateral (
-          select w.currency from waiting w where w.currency > c.currency order by w.currency, w.day, w.id limit 1) next
-       where c.n < ${MOST_CURRENCIES}
+      select least((select w.currency from waiting w where w.currency > c.currency order by w.currency, w.day, w.id limit 1),
+                   (select a.currency from adjusting a where a.currency > c.currency order by a.currency, a.id limit 1)), c.n + 1
+        from currencies c where c.currency is not null and c.n < ${MOST_CURRENCIES}
     )
-    select c.currency, p.payments, first.day::text as first_day, last.day::text as last_day,
+    select c.currency, p.payments, a.adjustments, least(first.day, a.first_day)::text as first_day,
+           greatest(last.day, a.last_day)::text as last_day,
            (select r.day::text from exchange_rates r where r.currency = c.currency order by r.day desc limit 1) as latest_rate_day
       from currencies c
-     cross join lateral (select w.day from waiting w where w.currency = c.currency order by w.currency, w.day, w.id limit 1) first
-     cross join lateral (
-       select w.day from waiting w where w.currency = c.currency order by w.currency desc, w.day desc, w.id desc limit 1) last
+      left join lateral (
+       select w.day from waiting w where w.currency = c.currency order by w.currency, w.day, w.id limit 1) first on true
+      left join lateral (
+       select w.day from waiting w where w.currency = c.currency order by w.currency desc, w.day desc, w.id desc limit 1) last on true
      cross join lateral (
        select count(*)::int as payments from (select from waiting w where w.currency = c.currency limit ${MOST_WAITING}) w) p
+     cross join lateral (
+       select count(*)::int as adjustments, min(q.day) as first_day, max(q.day) as last_day
+         from (select * from adjusting w where w.currency = c.currency order by w.currency, w.id limit ${MOST_WAITING}) w
+        cross join lateral (
+          select min((s.occurred_at at time zone 'UTC')::date) as day
+            from same_payment(w.app_id, w.environment, w.store, array[w.payment_ref]) s) q) a
+     where c.currency is not null
      order by c.currency`;
 }

@@ -8,6 +8,7 @@ import { findPaymentsToRecheck, loadPayments } from '../../src/db/payments.ts';
 import type { AppId, BindingId, PaymentId } from '../../src/domain/ids.ts';
 import { pino } from 'pino';
 import { evaluateEach } from '../../activities/evaluate.ts';
+import { findRateGaps } from '../../src/db/installation-state.ts';
 import { importRates } from '../../src/db/rates.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { Activities } from '../../activities/index.ts';
@@ -159,6 +160,10 @@ async function unattributedOf({ app }: Shop): Promise<readonly { kind: string; l
   const { items } = (await api.call<Items>('GET', path, { key: app.key })).body;
   return items.map(({ kind, likelyCause }) => ({ kind, likelyCause }));
 }
+
+/** What the operator's page lists of a currency without a rate. */
+const gapsOf = async (currency: string) =>
+  (await findRateGaps(api.sql)).filter((gap) => gap.currency === currency);
 
 /** Imports a rate of the day of the sales: so many units for a dollar. Has the payments evaluated that it marks. */
 async function importRate(currency: string, units: string): Promise<void> {
@@ -353,9 +358,13 @@ describe('disputes', () => {
     await shop.deliver(inCurrency('sek', 50_000, opened));
     expect(await shop.books()).toEqual(kept);
     expect(await unattributedOf(shop)).toEqual([WITHOUT_RATE]);
+    const day = new Date(at(0)).toISOString().slice(0, 10);
+    const gap = { payments: 0, adjustments: 1, firstDay: day, lastDay: day, latestRateDay: null };
+    expect(await gapsOf('SEK')).toEqual([{ currency: 'SEK', ...gap }]);
     await importRate('SEK', '10');
     expect(await shop.books()).toEqual({ earned: 2_000, reversed: 1_000, revenue: 5_000 });
     expect(await unattributedOf(shop)).toEqual([]);
+    expect(await gapsOf('SEK')).toEqual([]);
   });
 
   // @promise refund-converted

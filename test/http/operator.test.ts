@@ -140,10 +140,18 @@ test('the state has the causes of what is missing, the backlog and the currencie
     ],
     backlog: { stuckDeliveries: 0 },
     rateGaps: [
-      { currency: 'ARS', payments: 1, firstDay: '2026-05-11', lastDay: '2026-05-11', latestRateDay: null },
+      {
+        currency: 'ARS',
+        payments: 1,
+        refundsAndDisputes: 0,
+        firstDay: '2026-05-11',
+        lastDay: '2026-05-11',
+        latestRateDay: null,
+      },
       {
         currency: 'TRY',
         payments: 2,
+        refundsAndDisputes: 0,
         firstDay: '2026-05-10',
         lastDay: '2026-05-12',
         latestRateDay: '2026-05-01',

@@ -10792,7 +10792,7 @@ export interface components {
                  */
                 oldestDueWebhookSeconds: number;
             };
-            /** @description Currencies in which payments wait for an exchange rate. */
+            /** @description Currencies in which payments, or refunds and disputes in another currency than their payment, wait for an exchange rate. */
             rateGaps: {
                 /**
                  * @description The currency, ISO 4217.
@@ -10805,12 +10805,17 @@ export interface components {
                  */
                 payments: number;
                 /**
-                 * @description The day of the earliest of them.
+                 * @description How many refunds and disputes wait, counted up to 1000.
+                 * @example 42
+                 */
+                refundsAndDisputes: number;
+                /**
+                 * @description The first day of which a rate is missing.
                  * @example 2026-06-01
                  */
                 firstDay: string;
                 /**
-                 * @description The day of the latest of them.
+                 * @description The last day of which a rate is missing.
                  * @example 2026-06-15
                  */
                 lastDay: string;

@@ -103,17 +103,20 @@ function RateGaps({ gaps }: { readonly gaps: InstallationState['rateGaps'] }) {
     <Section title="Exchange rates">
       {gaps.length === 0 ? (
         <Text size="sm" className="quiet">
-          No payment waits for an exchange rate.
+          Nothing waits for an exchange rate.
         </Text>
       ) : (
         <div className="surface">
           <table className="rows">
-            <caption className="spoken">Currencies that payments wait for</caption>
+            <caption className="spoken">Currencies of which a rate is missing</caption>
             <thead>
               <tr>
                 <th scope="col">Currency</th>
                 <th scope="col" className="number">
                   Payments
+                </th>
+                <th scope="col" className="number">
+                  Refunds and disputes
                 </th>
                 <th scope="col">Days</th>
                 <th scope="col">Latest rate</th>
@@ -125,6 +128,9 @@ function RateGaps({ gaps }: { readonly gaps: InstallationState['rateGaps'] }) {
                   <td>{gap.currency}</td>
                   <td className="number" data-name="Payments">
                     {counted(gap.payments, MOST_WAITING)}
+                  </td>
+                  <td className="number" data-name="Refunds and disputes">
+                    {counted(gap.refundsAndDisputes, MOST_WAITING)}
                   </td>
                   <td data-name="Days">
                     {gap.firstDay === gap.lastDay ? gap.firstDay : `${gap.firstDay} to ${gap.lastDay}`}

@@ -106,15 +106,18 @@ const state = z
         z.object({
           currency: textField('TRY', 'The currency, ISO 4217.'),
           payments: count(`How many payments wait, counted up to ${MOST_WAITING}.`),
-          firstDay: textField('2026-06-01', 'The day of the earliest of them.'),
-          lastDay: textField('2026-06-15', 'The day of the latest of them.'),
+          refundsAndDisputes: count(`How many refunds and disputes wait, counted up to ${MOST_WAITING}.`),
+          firstDay: textField('2026-06-01', 'The first day of which a rate is missing.'),
+          lastDay: textField('2026-06-15', 'The last day of which a rate is missing.'),
           latestRateDay: orNull(
             textField('2026-05-31', 'The latest day with a rate of the currency.'),
             'Null if it has none.',
           ),
         }),
       )
-      .describe('Currencies in which payments wait for an exchange rate.'),
+      .describe(
+        'Currencies in which payments, or refunds and disputes in another currency than their payment, wait for an exchange rate.',
+      ),
   })
   .meta({ id: 'InstallationState', description: 'What the installation needs, and what it lacks.' });
 
@@ -187,6 +190,7 @@ function presentGap(row: RateGap) {
   return {
     currency: row.currency,
     payments: row.payments,
+    refundsAndDisputes: row.adjustments,
     firstDay: row.firstDay,
     lastDay: row.lastDay,
     latestRateDay: row.latestRateDay,
