@@ -13,9 +13,9 @@ export interface Intake {
   readonly sql: Sql;
   readonly webhooks: Admission;
   readonly openCalls: Admission;
-  /** Files and statements of creators, who share the places by creator. */
+  /** Statements of creators, their CSVs of payouts and lists as CSV, which share the places by creator. */
   readonly creatorFiles: FileAdmission;
-  /** Files of payouts for account keys, which share the places by account. */
+  /** CSVs of payouts and lists as CSV for account keys and sessions, which share the places by account. */
   readonly accountFiles: FileAdmission;
   readonly sharedAssociations: SharedAssociations;
 }

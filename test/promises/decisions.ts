@@ -769,6 +769,8 @@ const OPERATION: readonly PromiseSection[] = [
       'payout-csv-turns': 'a payout CSV is read in parts, with turns of the event loop between them',
       'creator-files-limited':
         'a creator has one statement or CSV at a time, until it is read, and takes no place of another creator',
+      'account-files-limited':
+        'an account has two CSVs at a time, of payouts or lists, and takes no place of another account; a list ends after about 8 MiB',
       'link-guesses-limited':
         'links that do not exist are limited per address, and visitors who share the address are still redirected',
       'health-in-crowd':

@@ -194,6 +194,7 @@ export function consoleSession(
     rateLimitName: 'account',
     limitsAddress: false,
     paths: OTHER_PATHS,
+    fileSharer: ({ caller }) => caller.accountId,
     check: async (request, read) => {
       const { ctx, deps, params } = request;
       const caller = await authenticateSession(ctx, deps);

@@ -74,8 +74,8 @@ export function route<
   const storesResponses = takesIdempotencyKey && !isRaw;
   const isCreators = caller.auth === 'creator';
   const files = isCreators ? 'creatorFiles' : 'accountFiles';
-  // A list as CSV has up to 10,000 rows. Creators, who are trusted least, share the places for it.
-  const isFileList = isCreators && 'asCsv' in spec.response && (spec.response.asCsv ?? false);
+  // A list as CSV has up to 10,000 rows or about 8 MiB, which take memory until they are read.
+  const isFileList = 'asCsv' in spec.response && (spec.response.asCsv ?? false);
   const makesFile = (ctx: HttpContext) => spec.makesFile === true || (isFileList && prefersCsv(ctx));
   return {
     ...describe(spec),
