@@ -10,7 +10,7 @@ export class PoolOverloaded extends Error {
 export interface PoolOptions {
   /** Maximum number of connections. A probe of a silent database opens one more. */
   readonly max: number;
-  /** Maximum number of statements that wait for a connection. */
+  /** Maximum number of statements of a share, and of those without one, that wait for a connection. */
   readonly maxWaiting: number;
   readonly createClient: CreateClient;
 }
@@ -158,8 +158,10 @@ export class Pool {
 
   async #acquire({ giveUpAt, share }: StatementLimits): Promise<Connection> {
     if (this.#isClosed) throw new PoolClosed('the pool is closed');
-    if (this.#waiting.length >= this.#options.maxWaiting) {
-      throw new PoolOverloaded(`${this.#waiting.length} statements wait for a connection`);
+    // Each share has room of its own: what one account sends refuses no webhook and no health check.
+    const waiting = this.#waiting.reduce((count, waiter) => (waiter.share === share ? count + 1 : count), 0);
+    if (waiting >= this.#options.maxWaiting) {
+      throw new PoolOverloaded(`${waiting} statements of this part of the pool wait for a connection`);
     }
     return await new Promise((resolve, reject) => {
       this.#waiting.push({ giveUpAt, share, take: resolve, fail: reject });
