@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CLOSE_MS, Connection, isAnswer, NoResponse, PoolClosed } from './connection.ts';
+import { CLOSE_MS, Connection, hasRoom, isAnswer, NoResponse, PoolClosed, withOuter } from './connection.ts';
 import type { Client, CreateClient, Share, Statement, StatementLimits } from './connection.ts';
 
 /** Too many statements wait for a connection already. The statement was not sent. */
@@ -173,14 +173,14 @@ export class Pool {
   /** Gives free connections to waiting statements, first come, first served, except those whose share is used up. */
   #dispatch(): void {
     while (this.#silentSince === null) {
-      const next = this.#waiting.findIndex(({ share }) => share === null || share.inUse < share.max);
+      const next = this.#waiting.findIndex(({ share }) => hasRoom(share));
       if (next === -1) return;
       // The connection used last comes first, so that the others can reach the driver's idle time.
       const connection = this.#idle.pop() ?? this.#create();
       if (connection === undefined) return;
       const [waiter] = this.#waiting.splice(next, 1);
       connection.share = waiter?.share ?? null;
-      if (connection.share !== null) connection.share.inUse += 1;
+      for (const share of withOuter(connection.share)) share.inUse += 1;
       waiter?.take(connection);
     }
   }
@@ -258,7 +258,7 @@ export class Pool {
   }
 
   #leaveShare(connection: Connection): void {
-    if (connection.share !== null) connection.share.inUse -= 1;
+    for (const share of withOuter(connection.share)) share.inUse -= 1;
     connection.share = null;
   }
 

@@ -56,7 +56,10 @@ export interface Sql extends Statements {
    * and a longer time limit, ms. A limit that is longer already stays.
    */
   within(statementTimeoutMs: number): Sql;
-  /** Returns a part of the pool. Its statements have at most `connections` connections at one time, and wait apart from all others. */
+  /**
+   * Returns a part of the pool, or of the part that this is. Its statements have at most `connections` connections at one time, and wait
+   * apart from all others.
+   */
   share(connections: number): Sql;
   /** Returns the same pool for the changes that somebody makes: audit rows name `actor` (docs/audit.md). */
   actingAs(actor: Actor): Sql;
@@ -273,7 +276,8 @@ export function connect(options: SqlOptions): Sql {
       });
     };
     sql.actingAs = (actor) => createView({ ...view, actor: JSON.stringify(actor) });
-    sql.share = (connections) => createView({ ...view, share: { max: connections, inUse: 0 } });
+    sql.share = (connections) =>
+      createView({ ...view, share: { max: connections, of: view.share, inUse: 0 } });
     sql.usage = () => pool.usage;
     sql.renew = () => pool.renew();
     sql.recentProblem = () =>

@@ -50,6 +50,8 @@ export interface HttpDeps extends CommandDeps {
   readonly knownLinks: KnownCallers;
   /** The limits of what calls without an account key take. */
   readonly intake: Intake;
+  /** The part of the pool for calls with a session of a creator. */
+  readonly creatorSql: Sql;
   /** The part of the pool for changes of endpoints of outgoing webhooks (`ENDPOINT_CONNECTIONS`). */
   readonly endpointSql: Sql;
   /** Which addresses endpoints of outgoing webhooks may have; only public ones by default. */

@@ -777,6 +777,8 @@ const OPERATION: readonly PromiseSection[] = [
         'a health check waits for a few requests of each other connection, whatever was sent at once',
       'founder-crowd':
         'however many slow reads and exports one account sends, webhooks, clicks and health checks find a connection',
+      'creator-crowd':
+        'however many slow calls a creator sends, webhooks, founders and health checks find a connection',
       'body-parts':
         'a body in thousands of tiny parts is refused, and a body is verified as the bytes that were sent',
       'app-before-body': 'a webhook of an unknown app is refused before its body is read',

@@ -71,6 +71,7 @@ export async function startTestApi(
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const app = createApp({
     sql: database.sql,
+    creatorSql: overrides.sql ?? database.sql,
     endpointSql: (overrides.sql ?? database.sql).share(ENDPOINT_CONNECTIONS),
     logger,
     now: () => clock.now,

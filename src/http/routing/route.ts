@@ -97,8 +97,10 @@ export function route<
       const send = async () => await respond(spec, call, account);
       const openSharer = isLimited ? caller.openCall?.(call) : undefined;
       const fileSharer = makesFile(ctx) ? caller.fileSharer?.(call) : undefined;
+      const creator = caller.creatorCall?.(call);
       if (openSharer !== undefined) await deps.intake.openCalls.run(openSharer, send);
       else if (fileSharer !== undefined) await deps.intake[files].run(fileSharer, ctx.res, send);
+      else if (creator !== undefined) await deps.intake.creatorCalls.run(creator, send);
       else await send();
     },
   };
