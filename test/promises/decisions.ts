@@ -762,6 +762,7 @@ const OPERATION: readonly PromiseSection[] = [
       'slow-request-408': 'a request that does not arrive in time is cut off',
       'connection-limits':
         'connections are limited, for the process and for each address, and those with half a request lock nobody out',
+      'router-connections': 'the router in front of cells limits the connections of an address',
       'one-request-per-connection':
         'the requests of a connection are worked on one after another, and its first 429 ends it',
       'packets-joined':
