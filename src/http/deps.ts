@@ -26,8 +26,10 @@ export interface ReadinessCheck {
 
 /** Everything that the HTTP layer needs. Built by `src/compose/api.ts` and by tests. */
 export interface HttpDeps extends CommandDeps {
-  /** Returns the time, epoch ms. The only clock of the HTTP layer. */
+  /** Returns the time, epoch ms. The only clock of the HTTP layer that can be set. */
   readonly now: () => number;
+  /** Returns a time that only advances, ms, for durations; `performance.now` by default. */
+  readonly elapsed?: () => number;
   /** Base address without a trailing slash, as shown in webhook URLs. */
   readonly publicUrl: string;
   /** Where this process listens, as it reaches itself, without a trailing slash. */

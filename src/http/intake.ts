@@ -29,8 +29,13 @@ const FILES = 4;
 const CREATOR_CALLS = 16;
 const CREATOR_RULES = { perApp: 2, waitMs: 4_000 };
 
-/** Creates the limits of a process. `sql` is the share of the pool. */
-export function createIntake(sql: Sql, settings: AdmissionSettings, sharedHostApps?: SharedHostApps): Intake {
+/** Creates the limits of a process. `sql` is the share of the pool, `elapsed` returns a time that only advances, ms. */
+export function createIntake(
+  sql: Sql,
+  settings: AdmissionSettings,
+  sharedHostApps?: SharedHostApps,
+  elapsed?: () => number,
+): Intake {
   return {
     sql,
     webhooks: new Admission(settings.webhooks),
@@ -38,6 +43,6 @@ export function createIntake(sql: Sql, settings: AdmissionSettings, sharedHostAp
     creatorCalls: new Admission(CREATOR_CALLS, CREATOR_RULES),
     creatorFiles: new FileAdmission({ places: FILES, perSharer: 1 }),
     accountFiles: new FileAdmission({ places: FILES, perSharer: 2 }),
-    sharedAssociations: createSharedAssociations(sql, sharedHostApps),
+    sharedAssociations: createSharedAssociations(sql, sharedHostApps, elapsed),
   };
 }

@@ -85,7 +85,7 @@ export async function startTestApi(
     knownCredentials: createKnownCallers(),
     knownLinks: createKnownCallers(),
     refusals,
-    intake: createIntake(overrides.sql ?? database.sql, NO_ADMISSION_LIMITS),
+    intake: createIntake(overrides.sql ?? database.sql, NO_ADMISSION_LIMITS, 'all', overrides.elapsed),
     secretBox,
     addressHasher: createAddressHasher({ sql: overrides.sql ?? database.sql, secretBox, logger }),
     workflows: {
