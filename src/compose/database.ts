@@ -14,6 +14,8 @@ const INTAKE_SHARE = 0.7;
 const API_SHARE = 0.25;
 /** The part of these that creators get, who are trusted least. */
 const CREATORS_SHARE = 0.5;
+/** The part of these for calls that may wait for half a minute: those of one account would hold all of them. */
+const PATIENT_SHARE = 0.5;
 /**
  * Time limit of a statement and of waiting for the database, ms. A provider gives up after 5 s, and a response that says
  * so is better than none. Statements whose work grows with the data have a longer limit (`Sql.within`).
@@ -28,6 +30,8 @@ export interface Database {
   readonly apiSql: Sql;
   /** The part of `apiSql` for calls with a session of a creator. */
   readonly creatorSql: Sql;
+  /** The part of `apiSql` for calls that may wait for a lock which another call or a payout holds, and for checks of ledgers. */
+  readonly patientSql: Sql;
   /** The task queue of awaited work; its name has the installation's id. */
   readonly taskQueue: string;
 }
@@ -61,6 +65,7 @@ export async function openDatabase({
     intakeSql: sql.share(Math.max(1, Math.floor(max * INTAKE_SHARE))),
     apiSql,
     creatorSql: apiSql.share(Math.floor(apiConnections * CREATORS_SHARE)),
+    patientSql: apiSql.share(Math.floor(apiConnections * PATIENT_SHARE)),
     taskQueue: await findTaskQueue(sql, databaseUrl),
   };
 }

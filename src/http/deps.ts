@@ -54,6 +54,11 @@ export interface HttpDeps extends CommandDeps {
   readonly intake: Intake;
   /** The part of the pool for calls with a session of a creator. */
   readonly creatorSql: Sql;
+  /**
+   * The part of the pool for calls that may wait for a lock which another call or a payout holds, and for checks of ledgers: however
+   * many wait, other calls find a connection.
+   */
+  readonly patientSql: Sql;
   /** The part of the pool for changes of endpoints of outgoing webhooks (`ENDPOINT_CONNECTIONS`). */
   readonly endpointSql: Sql;
   /** Which addresses endpoints of outgoing webhooks may have; only public ones by default. */

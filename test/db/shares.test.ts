@@ -48,3 +48,25 @@ test('a part of the pool in which no more statements may wait refuses its own, a
   });
   await Promise.all(sent);
 });
+
+test('a part of a part takes its connections from it, and no more than its own number', async () => {
+  const outer = sql.share(2);
+  const inner = outer.share(1);
+  let sent: Promise<unknown>[] = [];
+  await whileLocked(async () => {
+    sent = Array.from({ length: 3 }, async () => await read(inner));
+    await untilWaiting(sql, 1);
+    expect(await outer`select 1 as one`).toEqual([{ one: 1 }]);
+    sent.push(read(outer));
+    await untilWaiting(sql, 2);
+    let isEarly = true;
+    sent.push(
+      inner`select 1`,
+      outer`select 1`.then(() => expect(isEarly).toBe(false)),
+    );
+    expect(await sql`select pg_sleep(0.2)::text as done`).toEqual([{ done: '' }]);
+    expect(sql.usage()).toMatchObject({ waiting: 4 });
+    isEarly = false;
+  });
+  await Promise.all(sent);
+});

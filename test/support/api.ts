@@ -72,6 +72,7 @@ export async function startTestApi(
   const app = createApp({
     sql: database.sql,
     creatorSql: overrides.sql ?? database.sql,
+    patientSql: overrides.sql ?? database.sql,
     endpointSql: (overrides.sql ?? database.sql).share(ENDPOINT_CONNECTIONS),
     logger,
     now: () => clock.now,

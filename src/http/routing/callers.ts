@@ -85,7 +85,13 @@ const OTHER_PATHS = /^(?!.*\/:appId)/;
 function actingDeps({ ctx, deps, method }: Request, actor: Actor): HttpDeps {
   if (method === 'GET') return deps;
   const named = { ...actor, requestId: ctx.state.requestId };
-  return { ...deps, sql: deps.sql.actingAs(named), endpointSql: deps.endpointSql.actingAs(named) };
+  const { sql, endpointSql, patientSql } = deps;
+  return {
+    ...deps,
+    sql: sql.actingAs(named),
+    endpointSql: endpointSql.actingAs(named),
+    patientSql: patientSql.actingAs(named),
+  };
 }
 
 /** Returns how audit rows name the caller. */
