@@ -6,10 +6,14 @@ const HOUR_MS = 3_600_000;
 /** How long a step waits for its next attempt after an hour of failures: each attempt costs, and a person is needed. */
 const RARE_MS = { least: 10 * 60_000, most: 15 * 60_000 };
 
-/** Returns the wait before the next attempt of an activity that has failed for an hour; undefined before that. */
-function rareRetryMs(now: () => number): number | undefined {
+/**
+ * Returns the wait before the next attempt of an activity that has failed for an hour; undefined before that. Both times are of the
+ * Temporal server: the clock of the worker may be wrong.
+ */
+function rareRetryMs(): number | undefined {
   const info = asyncLocalStorage.getStore()?.info;
-  if (info === undefined || info.isLocal || now() - info.scheduledTimestampMs < HOUR_MS) return undefined;
+  if (info === undefined || info.isLocal) return undefined;
+  if (info.currentAttemptScheduledTimestampMs - info.scheduledTimestampMs < HOUR_MS) return undefined;
   return RARE_MS.least + Math.random() * (RARE_MS.most - RARE_MS.least);
 }
 
@@ -17,10 +21,10 @@ function rareRetryMs(now: () => number): number | undefined {
  * Returns the failure that Temporal may store in a history: without the values that a database quotes in its messages.
  * An `ApplicationFailure` and a cancellation are returned as they are.
  */
-function asFailure(error: unknown, now: () => number): unknown {
+function asFailure(error: unknown): unknown {
   if (error instanceof ApplicationFailure || error instanceof CancelledFailure) return error;
   const { type, message, code } = loggedError(error);
-  const nextRetryDelay = rareRetryMs(now);
+  const nextRetryDelay = rareRetryMs();
   return ApplicationFailure.create({
     type: code === undefined ? type : `${type} ${code}`,
     message,
@@ -52,7 +56,7 @@ export function causeForFounder(error: unknown): string {
  * Wraps activities so that they fail only with messages that a history may contain, and are retried rarely after an hour
  * of failures.
  */
-export function withSafeFailures<A extends object>(activities: A, now: () => number = Date.now): A {
+export function withSafeFailures<A extends object>(activities: A): A {
   const wrapped = Object.entries(activities).map(
     ([name, activity]: [string, (...args: unknown[]) => Promise<unknown>]) => [
       name,
@@ -60,7 +64,7 @@ export function withSafeFailures<A extends object>(activities: A, now: () => num
         try {
           return await activity(...args);
         } catch (error) {
-          throw asFailure(error, now);
+          throw asFailure(error);
         }
       },
     ],

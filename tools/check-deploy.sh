@@ -47,4 +47,5 @@ npm run -s check:dashboard -- "$cache"
 MAX_CONNECTIONS_PER_ADDRESS=500 TRUSTED_PROXIES='10.0.0.0/8 ::1' \
   LISTEN=127.0.0.1:8080 SERVICE=tributary SERVICE_PORT=3000 DNS_SERVER=127.0.0.11:53 haproxy -c -f deploy/haproxy/haproxy.cfg
 printf 'app_01h455vb4pex5vsknk084sn02q cell-1\n' >"$work/cells.map"
-LISTEN=127.0.0.1:8080 CELL_MAP="$work/cells.map" CELL_1=127.0.0.1:8081 CELL_2=127.0.0.1:8082 haproxy -c -q -f deploy/haproxy/cells.cfg
+MAX_CONNECTIONS_PER_ADDRESS=500 TRUSTED_PROXIES='10.0.0.0/8 ::1' \
+  LISTEN=127.0.0.1:8080 CELL_MAP="$work/cells.map" CELL_1=127.0.0.1:8081 CELL_2=127.0.0.1:8082 haproxy -c -q -f deploy/haproxy/cells.cfg

@@ -15,14 +15,19 @@ export interface AssociationFiles {
 /** The mobile apps that open links of a host that all apps share: of both systems, of iOS only, or none. */
 export type SharedHostApps = 'all' | 'ios' | 'off';
 
-/** Returns the files of a host that all apps share, as they were at most a minute before `now` (epoch ms). */
-export type SharedAssociations = (now: number) => Promise<AssociationFiles>;
+/** Returns the files of a host that all apps share, as they were at most a minute ago. */
+export type SharedAssociations = () => Promise<AssociationFiles>;
 
 /**
  * Creates the cache of a process. However many requests arrive, the apps are read once a minute. `apps` limits whom a shared
- * host names: before Android 15, an Android app that it names can claim the links of all the others.
+ * host names: before Android 15, an Android app that it names can claim the links of all the others. `elapsed` returns a time that only
+ * advances, ms: a clock that is set back would leave the files as they were.
  */
-export function createSharedAssociations(sql: Sql, apps: SharedHostApps = 'all'): SharedAssociations {
+export function createSharedAssociations(
+  sql: Sql,
+  apps: SharedHostApps = 'all',
+  elapsed: () => number = () => performance.now(),
+): SharedAssociations {
   let read: { readonly at: number; readonly files: Promise<AssociationFiles> } | null = null;
   const readFiles = async (): Promise<AssociationFiles> => {
     if (apps === 'off') return { apple: null, android: null };
@@ -30,9 +35,10 @@ export function createSharedAssociations(sql: Sql, apps: SharedHostApps = 'all')
     const links = rows.map((row) => ({ ...row, paths: row.subdomains.map((name) => `/l/${name}/*`) }));
     return { apple: appleAssociation(links), android: apps === 'all' ? androidAssociation(links) : null };
   };
-  return async (now) => {
-    if (read !== null && now - read.at < MINUTE_MS) return await read.files;
-    const current = { at: now, files: readFiles() };
+  return async () => {
+    const at = elapsed();
+    if (read !== null && at - read.at < MINUTE_MS) return await read.files;
+    const current = { at, files: readFiles() };
     read = current;
     try {
       return await current.files;

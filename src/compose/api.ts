@@ -39,7 +39,7 @@ interface ApiDeps {
 export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> {
   const { host, role, secretBox, logger } = settings;
   const { database, workflows, webhookCache, refusals, readiness, metrics } = deps;
-  const { sql, apiSql, intakeSql } = database;
+  const { sql, apiSql, creatorSql, patientSql, intakeSql } = database;
   const urlsOf = (listeningUrl: string) => ({
     url: settings.publicUrl ?? listeningUrl,
     ownUrl: localAddressOf(host, Number(new URL(listeningUrl).port || 80)),
@@ -48,6 +48,8 @@ export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promis
     const { url, ownUrl } = urlsOf(listeningUrl);
     const app = createApp({
       sql: apiSql,
+      creatorSql,
+      patientSql,
       endpointSql: sql.share(ENDPOINT_CONNECTIONS),
       logger,
       now: Date.now,

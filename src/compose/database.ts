@@ -12,6 +12,10 @@ const POOL_SIZE = 20;
 const INTAKE_SHARE = 0.7;
 /** The part that calls with an account key or a session get together. What is left is for health checks and background work. */
 const API_SHARE = 0.25;
+/** The part of these that creators get, who are trusted least. */
+const CREATORS_SHARE = 0.5;
+/** The part of these for calls that may wait for half a minute: those of one account would hold all of them. */
+const PATIENT_SHARE = 0.5;
 /**
  * Time limit of a statement and of waiting for the database, ms. A provider gives up after 5 s, and a response that says
  * so is better than none. Statements whose work grows with the data have a longer limit (`Sql.within`).
@@ -24,6 +28,10 @@ export interface Database {
   readonly intakeSql: Sql;
   /** The part for calls with an account key or a session: however many of them wait for a slow statement, all others find a connection. */
   readonly apiSql: Sql;
+  /** The part of `apiSql` for calls with a session of a creator. */
+  readonly creatorSql: Sql;
+  /** The part of `apiSql` for calls that may wait for a lock which another call or a payout holds, and for checks of ledgers. */
+  readonly patientSql: Sql;
   /** The task queue of awaited work; its name has the installation's id. */
   readonly taskQueue: string;
 }
@@ -50,10 +58,14 @@ export async function openDatabase({
     onRetry: (error) =>
       logger.warn({ err: error, msg: 'a database connection failed; the statement is sent again' }),
   });
+  const apiConnections = Math.max(2, Math.floor(max * API_SHARE));
+  const apiSql = sql.share(apiConnections);
   return {
     sql,
     intakeSql: sql.share(Math.max(1, Math.floor(max * INTAKE_SHARE))),
-    apiSql: sql.share(Math.max(2, Math.floor(max * API_SHARE))),
+    apiSql,
+    creatorSql: apiSql.share(Math.floor(apiConnections * CREATORS_SHARE)),
+    patientSql: apiSql.share(Math.floor(apiConnections * PATIENT_SHARE)),
     taskQueue: await findTaskQueue(sql, databaseUrl),
   };
 }

@@ -57,16 +57,18 @@ export function loggedError(error: unknown, depth = 0): LoggedError {
   };
 }
 
-/** A warning about a failure is written once in this time, ms, and then with the number of times that it came again. */
+/** A line about a failure is written once in this time, ms, and then with the number of times that it came again. */
 const REPEAT_MS = 60_000;
-/** Different warnings that are remembered at a time. Others are written each time. */
+/** Different lines that are remembered at a time. Others are written each time. */
 const MOST_REPEATED = 500;
 const WARN = 40;
+const ERROR = 50;
 
 type Method = Parameters<NonNullable<NonNullable<LoggerOptions['hooks']>['logMethod']>>[1];
 
 /**
- * Returns the hook that counts equal warnings about a failure instead of repeating them. A loop that fails each second, and many
+ * Returns the hook that counts equal warnings about a failure, and equal errors with a `problem`, which lasts until an operator ends it,
+ * instead of repeating them. A loop that fails each second, and many
  * requests that fail for the same reason, would fill a disk in hours and hide other lines. Lines that name what they are about, such as a
  * delivery, differ and are all written. Requests have a line of their own with their id, so this id makes no difference.
  */
@@ -77,7 +79,11 @@ function countRepeats(
   return function logOnce(args, method, level) {
     const [line] = args as [unknown];
     const error: unknown = typeof line === 'object' && line !== null ? Reflect.get(line, 'err') : undefined;
-    if (level !== WARN || error === undefined) return method.apply(this, args);
+    if (
+      error === undefined ||
+      !(level === WARN || (level === ERROR && Reflect.has(line as object, 'problem')))
+    )
+      return method.apply(this, args);
     const { type, message, code } = loggedError(error);
     const failure = { ...(line as object), err: [type, message, code], requestId: undefined };
     const key = JSON.stringify([this.bindings(), failure]);

@@ -16,13 +16,11 @@ const SOURCES: readonly ReadPage[] = [
   async (sql, after) =>
     await sql<{ key: string }>`
     select encode(key_sha256, 'hex') as key from account_keys
-     where key_sha256 > decode(${after}, 'hex') and revoked_at is null
-     order by key_sha256 limit ${PAGE}`,
+     where key_sha256 > decode(${after}, 'hex') order by key_sha256 limit ${PAGE}`,
   async (sql, after) =>
     await sql<{ key: string }>`
     select encode(key_sha256, 'hex') as key from sdk_keys
-     where key_sha256 > decode(${after}, 'hex') and (expires_at is null or expires_at > now())
-     order by key_sha256 limit ${PAGE}`,
+     where key_sha256 > decode(${after}, 'hex') order by key_sha256 limit ${PAGE}`,
   async (sql, after) =>
     await sql<{ key: string }>`
     select 'link/' || subdomain as key from link_subdomains
@@ -30,8 +28,9 @@ const SOURCES: readonly ReadPage[] = [
 ];
 
 /**
- * Yields, in pages, what a router looks up to find the cell of a request: ids of apps and accounts, the SHA-256 (hex) of keys that
- * are valid, and `link/` with each link subdomain that an app has held.
+ * Yields, in pages, what a router looks up to find the cell of a request: ids of apps and accounts, the SHA-256 (hex) of keys, and
+ * `link/` with each link subdomain that an app has held. Keys that were revoked or have expired are among them: their
+ * cell answers them with 401, so that an SDK stops.
  */
 export async function* readCellMap(sql: Sql): AsyncGenerator<readonly string[]> {
   for (const readPage of SOURCES) {

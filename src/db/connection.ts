@@ -29,8 +29,22 @@ export class PoolClosed extends Error {
 /** A part of the pool: its statements have at most `max` connections at one time. */
 export interface Share {
   readonly max: number;
+  /** The part that it belongs to, whose connections it uses. Null for a part of the whole pool. */
+  readonly of: Share | null;
   /** How many connections it has now. */
   inUse: number;
+}
+
+/** Returns a share and those that it belongs to. */
+export function* withOuter(share: Share | null): Generator<Share> {
+  for (let next = share; next !== null; next = next.of) yield next;
+}
+
+/** Whether a statement of a share may have one more connection. */
+export function hasRoom(share: Share | null): boolean {
+  // Without a generator: a dispatch asks for each statement that waits.
+  for (let next = share; next !== null; next = next.of) if (next.inUse >= next.max) return false;
+  return true;
 }
 
 export interface StatementLimits {

@@ -40,7 +40,8 @@ export interface LedgerRunPart {
 
 /** How long a part works. */
 interface PartLimits {
-  readonly now: () => number;
+  /** Returns a time that only advances, ms. */
+  readonly elapsed: () => number;
   /** After this time, ms, the part begins no further check. It always runs one. */
   readonly partMs: number;
   /** After this time, ms, a check of an app sends no further statement. */
@@ -101,24 +102,24 @@ function failureOf({ check, app }: Step, cause: unknown): Error {
 export async function runLedgerPart(
   sql: Sql,
   after: Position<string> | null,
-  { now, partMs, checkMs }: PartLimits,
+  { elapsed, partMs, checkMs }: PartLimits,
 ): Promise<LedgerRunPart> {
-  const endsAt = now() + partMs;
+  const endsAt = elapsed() + partMs;
   const rules: CheckedRule[] = [];
   const findings: LedgerFinding[] = [];
   let position = after;
   let isCut = false;
   for await (const step of stepsAfter(sql, after)) {
-    if (rules.length > 0 && now() > endsAt) {
+    if (rules.length > 0 && elapsed() > endsAt) {
       isCut = true;
       break;
     }
     const { name, description } = step.check;
     const known = rules.at(-1)?.name === name ? rules.pop() : undefined;
     const rule = known ?? { name, description, apps: 0, violations: 0, rows: [], unfinished: [] };
-    const checkEndsAt = now() + checkMs;
+    const checkEndsAt = elapsed() + checkMs;
     try {
-      const found = await runLedgerCheck(sql, step.check, step.app.id, () => now() > checkEndsAt);
+      const found = await runLedgerCheck(sql, step.check, step.app.id, () => elapsed() > checkEndsAt);
       rules.push(addTo(rule, step, found));
       findings.push({ appId: step.app.id, name, violations: found.violations });
     } catch (error) {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CLOSE_MS, Connection, isAnswer, NoResponse, PoolClosed } from './connection.ts';
+import { CLOSE_MS, Connection, hasRoom, isAnswer, NoResponse, PoolClosed, withOuter } from './connection.ts';
 import type { Client, CreateClient, Share, Statement, StatementLimits } from './connection.ts';
 
 /** Too many statements wait for a connection already. The statement was not sent. */
@@ -10,7 +10,7 @@ export class PoolOverloaded extends Error {
 export interface PoolOptions {
   /** Maximum number of connections. A probe of a silent database opens one more. */
   readonly max: number;
-  /** Maximum number of statements that wait for a connection. */
+  /** Maximum number of statements of a share, and of those without one, that wait for a connection. */
   readonly maxWaiting: number;
   readonly createClient: CreateClient;
 }
@@ -158,8 +158,10 @@ export class Pool {
 
   async #acquire({ giveUpAt, share }: StatementLimits): Promise<Connection> {
     if (this.#isClosed) throw new PoolClosed('the pool is closed');
-    if (this.#waiting.length >= this.#options.maxWaiting) {
-      throw new PoolOverloaded(`${this.#waiting.length} statements wait for a connection`);
+    // Each share has room of its own: what one account sends refuses no webhook and no health check.
+    const waiting = this.#waiting.reduce((count, waiter) => (waiter.share === share ? count + 1 : count), 0);
+    if (waiting >= this.#options.maxWaiting) {
+      throw new PoolOverloaded(`${waiting} statements of this part of the pool wait for a connection`);
     }
     return await new Promise((resolve, reject) => {
       this.#waiting.push({ giveUpAt, share, take: resolve, fail: reject });
@@ -171,14 +173,14 @@ export class Pool {
   /** Gives free connections to waiting statements, first come, first served, except those whose share is used up. */
   #dispatch(): void {
     while (this.#silentSince === null) {
-      const next = this.#waiting.findIndex(({ share }) => share === null || share.inUse < share.max);
+      const next = this.#waiting.findIndex(({ share }) => hasRoom(share));
       if (next === -1) return;
       // The connection used last comes first, so that the others can reach the driver's idle time.
       const connection = this.#idle.pop() ?? this.#create();
       if (connection === undefined) return;
       const [waiter] = this.#waiting.splice(next, 1);
       connection.share = waiter?.share ?? null;
-      if (connection.share !== null) connection.share.inUse += 1;
+      for (const share of withOuter(connection.share)) share.inUse += 1;
       waiter?.take(connection);
     }
   }
@@ -256,7 +258,7 @@ export class Pool {
   }
 
   #leaveShare(connection: Connection): void {
-    if (connection.share !== null) connection.share.inUse -= 1;
+    for (const share of withOuter(connection.share)) share.inUse -= 1;
     connection.share = null;
   }
 

@@ -56,7 +56,10 @@ export interface Sql extends Statements {
    * and a longer time limit, ms. A limit that is longer already stays.
    */
   within(statementTimeoutMs: number): Sql;
-  /** Returns a part of the pool. Its statements have at most `connections` connections at one time. */
+  /**
+   * Returns a part of the pool, or of the part that this is. Its statements have at most `connections` connections at one time, and wait
+   * apart from all others.
+   */
   share(connections: number): Sql;
   /** Returns the same pool for the changes that somebody makes: audit rows name `actor` (docs/audit.md). */
   actingAs(actor: Actor): Sql;
@@ -93,7 +96,10 @@ export interface SqlOptions {
   readonly url: string;
   /** Maximum number of connections. */
   readonly max?: number;
-  /** Maximum number of statements that wait for a connection. Beyond it `DatabaseUnavailable` is thrown at once. */
+  /**
+   * Maximum number of statements that wait for a connection, of each share and of those without one. Beyond it `DatabaseUnavailable` is
+   * thrown at once.
+   */
   readonly maxWaiting?: number;
   /**
    * Total time that a caller waits for the database before `DatabaseUnavailable`, ms. A statement in flight is waited for
@@ -270,7 +276,8 @@ export function connect(options: SqlOptions): Sql {
       });
     };
     sql.actingAs = (actor) => createView({ ...view, actor: JSON.stringify(actor) });
-    sql.share = (connections) => createView({ ...view, share: { max: connections, inUse: 0 } });
+    sql.share = (connections) =>
+      createView({ ...view, share: { max: connections, of: view.share, inUse: 0 } });
     sql.usage = () => pool.usage;
     sql.renew = () => pool.renew();
     sql.recentProblem = () =>

@@ -26,8 +26,10 @@ export interface ReadinessCheck {
 
 /** Everything that the HTTP layer needs. Built by `src/compose/api.ts` and by tests. */
 export interface HttpDeps extends CommandDeps {
-  /** Returns the time, epoch ms. The only clock of the HTTP layer. */
+  /** Returns the time, epoch ms. The only clock of the HTTP layer that can be set. */
   readonly now: () => number;
+  /** Returns a time that only advances, ms, for durations; `performance.now` by default. */
+  readonly elapsed?: () => number;
   /** Base address without a trailing slash, as shown in webhook URLs. */
   readonly publicUrl: string;
   /** Where this process listens, as it reaches itself, without a trailing slash. */
@@ -50,6 +52,13 @@ export interface HttpDeps extends CommandDeps {
   readonly knownLinks: KnownCallers;
   /** The limits of what calls without an account key take. */
   readonly intake: Intake;
+  /** The part of the pool for calls with a session of a creator. */
+  readonly creatorSql: Sql;
+  /**
+   * The part of the pool for calls that may wait for a lock which another call or a payout holds, and for checks of ledgers: however
+   * many wait, other calls find a connection.
+   */
+  readonly patientSql: Sql;
   /** The part of the pool for changes of endpoints of outgoing webhooks (`ENDPOINT_CONNECTIONS`). */
   readonly endpointSql: Sql;
   /** Which addresses endpoints of outgoing webhooks may have; only public ones by default. */

@@ -6,16 +6,18 @@ import type { AdmissionSettings } from './admission.ts';
 import { FileAdmission } from './file-admission.ts';
 
 /**
- * What calls from outside get: webhooks, clicks, redirects, the SDK. They have a share of the database connections, so
- * that however many arrive, reads, exports and health checks find a connection.
+ * What calls from outside get. Webhooks, clicks, redirects and the SDK have a share of the database connections, so that however
+ * many arrive, reads, exports and health checks find a connection.
  */
 export interface Intake {
   readonly sql: Sql;
   readonly webhooks: Admission;
   readonly openCalls: Admission;
-  /** Files and statements of creators, who share the places by creator. */
+  /** Calls of creators' sessions, except for files. They share the places by creator. */
+  readonly creatorCalls: Admission;
+  /** Statements of creators, their CSVs of payouts and lists as CSV, which share the places by creator. */
   readonly creatorFiles: FileAdmission;
-  /** Files of payouts for account keys, which share the places by account. */
+  /** CSVs of payouts and lists as CSV for account keys and sessions, which share the places by account. */
   readonly accountFiles: FileAdmission;
   readonly sharedAssociations: SharedAssociations;
 }
@@ -23,14 +25,24 @@ export interface Intake {
 /** How many files of each kind of caller a process makes or sends at one time: each may take 15 MiB. */
 const FILES = 4;
 
-/** Creates the limits of a process. `sql` is the share of the pool. */
-export function createIntake(sql: Sql, settings: AdmissionSettings, sharedHostApps?: SharedHostApps): Intake {
+/** How many calls of creators a process works on at one time, and how many of one creator. Others wait for this long, ms. */
+const CREATOR_CALLS = 16;
+const CREATOR_RULES = { perApp: 2, waitMs: 4_000 };
+
+/** Creates the limits of a process. `sql` is the share of the pool, `elapsed` returns a time that only advances, ms. */
+export function createIntake(
+  sql: Sql,
+  settings: AdmissionSettings,
+  sharedHostApps?: SharedHostApps,
+  elapsed?: () => number,
+): Intake {
   return {
     sql,
     webhooks: new Admission(settings.webhooks),
     openCalls: new Admission(settings.openCalls),
+    creatorCalls: new Admission(CREATOR_CALLS, CREATOR_RULES),
     creatorFiles: new FileAdmission({ places: FILES, perSharer: 1 }),
     accountFiles: new FileAdmission({ places: FILES, perSharer: 2 }),
-    sharedAssociations: createSharedAssociations(sql, sharedHostApps),
+    sharedAssociations: createSharedAssociations(sql, sharedHostApps, elapsed),
   };
 }

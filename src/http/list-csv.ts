@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { Parser } from '@json2csv/plainjs';
 import * as z from 'zod';
 import { EOL, neutralizeFormula, quoteWhereNeeded } from '../db/payout-csv.ts';
@@ -6,19 +7,27 @@ import type { RawReply } from './reply.ts';
 /** The content type that a caller asks for to get a list as CSV. */
 export const CSV_TYPE = 'text/csv';
 
-/** Number of rows that one response has at most, and number that are read and rendered at a time. */
+/** Number of rows that one response has at most, and the most that are read at a time. */
 export const CSV_ROWS = 10_000;
 const CSV_PAGE = 1_000;
+/** Number of rows that are read first, before it is known how long they are. */
+const FIRST_PAGE = 200;
+/** Number of rows that are rendered at a time, with a turn of the event loop after them. */
+const RENDERED_ROWS = 200;
+/** Number of pages that are read at most. */
+const MOST_READS = 11;
+/** After this length, the text ends with the page that was read last. */
+export const CSV_BYTES = 8 * 1_024 * 1_024;
 
 /** The headers of a list as CSV, with their descriptions. */
 export const CSV_LIST_HEADERS = {
-  'X-Next-Cursor': `With \`${CSV_TYPE}\`: pass it as \`cursor\` to get the rows after these ${CSV_ROWS}. Absent after the last row.`,
+  'X-Next-Cursor': `With \`${CSV_TYPE}\`: pass it as \`cursor\` to get the rows after these. Absent after the last row.`,
 };
 
 /** Describes lists that are also returned as CSV. */
 export const CSV_LIST =
-  `With \`Accept: ${CSV_TYPE}\`, the response has up to ${CSV_ROWS} rows from \`cursor\` on, whatever \`limit\` is. Its columns are ` +
-  'the fields that all rows have, with instants in ISO 8601.';
+  `With \`Accept: ${CSV_TYPE}\`, the response has up to ${CSV_ROWS} rows and about 8 MiB from \`cursor\` on, whatever \`limit\` is. Its ` +
+  'columns are the fields that all rows have, with instants in ISO 8601.';
 
 export interface PageOfRows {
   readonly items: readonly Readonly<Record<string, unknown>>[];
@@ -67,6 +76,13 @@ function itemOf(list: z.ZodType): z.ZodObject {
   return item;
 }
 
+/** Returns how many rows to read next: as many as are left, also if they are as long as those before. */
+function rowsOfNextPage(rows: number, bytes: number): number {
+  if (rows === 0) return FIRST_PAGE;
+  const fitting = Math.ceil(((CSV_BYTES - bytes) * rows) / bytes);
+  return Math.min(CSV_PAGE, CSV_ROWS - rows, fitting);
+}
+
 /** Reads a list page by page and returns it as CSV. `readPage` gets the number of rows and the cursor. */
 export async function csvOfList(
   list: z.ZodType,
@@ -89,17 +105,21 @@ export async function csvOfList(
   });
   const parts = [fields.join(',') + EOL];
   let next = cursor ?? null;
-  let rows = 0;
-  let reads = 0;
+  let [rows, bytes, reads] = [0, 0, 0];
   do {
-    const page = await readPage(CSV_PAGE, next ?? undefined);
-    if (page.items.length > 0)
-      parts.push(parser.parse(page.items.map((row) => Object.fromEntries(cellsOf(row, columns)))) + EOL);
+    const page = await readPage(rowsOfNextPage(rows, bytes), next ?? undefined);
+    for (let from = 0; from < page.items.length; from += RENDERED_ROWS) {
+      const items = page.items.slice(from, from + RENDERED_ROWS);
+      const text = parser.parse(items.map((row) => Object.fromEntries(cellsOf(row, columns)))) + EOL;
+      parts.push(text);
+      bytes += Buffer.byteLength(text);
+      await turn();
+    }
     next = page.nextCursor;
     rows += page.items.length;
     reads += 1;
     // A page of a filter without an index may have few rows.
-  } while (next !== null && rows + CSV_PAGE <= CSV_ROWS && reads < CSV_ROWS / CSV_PAGE);
+  } while (next !== null && rows < CSV_ROWS && bytes < CSV_BYTES && reads < MOST_READS);
   return {
     headers: {
       'Content-Type': `${CSV_TYPE}; charset=utf-8`,

@@ -93,10 +93,14 @@ interface Window {
   readonly endsAt: number;
 }
 
-/** The windows of one limit that have not ended. All are equally long, so the first one is the next to end. */
-class Windows {
+/** How long to wait until windows that have ended are looked for again, ms. */
+const REMOVE_PAUSE_MS = 1_000;
+
+/** The windows of one limit. All are equally long, so the first one is the next to end. */
+export class Windows {
   readonly #limit: number;
-  readonly #open = new Map<number, Window>();
+  readonly #windows = new Map<number, Window>();
+  #removeAt = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -104,9 +108,14 @@ class Windows {
 
   /** Counts a call. The first one of a counter begins its window. */
   count(counter: number): RateLimitState {
-    const window = this.#find(counter) ?? { count: 0, endsAt: performance.now() + WINDOW_MS };
+    const open = this.#find(counter);
+    const window = open ?? { count: 0, endsAt: performance.now() + WINDOW_MS };
     window.count += 1;
-    this.#open.set(counter, window);
+    if (open === undefined) {
+      // The one that has ended may be there still: the order of the map is that of the ends.
+      this.#windows.delete(counter);
+      this.#windows.set(counter, window);
+    }
     return this.#stateOf(window, window.count <= this.#limit);
   }
 
@@ -122,11 +131,25 @@ class Windows {
   }
 
   #find(counter: number): Window | undefined {
-    for (const [ended, { endsAt }] of this.#open) {
-      if (endsAt > performance.now()) break;
-      this.#open.delete(ended);
+    const now = performance.now();
+    if (now >= this.#removeAt) this.#removeEnded(now);
+    const window = this.#windows.get(counter);
+    return window !== undefined && window.endsAt > now ? window : undefined;
+  }
+
+  /**
+   * Removes the windows that have ended. A deleted entry leaves a hole in the map until the map is built again, and a walk begins with all
+   * the holes at its head: tens of thousands, with many callers. So there is a walk only when a window has ended, and one in a second.
+   */
+  #removeEnded(now: number): void {
+    this.#removeAt = now + REMOVE_PAUSE_MS;
+    for (const [counter, { endsAt }] of this.#windows) {
+      if (endsAt > now) {
+        this.#removeAt = Math.max(this.#removeAt, endsAt);
+        break;
+      }
+      this.#windows.delete(counter);
     }
-    return this.#open.get(counter);
   }
 
   #stateOf({ count, endsAt }: Window, isAllowed: boolean): RateLimitState {

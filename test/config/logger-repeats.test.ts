@@ -62,3 +62,20 @@ test('a thousand different failures are all written, and only the first hundreds
   for (let n = 0; n < 1_000; n += 1) logger.warn({ err: new Error(`failure ${n}`), msg: 'failed' });
   expect(lines).toHaveLength(1_000);
 });
+
+// @promise log-repeats
+test('errors about a problem that an operator must end are one line in a minute, and all other errors are written', async () => {
+  const { lines, logger } = recording(30);
+  const full = () => Object.assign(new Error('could not extend file'), { code: '53100' });
+  for (let n = 0; n < 100; n += 1)
+    logger.error({
+      err: full(),
+      problem: 'the disk is full',
+      requestId: `request ${n}`,
+      msg: 'request failed',
+    });
+  for (let n = 0; n < 3; n += 1) logger.error({ err: full(), msg: 'the worker stopped' });
+  expect(lines).toHaveLength(4);
+  await eventually('the count is written', async () => await Promise.resolve(lines.length === 5));
+  expect(lines[4]).toMatchObject({ level: 'error', problem: 'the disk is full', repeated: 99 });
+});

@@ -3,18 +3,22 @@ import pg from 'pg';
 import { checkLedger, LedgerCheckTooLong } from '../../src/db/ledger-checks/index.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { AppId } from '../../src/domain/ids.ts';
+import { MINUTE_MS } from '../../src/domain/time.ts';
 import { newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { untilWaiting } from '../support/waiting.ts';
 
 let api: TestApi;
 let app: TestApp;
+/** A time that only advances, ms, and how far each reading moves it. */
+let elapsed = 0;
 let tickMs = 0;
 let now = Date.UTC(2026, 5, 15, 12);
+/** How far each reading of the clock sets it back, ms. */
+let backMs = 0;
 
 beforeAll(async () => {
-  // A clock that advances with each reading.
-  api = await startTestApi({ now: () => (now += tickMs) });
+  api = await startTestApi({ now: () => (now -= backMs), elapsed: () => (elapsed += tickMs) });
   app = await newApp(api);
 });
 afterAll(async () => {
@@ -75,10 +79,13 @@ describe('GET diagnostics/ledger', () => {
     expect((await check()).status).toBe(200);
   });
 
-  test('a check that takes too long ends with a 503 that names the command line', async () => {
-    tickMs = 3_000;
+  test.each([
+    ['', 0],
+    [', also while the clock of the process is set back', MINUTE_MS],
+  ])('a check that takes too long ends with a 503 that names the command line%s', async (_, back) => {
+    [tickMs, backMs] = [3_000, back];
     const { status, body, headers } = await check();
-    tickMs = 0;
+    [tickMs, backMs] = [0, 0];
     expect({ status, detail: body.detail }).toEqual({
       status: 503,
       detail: expect.stringContaining('command line'),

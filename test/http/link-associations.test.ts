@@ -5,7 +5,7 @@ import { listAssociations } from '../../src/db/link-associations.ts';
 import { androidAssociation, appleAssociation } from '../../src/domain/link-associations.ts';
 import { NO_ADMISSION_LIMITS } from '../../src/http/admission.ts';
 import { createIntake } from '../../src/http/intake.ts';
-import { MINUTE_MS } from '../../src/domain/time.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { followLink } from '../support/http-client.ts';
@@ -17,6 +17,8 @@ const OPEN_LINKS = 'delegate_permission/common.handle_all_urls';
 
 let api: TestApi;
 let app: TestApp;
+/** A time that only advances, ms. */
+let elapsed = 0;
 
 const mobileApps = (name: string) => ({
   iosAppIds: [`ABCDE12345.com.example.${name}`],
@@ -24,11 +26,11 @@ const mobileApps = (name: string) => ({
 });
 const fetchFile = (path: string, host = 'api.example.test') => api.call('GET', path, { headers: { host } });
 const wait = () => {
-  api.clock.now += MINUTE_MS;
+  elapsed += MINUTE_MS;
 };
 
 beforeAll(async () => {
-  api = await startTestApi();
+  api = await startTestApi({ elapsed: () => elapsed });
   app = await newApp(api, undefined, { linkSubdomain: 'lantern', ...mobileApps('lantern') });
 });
 afterAll(async () => {
@@ -157,7 +159,12 @@ describe('the files that associate links with mobile apps', () => {
         return Reflect.apply(sql, self, given) as unknown;
       },
     });
-    const read = createSharedAssociations(counting);
+    let now = 0;
+    const read = async (at: number) => {
+      now = at;
+      return await shared();
+    };
+    const shared = createSharedAssociations(counting, 'all', () => now);
     await expect(read(0)).rejects.toThrow('unavailable');
     isBroken = false;
     const files = await Promise.all(Array.from({ length: 50 }, () => read(MINUTE_MS - 1)));
@@ -173,11 +180,22 @@ describe('the files that associate links with mobile apps', () => {
     expect(JSON.stringify(plan)).toContain('apps_with_mobile_apps_of_account');
   });
 
+  test('a new app is in the files of a shared host after a minute, also if the clock of the process is set back', async () => {
+    wait();
+    expect((await fetchFile(APPLE)).text).not.toContain('com.example.corrected');
+    await newApp(api, undefined, mobileApps('corrected'));
+    api.clock.now -= HOUR_MS;
+    wait();
+    const { text } = await fetchFile(APPLE);
+    api.clock.now += HOUR_MS;
+    expect(text).toContain('com.example.corrected');
+  });
+
   // @promise shared-host-apps
   test('the operator limits shared hosts to iOS apps or to none, and the subdomain of an app names both', async () => {
     const named = async (apps?: 'all' | 'ios' | 'off') => {
       const intake = createIntake(api.sql, NO_ADMISSION_LIMITS, apps);
-      const { apple, android } = await intake.sharedAssociations(0);
+      const { apple, android } = await intake.sharedAssociations();
       return [apple?.includes('com.example.lantern'), android?.includes('com.example.lantern')];
     };
     expect(await named()).toEqual([true, true]);

@@ -762,6 +762,7 @@ const OPERATION: readonly PromiseSection[] = [
       'slow-request-408': 'a request that does not arrive in time is cut off',
       'connection-limits':
         'connections are limited, for the process and for each address, and those with half a request lock nobody out',
+      'router-connections': 'the router in front of cells limits the connections of an address',
       'one-request-per-connection':
         'the requests of a connection are worked on one after another, and its first 429 ends it',
       'packets-joined':
@@ -769,12 +770,16 @@ const OPERATION: readonly PromiseSection[] = [
       'payout-csv-turns': 'a payout CSV is read in parts, with turns of the event loop between them',
       'creator-files-limited':
         'a creator has one statement or CSV at a time, until it is read, and takes no place of another creator',
+      'account-files-limited':
+        'an account has two CSVs at a time, of payouts or lists, and takes no place of another account; a list ends after about 8 MiB',
       'link-guesses-limited':
         'links that do not exist are limited per address, and visitors who share the address are still redirected',
       'health-in-crowd':
         'a health check waits for a few requests of each other connection, whatever was sent at once',
       'founder-crowd':
         'however many slow reads and exports one account sends, webhooks, clicks and health checks find a connection',
+      'creator-crowd':
+        'however many slow calls a creator sends, webhooks, founders and health checks find a connection',
       'body-parts':
         'a body in thousands of tiny parts is refused, and a body is verified as the bytes that were sent',
       'app-before-body': 'a webhook of an unknown app is refused before its body is read',

@@ -71,6 +71,8 @@ export async function startTestApi(
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const app = createApp({
     sql: database.sql,
+    creatorSql: overrides.sql ?? database.sql,
+    patientSql: overrides.sql ?? database.sql,
     endpointSql: (overrides.sql ?? database.sql).share(ENDPOINT_CONNECTIONS),
     logger,
     now: () => clock.now,
@@ -84,7 +86,7 @@ export async function startTestApi(
     knownCredentials: createKnownCallers(),
     knownLinks: createKnownCallers(),
     refusals,
-    intake: createIntake(overrides.sql ?? database.sql, NO_ADMISSION_LIMITS),
+    intake: createIntake(overrides.sql ?? database.sql, NO_ADMISSION_LIMITS, 'all', overrides.elapsed),
     secretBox,
     addressHasher: createAddressHasher({ sql: overrides.sql ?? database.sql, secretBox, logger }),
     workflows: {

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Context } from '@temporalio/activity';
 import { Client } from '@temporalio/client';
 import {
   DefaultLogger,
@@ -198,9 +199,13 @@ describe('workflows', () => {
 
   // @promise rare-retries
   test('an activity that has failed for an hour is retried every ten to fifteen minutes', async () => {
-    const later = () => Date.now() + 61 * MINUTE_MS;
-    const healPage = async () => await Promise.reject(new Error('broken by the test'));
-    const activities = withSafeFailures<FakeActivities>({ healPage }, later);
+    const healPage = async () => {
+      // As the server says it of an activity that it has scheduled an hour ago.
+      const { info } = Context.current();
+      Object.assign(info, { scheduledTimestampMs: info.scheduledTimestampMs - 61 * MINUTE_MS });
+      return await Promise.reject(new Error('broken by the test'));
+    };
+    const activities = withSafeFailures<FakeActivities>({ healPage });
     await withWorker(activities, async (taskQueue) => {
       const handle = await start(LONG[0], taskQueue);
       let nextAt = 0;

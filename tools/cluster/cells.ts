@@ -87,6 +87,8 @@ async function startRouter(cells: readonly Cell[], image: Image): Promise<Router
     {
       LISTEN: `127.0.0.1:${port}`,
       CELL_MAP: mapFile,
+      MAX_CONNECTIONS_PER_ADDRESS: '500',
+      TRUSTED_PROXIES: '127.0.0.10',
       ...Object.fromEntries(
         cells.map(({ service }, n) => [`CELL_${n + 1}`, `127.0.0.1:${service.balancerPort}`]),
       ),

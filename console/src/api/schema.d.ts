@@ -299,7 +299,7 @@ export interface paths {
         };
         /**
          * Lists affiliates with their clicks, installs and commissions.
-         * @description With `sort=earnings`, an affiliate whose commissions change between two pages may be on both or on none of them. With `q`: Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `sort=earnings`, an affiliate whose commissions change between two pages may be on both or on none of them. With `q`: Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -439,7 +439,7 @@ export interface paths {
         };
         /**
          * Lists the mails of an app, latest first.
-         * @description They are to creators and to `notificationEmails`. `maskedRecipient` is the present address of the creator, or that of the mail. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description They are to creators and to `notificationEmails`. `maskedRecipient` is the present address of the creator, or that of the mail. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -461,7 +461,7 @@ export interface paths {
         };
         /**
          * Lists codes of affiliates, latest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -547,7 +547,7 @@ export interface paths {
         };
         /**
          * Lists users whom a person gave to an affiliate, latest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -617,7 +617,7 @@ export interface paths {
         };
         /**
          * Lists links with their clicks, installs and revenue, oldest first.
-         * @description With `q`: Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `q`: Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -689,7 +689,7 @@ export interface paths {
         };
         /**
          * Lists commissions, reversals, corrections and entries, latest purchase first.
-         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -733,7 +733,7 @@ export interface paths {
         };
         /**
          * Lists bonuses and deductions, latest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -891,7 +891,7 @@ export interface paths {
         };
         /**
          * Lists the versions of a commission policy, the last one first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -919,7 +919,7 @@ export interface paths {
         };
         /**
          * Lists to whom policies were assigned, latest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1029,7 +1029,7 @@ export interface paths {
         };
         /**
          * Lists groups of affiliates, oldest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1079,7 +1079,7 @@ export interface paths {
         };
         /**
          * Lists the affiliates of a group.
-         * @description Those who are in it now, or join it later. In the order of their ids. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description Those who are in it now, or join it later. In the order of their ids. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1207,7 +1207,7 @@ export interface paths {
         };
         /**
          * Lists payouts, latest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1359,7 +1359,7 @@ export interface paths {
         };
         /**
          * Lists payout runs, latest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1451,7 +1451,7 @@ export interface paths {
         };
         /**
          * Lists the creators whom a run pays, and what became of each, the largest amount first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1473,7 +1473,7 @@ export interface paths {
         };
         /**
          * Lists the creators with unpaid commissions whom a run leaves out, and why.
-         * @description Those to whom most is due first. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description Those to whom most is due first. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1539,7 +1539,7 @@ export interface paths {
         };
         /**
          * Lists when and why the payouts of a creator were blocked, and when blocks were lifted, latest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1595,7 +1595,7 @@ export interface paths {
         };
         /**
          * Lists the versions of where the money of a creator goes, latest first.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1963,7 +1963,7 @@ export interface paths {
         };
         /**
          * Lists alerts: open ones first, then those that were opened last.
-         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -2657,7 +2657,7 @@ export interface paths {
         };
         /**
          * Lists who changed what in the account and its apps, the last change first.
-         * @description A member who is limited to some apps gets the changes of these apps. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description A member who is limited to some apps gets the changes of these apps. Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires a session of the console, whose key has the permission `read`. A key is not accepted.
          */
@@ -3067,7 +3067,7 @@ export interface paths {
         };
         /**
          * Lists the creator's commissions, reversals, corrections, bonuses and deductions, latest purchase first.
-         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires the session of a creator. A key and a session of an account are not accepted.
          */
@@ -3089,7 +3089,7 @@ export interface paths {
         };
         /**
          * Lists the creator's commissions, reversals, corrections, bonuses and deductions, latest purchase first, for the founder.
-         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601. The response is what the creator sees at `GET /creator/commissions`.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601. The response is what the creator sees at `GET /creator/commissions`.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -13241,7 +13241,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -14481,7 +14481,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -14613,7 +14613,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -15199,7 +15199,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -15821,7 +15821,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -16486,7 +16486,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -16748,7 +16748,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -18167,7 +18167,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -18482,7 +18482,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -19311,7 +19311,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -19914,7 +19914,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -20844,7 +20844,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -21863,7 +21863,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -22631,7 +22631,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -22764,7 +22764,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -23175,7 +23175,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -23796,7 +23796,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -26566,7 +26566,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -31335,7 +31335,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -33990,7 +33990,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
@@ -34111,7 +34111,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these. Absent after the last row. */
                     "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };

@@ -42,10 +42,13 @@ export function problem(logger: Logger) {
       // `not_ready` reports a state and is no failure.
       if (status >= 500 && code !== 'not_ready') {
         const fault = faultOf(cause ?? error);
-        const needsOperator = status === 500 || cause instanceof SecretUnreadable || fault?.remedy === 'wait';
+        const lacksKey = cause instanceof SecretUnreadable;
+        const reason = fault?.problem ?? (lacksKey ? 'a stored secret cannot be decrypted' : undefined);
+        const needsOperator = status === 500 || lacksKey || fault?.remedy === 'wait';
         logger[needsOperator ? 'error' : 'warn']({
           err: cause ?? error,
-          ...(fault === null ? {} : { problem: fault.problem }),
+          // Lines with a problem are counted: they would fill the disk of which they say that it is full.
+          ...(reason === undefined ? {} : { problem: reason }),
           requestId,
           route,
           code,

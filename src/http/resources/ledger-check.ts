@@ -128,7 +128,7 @@ const busy = () =>
 
 /** Checks the app's ledger. Throws 503 if the account or the process runs too many checks, or the ledger is too large. */
 async function checkWithinLimits(
-  { sql, now }: HttpDeps,
+  { patientSql: sql, elapsed = () => performance.now() }: HttpDeps,
   accountId: AccountId,
   appId: AppId,
 ): Promise<LedgerCheckResult[]> {
@@ -138,9 +138,9 @@ async function checkWithinLimits(
     throw busy();
   }
   accounts.add(accountId);
-  const endsAt = now() + TIME_LIMIT_MS;
+  const endsAt = elapsed() + TIME_LIMIT_MS;
   try {
-    return await checkAndRecordLedger(sql.within(LONG_STATEMENT_MS), [appId], () => now() > endsAt);
+    return await checkAndRecordLedger(sql.within(LONG_STATEMENT_MS), [appId], () => elapsed() > endsAt);
   } catch (error) {
     if (!(error instanceof LedgerCheckTooLong)) throw error;
     throw unavailable(
@@ -192,14 +192,18 @@ export const operatorLedgerCheckRoutes = [
     response: { status: 200, schema: ledgerPart },
     handler: async ({ deps, query, now }) => {
       const after = decodeCursor(runKey, checkName, query.cursor);
-      if (runningParts.has(deps.sql)) throw busy();
-      runningParts.add(deps.sql);
+      if (runningParts.has(deps.patientSql)) throw busy();
+      runningParts.add(deps.patientSql);
       try {
-        const { checks, done, total, next } = await runLedgerPart(deps.sql.within(LONG_STATEMENT_MS), after, {
-          now: deps.now,
-          partMs: PART_MS,
-          checkMs: TIME_LIMIT_MS,
-        });
+        const { checks, done, total, next } = await runLedgerPart(
+          deps.patientSql.within(LONG_STATEMENT_MS),
+          after,
+          {
+            elapsed: deps.elapsed ?? (() => performance.now()),
+            partMs: PART_MS,
+            checkMs: TIME_LIMIT_MS,
+          },
+        );
         return {
           checkedAt: now,
           checks: checks.map(presentRule),
@@ -208,7 +212,7 @@ export const operatorLedgerCheckRoutes = [
           nextCursor: next === null ? null : encodeCursor(runKey, next),
         };
       } finally {
-        runningParts.delete(deps.sql);
+        runningParts.delete(deps.patientSql);
       }
     },
   }),

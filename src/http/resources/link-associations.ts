@@ -11,10 +11,10 @@ import { anyone } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
 /** Returns the files of the requested host: those of one app on its link subdomain, and of all apps on any other host. */
-async function filesOf(ctx: HttpContext, deps: HttpDeps, now: number): Promise<AssociationFiles> {
+async function filesOf(ctx: HttpContext, deps: HttpDeps): Promise<AssociationFiles> {
   const subdomain = subdomainOfHost(ctx.hostname, new URL(deps.publicUrl).hostname);
   const own = subdomain === null ? undefined : await findAssociations(deps.sql, subdomain);
-  if (own === undefined) return await deps.intake.sharedAssociations(now);
+  if (own === undefined) return await deps.intake.sharedAssociations();
   const { iosAppIds, androidApps } = own;
   const links = [{ iosAppIds, androidApps, paths: ['/l/*'] }];
   return { apple: appleAssociation(links), android: androidAssociation(links) };
@@ -86,10 +86,10 @@ function association(
     description: DESCRIPTION,
     errors: ['not_found', 'unavailable'],
     response: { status: 200, contentType: 'application/json', schema },
-    handler: async ({ ctx, deps, now }) => ({
+    handler: async ({ ctx, deps }) => ({
       // Apple and Google accept no redirect and no other content type. A cache keeps one file for each host.
       headers: { 'Content-Type': 'application/json', 'Cache-Control': 'public, max-age=60', Vary: 'Host' },
-      body: foundOrThrow((await filesOf(ctx, deps, now))[name] ?? undefined),
+      body: foundOrThrow((await filesOf(ctx, deps))[name] ?? undefined),
     }),
   });
 }

@@ -64,7 +64,7 @@ export const ownPayeeRoutes = [
         });
       }
       const ids = { id: idGenerator.id('payeeChange'), emailId: idGenerator.id('email') };
-      const result = await requestPayeeChange(deps, session, body, ids);
+      const result = await requestPayeeChange({ ...deps, sql: deps.patientSql }, session, body, ids);
       if (result.outcome === 'no_address') throw withAdvice('no_code_address');
       if (result.outcome === 'too_many') throw tooManyEmails(result.retryAfterSeconds);
       return { id: ids.id, maskedAddress: maskEmail(result.address), expiresAt: result.expiresAt };
@@ -91,7 +91,9 @@ export const ownPayeeRoutes = [
     rateLimit: { name: 'signIn', caller: ({ ctx }) => addressCaller(ctx.ip) },
     handler: async ({ deps, session, ids, body, idGenerator }) => {
       const entered = { id: ids.id, payeeId: idGenerator.id('payee'), code: typedCode(body.code) };
-      const result = foundOrThrow(await confirmPayeeChange(deps, session, entered));
+      const result = foundOrThrow(
+        await confirmPayeeChange({ ...deps, sql: deps.patientSql }, session, entered),
+      );
       if (result.outcome === 'ended') throw withAdvice('payee_code_ended');
       if (result.outcome === 'wrong') {
         const left = result.attemptsLeft;

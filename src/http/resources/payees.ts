@@ -221,7 +221,9 @@ export const payeeRoutes = [
         keyId: caller.keyId,
       };
       const wanted = given.method === 'none' ? { ...given, recipient: null } : given;
-      const outcome = foundOrThrow(await setPayee(deps, place, wanted, expected));
+      const outcome = foundOrThrow(
+        await setPayee({ ...deps, sql: deps.patientSql }, place, wanted, expected),
+      );
       if ('latestVersion' in outcome) {
         throw new ApiError('payee_changed', {
           detail: `The latest version is ${outcome.latestVersion}. Nothing was changed. Read the payee, and change it again.`,
@@ -261,13 +263,16 @@ export const payeeRoutes = [
     ids: { affiliateId: 'affiliate' },
     response: { status: 200, schema: erasedPayees },
     handler: async ({ deps, caller, app, ids, idGenerator }) => {
-      const erasedVersions = await erasePayees(deps, {
-        id: idGenerator.id('payee'),
-        appId: app.id,
-        affiliateId: ids.affiliateId,
-        accountId: caller.accountId,
-        keyId: caller.keyId,
-      });
+      const erasedVersions = await erasePayees(
+        { ...deps, sql: deps.patientSql },
+        {
+          id: idGenerator.id('payee'),
+          appId: app.id,
+          affiliateId: ids.affiliateId,
+          accountId: caller.accountId,
+          keyId: caller.keyId,
+        },
+      );
       return { erasedVersions: foundOrThrow(erasedVersions) };
     },
   }),

@@ -76,7 +76,7 @@ export const payoutResultRoutes = [
     handler: async ({ deps, caller, app, ids, body }) => {
       const { accountId, keyId } = caller;
       const items = await stateTransfers<never>(
-        deps.sql,
+        deps.patientSql,
         { appId: app.id, runId: ids.runId, accountId, keyId },
         (all) =>
           new Map(
@@ -125,7 +125,7 @@ export const payoutResultRoutes = [
       const opened = await readPayoutReport(body, filed);
       const { accountId, keyId } = caller;
       const items = await stateTransfers(
-        deps.sql,
+        deps.patientSql,
         { appId: app.id, runId: ids.runId, accountId, keyId },
         (all) => {
           const assessment = assess(opened, all);

@@ -58,7 +58,7 @@ export const payoutRunRoutes = [
     errors: ['payout_run_in_progress'],
     handler: async ({ deps, caller, app, body, idGenerator }) => {
       const { accountId, keyId } = caller;
-      const run = await draftRun(deps.sql, {
+      const run = await draftRun(deps.patientSql, {
         id: idGenerator.id('payoutRun'),
         appId: app.id,
         accountId,
@@ -102,7 +102,7 @@ export const payoutRunRoutes = [
       const { runId } = ids;
       const { expectedTotalCents } = body;
       const approved = foundOrThrow(
-        await approveRun(deps.sql, { appId: app.id, accountId, keyId, runId, expectedTotalCents }),
+        await approveRun(deps.patientSql, { appId: app.id, accountId, keyId, runId, expectedTotalCents }),
       );
       if (approved === 'total_changed') {
         throw new ApiError('total_changed', {
@@ -127,7 +127,7 @@ export const payoutRunRoutes = [
     ids: { runId: 'payoutRun' },
     response: { status: 200, schema: payoutRun },
     handler: async ({ deps, app, ids }) =>
-      presentPayoutRun(foundOrThrow(await cancelRun(deps.sql, app.id, ids.runId))),
+      presentPayoutRun(foundOrThrow(await cancelRun(deps.patientSql, app.id, ids.runId))),
   }),
 
   route({

@@ -71,6 +71,8 @@ export interface CallerRule<Extra, Body = unknown> {
   readonly idempotencyAccount?: (extra: Extra) => AccountId;
   /** Returns who shares the calls that may run at the same time, for routes that say `unavailable`. Absent: no limit. */
   readonly openCall?: (call: Call & Extra) => string;
+  /** Returns which creator calls: creators share the calls of them that may run at the same time. */
+  readonly creatorCall?: (call: Call & Extra) => string;
   /** Returns who shares the files that may be made and sent at the same time. Absent: its routes make none. */
   readonly fileSharer?: (call: Call & Extra) => string;
 }
@@ -83,7 +85,13 @@ const OTHER_PATHS = /^(?!.*\/:appId)/;
 function actingDeps({ ctx, deps, method }: Request, actor: Actor): HttpDeps {
   if (method === 'GET') return deps;
   const named = { ...actor, requestId: ctx.state.requestId };
-  return { ...deps, sql: deps.sql.actingAs(named), endpointSql: deps.endpointSql.actingAs(named) };
+  const { sql, endpointSql, patientSql } = deps;
+  return {
+    ...deps,
+    sql: sql.actingAs(named),
+    endpointSql: endpointSql.actingAs(named),
+    patientSql: patientSql.actingAs(named),
+  };
 }
 
 /** Returns how audit rows name the caller. */
@@ -194,6 +202,7 @@ export function consoleSession(
     rateLimitName: 'account',
     limitsAddress: false,
     paths: OTHER_PATHS,
+    fileSharer: ({ caller }) => caller.accountId,
     check: async (request, read) => {
       const { ctx, deps, params } = request;
       const caller = await authenticateSession(ctx, deps);
@@ -230,11 +239,12 @@ const OF_CREATOR = {
 /** A session of a creator. */
 export const creatorSession: CallerRule<CreatorExtra> = {
   ...OF_CREATOR,
+  creatorCall: ({ session }) => session.affiliateId,
   check: async (request, read) => {
-    const open = withoutKey(request);
-    const held = await authenticateCreator(open.ctx, open.deps);
+    const own = { ...request, deps: { ...request.deps, sql: request.deps.creatorSql } };
+    const held = await authenticateCreator(own.ctx, own.deps);
     const { id: sessionId, affiliateId } = held;
-    const deps = actingDeps(open, { kind: 'creator', affiliateId, sessionId });
+    const deps = actingDeps(own, { kind: 'creator', affiliateId, sessionId });
     return { ...(await read(deps, OPEN_BODY_BYTES)), session: held };
   },
 };
@@ -250,6 +260,7 @@ export interface CreatorPageExtra {
 /** The creator of a session, on the creator's own page. */
 export const creatorOfPage: CallerRule<CreatorPageExtra> = {
   ...OF_CREATOR,
+  creatorCall: ({ creator }) => creator.affiliateId,
   fileSharer: ({ creator }) => creator.affiliateId,
   check: async (request, read) => {
     const call = await creatorSession.check(request, read);

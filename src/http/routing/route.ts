@@ -74,8 +74,8 @@ export function route<
   const storesResponses = takesIdempotencyKey && !isRaw;
   const isCreators = caller.auth === 'creator';
   const files = isCreators ? 'creatorFiles' : 'accountFiles';
-  // A list as CSV has up to 10,000 rows. Creators, who are trusted least, share the places for it.
-  const isFileList = isCreators && 'asCsv' in spec.response && (spec.response.asCsv ?? false);
+  // A list as CSV has up to 10,000 rows or about 8 MiB, which take memory until they are read.
+  const isFileList = 'asCsv' in spec.response && (spec.response.asCsv ?? false);
   const makesFile = (ctx: HttpContext) => spec.makesFile === true || (isFileList && prefersCsv(ctx));
   return {
     ...describe(spec),
@@ -97,8 +97,10 @@ export function route<
       const send = async () => await respond(spec, call, account);
       const openSharer = isLimited ? caller.openCall?.(call) : undefined;
       const fileSharer = makesFile(ctx) ? caller.fileSharer?.(call) : undefined;
+      const creator = caller.creatorCall?.(call);
       if (openSharer !== undefined) await deps.intake.openCalls.run(openSharer, send);
       else if (fileSharer !== undefined) await deps.intake[files].run(fileSharer, ctx.res, send);
+      else if (creator !== undefined) await deps.intake.creatorCalls.run(creator, send);
       else await send();
     },
   };
