@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { SecretUnreadable } from './config/secret-box.ts';
 import type { SecretBox } from './config/secret-box.ts';
+import { prepareErasureKey } from './db/erased-identifiers.ts';
 import { faultOf } from './db/errors.ts';
 import type { Sql } from './db/sql.ts';
 import { countSecretsByKey } from './db/webhook-secrets.ts';
@@ -55,6 +56,16 @@ export function createSecretsCheck({
     last = { at: performance.now(), problem };
     return problem;
   };
+}
+
+/**
+ * Stores the key that erased persons are recognised by, if the database has none: in an empty one, the process that comes first decides which
+ * key is needed. A process that lacks a key of what is stored already stores none.
+ */
+export async function prepareKeys(sql: Sql, secretBox: SecretBox): Promise<void> {
+  const stored = await countSecretsByKey(sql);
+  const hasAll = stored.every(({ encryptionKeyId }) => secretBox.keyIds.includes(encryptionKeyId));
+  if (hasAll || secretBox.acceptsLostKeys) await prepareErasureKey(sql, secretBox);
 }
 
 /** Returns the problem that it is not known whether the encryption keys open what is stored. */

@@ -14,7 +14,6 @@ import { SecretUnreadable } from './config/secret-box.ts';
 import { StartupError } from './config/startup-error.ts';
 import { settingsProblem } from './db/connection-settings.ts';
 import { recordRefusedRequests } from './db/deliveries.ts';
-import { prepareErasureKey } from './db/erased-identifiers.ts';
 import { faultOf } from './db/errors.ts';
 import type { Sql } from './db/sql.ts';
 import { freePort } from './embedded/processes.ts';
@@ -22,7 +21,7 @@ import type { ReadinessCheck } from './http/deps.ts';
 import { createMetrics, serveMetrics } from './metrics.ts';
 import type { MetricsServer } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
-import { createGuardedBox, createKeyGate, createSecretsCheck } from './secrets-check.ts';
+import { createGuardedBox, createKeyGate, createSecretsCheck, prepareKeys } from './secrets-check.ts';
 import { unusableDatabase } from './unusable-database.ts';
 
 export interface Service {
@@ -71,7 +70,7 @@ export async function startService(given: ServiceSettings): Promise<Service> {
     settings.metricsPort === undefined
       ? null
       : createMetrics({ sql, readiness: async () => await readiness(), sdkMetricsAddress });
-  const preparedKey = prepareErasureKey(sql, given.secretBox).catch((error: unknown) => {
+  const preparedKey = prepareKeys(sql, given.secretBox).catch((error: unknown) => {
     if (!(error instanceof SecretUnreadable)) throw error;
   });
   const temporal = startTemporalWork(settings, database, {

@@ -200,6 +200,21 @@ test('a process that has never had all keys stores nothing under its own, and wh
 });
 
 // @promise missing-key-waits
+test('a process that lacks a key of stored secrets makes none for erased persons, also in the database of a version without one', async () => {
+  await setUp();
+  await service.sql.transaction(async (tx) => {
+    await tx`set local session_replication_role = replica`;
+    await tx`delete from erasure_key`;
+  });
+  await startBeside([wrong], { role: 'api' });
+  expect(await service.sql`select from erasure_key`).toEqual([]);
+  await startBeside([own], { role: 'api' });
+  expect(await service.sql`select encryption_key_id from erasure_key`).toEqual([
+    { encryptionKeyId: idOf(own) },
+  ]);
+});
+
+// @promise missing-key-waits
 test('a process whose operator accepts the loss of a key does its work without what cannot be read', async () => {
   const { founder, runs } = await setUp();
   const emailId = await invite(founder);
