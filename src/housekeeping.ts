@@ -5,6 +5,7 @@ import type { BackgroundLoop } from './lib/background-loop.ts';
 import { destroyExpiredAddressKeys } from './db/address-keys.ts';
 import { deleteExpiredCreatorSessions } from './db/creator-sessions.ts';
 import { deleteExpiredOperatorSessions } from './db/operator-sessions.ts';
+import { deleteExpiredChallenges } from './db/passkeys.ts';
 import { deleteExpiredFormerAddresses, deleteExpiredPayeeChanges } from './db/payee-changes.ts';
 import { reencryptPayees } from './db/payees.ts';
 import { reencryptPayoutFiles } from './db/payout-run-files.ts';
@@ -28,6 +29,7 @@ export function startHousekeeping(sql: Sql, secretBox: SecretBox, logger: Logger
       const now = await databaseClock(sql);
       await destroyExpiredAddressKeys(sql, now);
       await deleteExpiredSessions(sql, now);
+      await deleteExpiredChallenges(sql, now);
       await deleteExpiredCreatorSessions(sql, now);
       await deleteExpiredOperatorSessions(sql, now);
       await deleteExpiredPayeeChanges(sql, now);

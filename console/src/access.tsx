@@ -8,6 +8,7 @@ import { KEYS } from './api/queries.ts';
 import { Dialog } from './dialog.tsx';
 import { formatAgo, formatBrowser, formatInstant } from './format.ts';
 import { ErrorBox, NoPermission, PageHead, Waiting } from './parts.tsx';
+import { Passkeys } from './passkeys/passkeys.tsx';
 import { useCurrentSession, usePermission, useSeesAllApps } from './session.ts';
 import { ConfirmEnd, SessionBrowser } from './session-browser.tsx';
 
@@ -123,16 +124,18 @@ function Sessions() {
 }
 
 export default function AccessPage() {
+  const session = useCurrentSession();
   const canRead = usePermission('read');
   const seesAll = useSeesAllApps();
   return (
     <>
       <PageHead title="Access">
         A program gets a key of its own, with a name and only the permissions it needs. Revoke one without
-        touching the others. People sign in with their e-mail address, as members of the team.
+        touching the others. People sign in with their e-mail address or a passkey, as members of the team.
       </PageHead>
       <Stack gap="xl">
         {seesAll && (canRead ? <AccountKeys /> : <NoPermission permission="read" what="the keys" />)}
+        {session.member !== null && session.takesPasskeys === true && <Passkeys />}
         <Sessions />
       </Stack>
     </>

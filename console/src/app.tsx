@@ -71,7 +71,7 @@ function AccountMenu({
             : `${session.member.email}, ${session.member.role}`}
         </Menu.Label>
         <Menu.Item component={Link} to="/access">
-          {session.member === null ? 'Keys and sessions' : 'Sessions'}
+          {session.member === null ? 'Keys and sessions' : 'Passkeys and sessions'}
         </Menu.Item>
         <Menu.Divider />
         <Menu.Label>Appearance</Menu.Label>
@@ -268,7 +268,8 @@ export function App() {
       </Centered>
     );
   }
-  const { hasAccounts, sendsMail = false } = current.data;
+  const { hasAccounts, sendsMail = false, takesPasskeys = false } = current.data;
+  const means = { sendsMail, takesPasskeys };
   const session = present ?? last;
   // A first link creates the first account, so a browser that is signed in does not need it.
   if (session !== null && link?.isNew === true) closeLink();
@@ -277,7 +278,7 @@ export function App() {
       <SignInPage
         hasAccounts={hasAccounts}
         hasSession={present !== null}
-        sendsMail={sendsMail}
+        means={means}
         link={link}
         onLinkClosed={closeLink}
       />
@@ -289,7 +290,7 @@ export function App() {
         <SignInAgain
           last={last}
           isOpen={present === null}
-          sendsMail={sendsMail}
+          means={means}
           link={link}
           onLinkClosed={closeLink}
         />

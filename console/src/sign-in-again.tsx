@@ -3,6 +3,7 @@ import type { Session } from './api/client.ts';
 import { startAnew } from './leave/start-anew.ts';
 import { SessionEnded } from './session-ended.tsx';
 import { FounderLinkForm, SignInForms } from './sign-in.tsx';
+import type { SignInMeans } from './sign-in.tsx';
 import type { SignInLink } from './sign-in-link.ts';
 
 /**
@@ -12,14 +13,14 @@ import type { SignInLink } from './sign-in-link.ts';
 export function SignInAgain({
   last: { account, member },
   isOpen,
-  sendsMail,
+  means,
   link,
   onLinkClosed,
 }: {
   /** The session that has ended. */
   readonly last: Session;
   readonly isOpen: boolean;
-  readonly sendsMail: boolean;
+  readonly means: SignInMeans;
   /** The link that was opened in this tab. Null without one. */
   readonly link: SignInLink | null;
   readonly onLinkClosed: () => void;
@@ -33,7 +34,7 @@ export function SignInAgain({
         somebody else, discards what you entered.
       </Text>
       {link === null ? (
-        <SignInForms sendsMail={sendsMail} />
+        <SignInForms means={means} />
       ) : (
         <FounderLinkForm key={link.token} {...link} hasSession={false} onClosed={onLinkClosed} />
       )}

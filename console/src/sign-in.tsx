@@ -4,6 +4,8 @@ import { api, read } from './api/client.ts';
 import { KEYS, useStep } from './api/queries.ts';
 import { LinkForm, SignInFrame, STAY } from './link-sign-in.tsx';
 import { ErrorBox } from './parts.tsx';
+import { canUsePasskeys } from './passkeys/ceremonies.ts';
+import { PasskeySignIn } from './passkeys/passkey-sign-in.tsx';
 import type { SignInLink } from './sign-in-link.ts';
 
 /** Signs a founder in with a link. */
@@ -127,10 +129,24 @@ function KeyForm({ isSecond }: { readonly isSecond: boolean }) {
   );
 }
 
-/** The ways to sign in without a link: a link by mail, where the service sends mail, or a key. */
-export function SignInForms({ sendsMail }: { readonly sendsMail: boolean }) {
+/** By which means people sign in, besides links and keys. */
+export interface SignInMeans {
+  /** Whether members can ask for a link. */
+  readonly sendsMail: boolean;
+  readonly takesPasskeys: boolean;
+}
+
+/** The ways to sign in without a link: a passkey, a link by mail, where the service sends mail, or a key. */
+export function SignInForms({ means }: { readonly means: SignInMeans }) {
+  const { sendsMail } = means;
   return (
     <>
+      {canUsePasskeys(means) && (
+        <>
+          <PasskeySignIn />
+          <Divider label="or" />
+        </>
+      )}
       {sendsMail && (
         <>
           <MailForm />
@@ -146,14 +162,13 @@ export function SignInForms({ sendsMail }: { readonly sendsMail: boolean }) {
 export function SignInPage({
   hasAccounts,
   hasSession,
-  sendsMail,
+  means,
   link,
   onLinkClosed,
 }: {
   readonly hasAccounts: boolean;
   readonly hasSession: boolean;
-  /** Whether members can ask for a link. */
-  readonly sendsMail: boolean;
+  readonly means: SignInMeans;
   readonly link: SignInLink | null;
   readonly onLinkClosed: () => void;
 }) {
@@ -176,7 +191,7 @@ export function SignInPage({
       )}
       {hasAccounts && (
         <>
-          <SignInForms sendsMail={sendsMail} />
+          <SignInForms means={means} />
           <Divider />
         </>
       )}

@@ -27,6 +27,7 @@ create domain key_id as text collate "C" CHECK ((VALUE ~ '^key_[0-7][0-9a-hjkmnp
 create domain link_id as text collate "C" CHECK ((VALUE ~ '^lnk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain manual_attribution_id as text collate "C" CHECK ((VALUE ~ '^mat_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain member_id as text collate "C" CHECK ((VALUE ~ '^mem_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain passkey_id as text collate "C" CHECK ((VALUE ~ '^psk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payee_change_id as text collate "C" CHECK ((VALUE ~ '^pch_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payee_id as text collate "C" CHECK ((VALUE ~ '^pye_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -1041,6 +1042,7 @@ CREATE TRIGGER members_guard BEFORE DELETE OR UPDATE ON members FOR EACH ROW EXE
 CREATE CONSTRAINT TRIGGER members_guard_new AFTER INSERT ON members NOT DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW EXECUTE FUNCTION guard_member();
 CREATE TRIGGER members_key AFTER UPDATE ON members FOR EACH ROW EXECUTE FUNCTION change_key_of_member();
 CREATE TRIGGER members_owner BEFORE UPDATE OF role, removed_at ON members FOR EACH ROW WHEN (((old.role = 'owner'::text) AND (old.removed_at IS NULL) AND ((new.role <> 'owner'::text) OR (new.removed_at IS NOT NULL)))) EXECUTE FUNCTION keep_an_owner();
+CREATE TRIGGER members_passkeys AFTER UPDATE OF removed_at ON members FOR EACH ROW WHEN (((old.removed_at IS NULL) AND (new.removed_at IS NOT NULL))) EXECUTE FUNCTION revoke_passkeys_of_member();
 
 create table operator_sessions (
   id session_id not null,
@@ -1087,6 +1089,31 @@ create table other_transfers (
 CREATE TRIGGER other_transfers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON other_transfers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER other_transfers_audit AFTER INSERT ON other_transfers FOR EACH ROW EXECUTE FUNCTION write_audit_row('other_transfer', 'payout_id', 'reference position');
 CREATE TRIGGER other_transfers_lock BEFORE INSERT ON other_transfers FOR EACH ROW EXECUTE FUNCTION lock_payout_of_transfer();
+
+create table passkeys (
+  id passkey_id not null,
+  account_id account_id not null,
+  member_id member_id not null,
+  name text not null,
+  credential_id bytea,
+  public_key bytea,
+  sign_count bigint not null,
+  raises boolean not null,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint passkeys_pkey PRIMARY KEY (id),
+  constraint passkeys_member_id_fkey FOREIGN KEY (member_id) REFERENCES members(id),
+  constraint passkey_revoked_without_key CHECK ((((credential_id IS NULL) = (revoked_at IS NOT NULL)) AND ((public_key IS NULL) = (revoked_at IS NOT NULL)))),
+  constraint passkeys_credential_id_check CHECK (((length(credential_id) >= 16) AND (length(credential_id) <= 1023))),
+  constraint passkeys_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint passkeys_public_key_check CHECK (((length(public_key) >= 1) AND (length(public_key) <= 2048))),
+  constraint passkeys_sign_count_check CHECK (((sign_count >= 0) AND (sign_count <= '4294967295'::bigint)))
+);
+CREATE INDEX passkeys_by_member ON passkeys USING btree (member_id, created_at, id) WHERE (revoked_at IS NULL);
+CREATE UNIQUE INDEX passkeys_one_credential ON passkeys USING btree (credential_id);
+CREATE TRIGGER passkeys_audit AFTER INSERT OR UPDATE OF revoked_at ON passkeys FOR EACH ROW EXECUTE FUNCTION write_audit_row('passkey', 'id', 'member_id name raises revoked_at');
+CREATE TRIGGER passkeys_guard BEFORE INSERT OR DELETE OR UPDATE ON passkeys FOR EACH ROW EXECUTE FUNCTION guard_passkey();
 
 create table payee_changes (
   id payee_change_id not null,
@@ -2004,6 +2031,14 @@ create table test_identities (
 CREATE INDEX test_identities_by_app ON test_identities USING btree (app_id, created_at DESC);
 CREATE INDEX test_identities_by_created ON test_identities USING btree (created_at);
 CREATE INDEX test_identities_by_user ON test_identities USING btree (app_id, customer_user_id, created_at);
+
+create table used_passkey_challenges (
+  challenge_sha256 bytea not null,
+  expires_at timestamp with time zone not null,
+  constraint used_passkey_challenges_pkey PRIMARY KEY (challenge_sha256),
+  constraint used_passkey_challenges_challenge_sha256_check CHECK ((length(challenge_sha256) = 32))
+);
+CREATE INDEX used_passkey_challenges_by_expiry ON used_passkey_challenges USING btree (expires_at);
 
 create table user_links (
   app_id app_id not null,
@@ -3349,6 +3384,32 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION guard_passkey()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'DELETE' then
+    raise exception 'passkey % is revoked, never deleted', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  if tg_op = 'UPDATE' then
+    if old.revoked_at is not null
+       or (old.id, old.account_id, old.member_id, old.name, old.raises, old.created_at)
+            is distinct from (new.id, new.account_id, new.member_id, new.name, new.raises, new.created_at)
+       or new.sign_count < old.sign_count
+       or new.revoked_at is null and (old.credential_id, old.public_key) is distinct from (new.credential_id, new.public_key) then
+      raise exception 'passkey % does not change this way', old.id using errcode = 'integrity_constraint_violation';
+    end if;
+    return new;
+  end if;
+  -- Waits for a statement that removes the member, which revokes the passkeys that it finds.
+  perform from members m where m.id = new.member_id and m.account_id = new.account_id and m.removed_at is null for share;
+  if not found then
+    raise exception 'passkey % is given to nobody who is a member of the account', new.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION guard_payee()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4272,6 +4333,16 @@ begin
     raise exception 'request % is of a payout run with another amount or payee', new.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION revoke_passkeys_of_member()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update passkeys set revoked_at = new.removed_at, credential_id = null, public_key = null
+   where member_id = new.id and revoked_at is null;
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION roll_up_attribution()

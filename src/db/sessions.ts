@@ -64,7 +64,7 @@ export function tokenSha256(token: string): Buffer {
 }
 
 /** The condition that a key is valid at an instant. That of a member has no end but a removal (migration 0100). */
-const isValid = (sql: Sql, now: number) => sql.fragment`
+export const isValid = (sql: Sql, now: number) => sql.fragment`
   k.revoked_at is null and (k.is_member or k.expires_at is null or k.expires_at > ${instant(now)})`;
 
 /** The condition that a session is valid at an instant, apart from its key. */

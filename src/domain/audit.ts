@@ -31,6 +31,7 @@ export const AUDITED_OBJECTS = [
   'account',
   'account_key',
   'member',
+  'passkey',
   'session',
   'sign_in_link',
   'creator_sign_in_link',

@@ -30,6 +30,7 @@ export const ID_PREFIXES = {
   key: 'key',
   session: 'ses',
   member: 'mem',
+  passkey: 'psk',
   webhookEndpoint: 'whe',
   webhookMessage: 'msg',
   alert: 'alr',
@@ -77,6 +78,7 @@ export type PayeeChangeId = Id<'payeeChange'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
 export type MemberId = Id<'member'>;
+export type PasskeyId = Id<'passkey'>;
 export type WebhookEndpointId = Id<'webhookEndpoint'>;
 export type WebhookMessageId = Id<'webhookMessage'>;
 export type AlertId = Id<'alert'>;

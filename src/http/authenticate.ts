@@ -179,7 +179,7 @@ export function notRaised({ member }: Pick<Session, 'member'>): ApiError {
   if (member === null) return new ApiError('session_not_raised');
   return new ApiError('session_not_raised', {
     detail:
-      'Paying needs a link that was mailed to you and opened in this browser within the last 15 minutes: `POST /session/mail-link` mails one. A key with the permission "payout" does, too. A copied link does not.',
+      'Paying needs one of your passkeys, or a link that was mailed to you and opened in this browser within the last 15 minutes: `POST /session/mail-link` mails one. A key with the permission "payout" does, too. A copied link does not.',
   });
 }
 

@@ -1,4 +1,5 @@
 import { MAX_ENDPOINTS } from '../domain/outgoing-webhooks.ts';
+import { MOST_PASSKEYS } from '../domain/passkeys.ts';
 
 /**
  * Every error of the API: its stable code, its status, its title, and what the caller does next. `docs/errors.md` and
@@ -43,7 +44,32 @@ export const ERRORS = {
   session_not_raised: [
     403,
     'The session may not pay',
-    'Send a key with the permission `payout` to `POST /session/raise`, or, as a member, open in this browser the link that `POST /session/mail-link` mails. The session may then pay for 15 minutes.',
+    'Send a key with the permission `payout` or the answer of a passkey to `POST /session/raise`, or, as a member, open in this browser the link that `POST /session/mail-link` mails. The session may then pay for 15 minutes.',
+  ],
+  session_too_old: [
+    403,
+    'The sign-in is too long ago',
+    'Nothing was changed. Sign in again, then send the request within 15 minutes.',
+  ],
+  invalid_passkey: [
+    403,
+    'The passkey was refused',
+    'It is not known here or was revoked, or its answer is invalid, late or was sent before. Passkeys work at the address of the service alone (`PUBLIC_URL`). Try again, or sign in with a link and add the passkey anew.',
+  ],
+  passkey_exists: [
+    409,
+    'The passkey was added before',
+    'Nothing was added. Use the passkey that is in the list.',
+  ],
+  too_many_passkeys: [
+    409,
+    'The member has too many passkeys',
+    `Nothing was added. A member has at most ${MOST_PASSKEYS} passkeys: revoke one that is not used.`,
+  ],
+  passkeys_not_possible: [
+    409,
+    'Browsers allow no passkeys at this address',
+    'The operator sets `PUBLIC_URL` to the https address of the service, with the name of a host and not an IP address.',
   ],
   key_not_rotatable: [
     409,

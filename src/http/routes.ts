@@ -26,6 +26,7 @@ import { groupRoutes } from './resources/groups.ts';
 import { manualAttributionRoutes } from './resources/manual-attributions.ts';
 import { operatorRoutes } from './resources/operator.ts';
 import { ownPayeeRoutes } from './resources/own-payees.ts';
+import { passkeyRoutes } from './resources/passkeys.ts';
 import { payeeRoutes } from './resources/payees.ts';
 import { payoutBlockRoutes } from './resources/payout-blocks.ts';
 import { payoutResultRoutes } from './resources/payout-results.ts';
@@ -146,8 +147,9 @@ export const routeGroups: readonly RouteGroup[] = [
   { name: 'Webhooks', description: 'Purchase events from billing providers.', routes: webhookRoutes },
   {
     name: 'Sessions',
-    description: 'Sessions of the console, the account keys that they hold, and who changed what.',
-    routes: [...sessionRoutes, ...signInLinkRoutes, ...accountKeyRoutes, ...auditRoutes],
+    description:
+      'Sessions of the console, the account keys and passkeys that they begin with, and who changed what.',
+    routes: [...sessionRoutes, ...signInLinkRoutes, ...passkeyRoutes, ...accountKeyRoutes, ...auditRoutes],
   },
   {
     name: 'Members',

@@ -28,6 +28,7 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
   manual_attributions: 'account_id app_id created_at id key_id position',
   members: 'account_id created_at id key_id',
   other_transfers: 'account_id app_id created_at key_id payout_id',
+  passkeys: 'account_id created_at credential_id id last_used_at public_key sign_count',
   payees: 'account_id address_set_by app_id ciphertext encryption_key_id id previous_version set_at set_by',
   payout_blocks: 'account_id app_id created_at id key_id position previous',
   payout_file_downloads: 'account_id app_id downloaded_at file_id key_id',

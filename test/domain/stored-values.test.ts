@@ -24,7 +24,7 @@ describe('values that callers and rows store', () => {
     [
       'prefixes of ids',
       Object.values(ID_PREFIXES),
-      'acct app aff lnk clk att evt del com ent grp pol plv mat cod pay trf pbk run pit pfl pye pch eml key ses mem whe msg alr sec req pmt adj bnd rpr ins ers aud',
+      'acct app aff lnk clk att evt del com ent grp pol plv mat cod pay trf pbk run pit pfl pye pch eml key ses mem psk whe msg alr sec req pmt adj bnd rpr ins ers aud',
     ],
   ])('stored values do not change: %s', (_, words, expected) => {
     expect(words).toEqual(expected.split(' '));

@@ -18,7 +18,9 @@ import { insertEarning, payOut } from '../support/ledger.ts';
 import type { ApiResponse } from '../support/http-client.ts';
 import { requestOf } from '../support/route-requests.ts';
 import type { IdPlace } from '../support/route-requests.ts';
-import { newMember, signInManager } from '../support/members.ts';
+import { addPasskeyOf, Authenticator, optionsOf } from '../support/authenticator.ts';
+import { newMember, signInManager, signInMember } from '../support/members.ts';
+import type { Browser } from '../support/members.ts';
 import { payeeCodeOf, setOldAddress } from '../support/payee-codes.ts';
 import { settleRun } from '../support/settle-run.ts';
 import { creatorLink, OWN_PAGE, signIn, signInCreator, signInOperator } from '../support/sessions.ts';
@@ -58,6 +60,10 @@ const EXEMPT: Readonly<Record<string, string>> = {
   requestPayeeChange: 'it mails a code, which is listed as a mail; the payee that it sets has an audit row',
   mailSignInLink: 'it mails a link, whose use has an audit row; anybody can ask for it',
   mailRaisingLink: 'it mails a link, whose use has an audit row',
+  createPasskeySignIn:
+    'it makes a challenge, and stores nothing; the session that it begins has an audit row',
+  createPasskeyRaise: 'it makes a challenge, and stores nothing',
+  createPasskeyCreation: 'it makes a challenge, and stores nothing',
   signOutOperator: 'sessions of the operator belong to no account',
   runSelfTest: 'it stores sandbox test events, which are listed as deliveries, and changes no setting',
 };
@@ -253,6 +259,12 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     const { id } = await newMember(api, mine, await signInManager(api, mine), 'analyst');
     return { path: `/accounts/${mine.accountId}/members/${id}/remove` };
   },
+  addPasskey: async () => ({
+    body: { name: 'Laptop', ...new Authenticator().create(await optionsOf(api, 'options', memberBrowser)) },
+  }),
+  revokePasskey: async () => ({
+    path: `/session/passkeys/${await addPasskeyOf(api, new Authenticator(), memberBrowser)}/revoke`,
+  }),
   endCreatorSession: async () => {
     const other = await signInCreator(api, mine, mine.ids.affiliate);
     return { path: `/creator/sessions/${await creatorSessionOf(other)}/end` };
@@ -282,7 +294,10 @@ async function creatorSessionOf(headers: Readonly<Record<string, string>>): Prom
   return body.session?.id ?? '';
 }
 
-type CallerKind = 'key' | 'session' | 'manager' | 'creator' | 'operator';
+/** The session of the member that `callerOf` has signed in last. */
+let memberBrowser: Browser;
+
+type CallerKind = 'key' | 'session' | 'manager' | 'member' | 'creator' | 'operator';
 
 /** Who calls, and what the audit row says of it. */
 async function callerOf(kind: CallerKind) {
@@ -304,6 +319,15 @@ async function callerOf(kind: CallerKind) {
       return {
         options: { headers },
         actor: { actorKind: 'session', keyId: held.id, sessionId: await sessionOf(headers) },
+      };
+    }
+    case 'member': {
+      const by = await signInManager(api, mine);
+      const member = await newMember(api, mine, by, 'analyst');
+      const headers = (memberBrowser = await signInMember(api, member, by));
+      return {
+        options: { headers },
+        actor: { actorKind: 'session', keyId: member.keyId, sessionId: await sessionOf(headers) },
       };
     }
     case 'creator': {
@@ -336,13 +360,14 @@ const KINDS: Readonly<Record<Route['auth'], readonly CallerKind[]>> = {
   provider: [],
 };
 
+function kindsOf({ path, auth }: Route): readonly CallerKind[] {
+  if (path.includes('/members')) return ['manager'];
+  return path.includes('/passkeys') ? ['member'] : KINDS[auth];
+}
+
 const changing = routes
   .filter(({ method, operationId }) => method !== 'GET' && EXEMPT[operationId] === undefined)
-  .flatMap((route) =>
-    (route.path.includes('/members') ? (['manager'] as const) : KINDS[route.auth]).map(
-      (kind) => [`${route.method} ${route.path}`, kind, route] as const,
-    ),
-  );
+  .flatMap((route) => kindsOf(route).map((kind) => [`${route.method} ${route.path}`, kind, route] as const));
 
 describe('every route that changes something', () => {
   const answers: string[] = [];

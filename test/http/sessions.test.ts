@@ -91,7 +91,11 @@ describe('signing in with a key', () => {
     const headers = await signIn(api, app.key);
     const own = await api.call('GET', '/session', { headers });
     expect(own.body).toMatchObject({ hasAccounts: true, session: { account: { id: app.accountId } } });
-    expect((await api.call('GET', '/session')).body).toEqual({ hasAccounts: true, session: null });
+    expect((await api.call('GET', '/session')).body).toEqual({
+      hasAccounts: true,
+      session: null,
+      takesPasskeys: true,
+    });
     const foreign = await api.call('GET', '/session', {
       headers: { ...headers, 'sec-fetch-site': 'same-site' },
     });

@@ -1080,6 +1080,25 @@ const CONSOLE: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: passkeys of members',
+    promises: {
+      'passkey-sign-in':
+        'a passkey signs in the member to whom it was added, with the role of the member at each call',
+      'member-pays-with-passkey':
+        'a member pays within 15 minutes of an answer of a passkey that was added in a session that could pay, and only with a role that pays',
+      'passkey-needs-proof':
+        'who adds a passkey has shown within 15 minutes to be the member: a copied link does not suffice for one that pays',
+      'passkey-own-origin':
+        'an answer counts only from a page of `PUBLIC_URL`, for its host, with a check of who uses the authenticator and with a right signature',
+      'passkey-challenge-once':
+        'a challenge counts for one purpose and session, within five minutes and once, also for two calls at the same time',
+      'passkey-of-one-member': 'a credential belongs to one member, and answers for no other one',
+      'passkey-count': 'an authenticator whose count goes back is refused',
+      'passkey-ends-with-member': 'removing a member revokes the passkeys',
+      'passkey-audit': 'adding and revoking a passkey are in the audit, without its key',
+    },
+  },
+  {
     title: 'Beyond the specification: sessions of creators',
     promises: {
       'creator-link-five-uses':

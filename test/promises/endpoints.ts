@@ -623,7 +623,7 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'POST /session',
     caller: 'none',
-    promises: { 'post-session': 'signs a browser in with an account key or a link' },
+    promises: { 'post-session': 'signs a browser in with an account key, a link or a passkey' },
   },
   {
     route: 'POST /session/raise',
@@ -639,6 +639,36 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     route: 'POST /session/mail-link',
     caller: 'session',
     promises: { 'post-mail-link': 'mails the member of the session a link with which it may pay' },
+  },
+  {
+    route: 'POST /session/passkeys/sign-in-options',
+    caller: 'none',
+    promises: { 'post-passkey-sign-in-options': 'returns a challenge for signing in with a passkey' },
+  },
+  {
+    route: 'POST /session/passkeys/raise-options',
+    caller: 'session',
+    promises: { 'post-passkey-raise-options': 'returns a challenge for paying with a passkey' },
+  },
+  {
+    route: 'POST /session/passkeys/options',
+    caller: 'session',
+    promises: { 'post-passkey-options': 'returns a challenge for adding a passkey' },
+  },
+  {
+    route: 'GET /session/passkeys',
+    caller: 'session',
+    promises: { 'get-passkeys': 'lists the passkeys of the member who is signed in, with their last use' },
+  },
+  {
+    route: 'POST /session/passkeys',
+    caller: 'session',
+    promises: { 'post-passkeys': 'adds a passkey to the member who is signed in, 20 at most' },
+  },
+  {
+    route: 'POST /session/passkeys/:passkeyId/revoke',
+    caller: 'session',
+    promises: { 'revoke-passkey': 'a passkey signs in no more, and its key is erased' },
   },
   {
     route: 'GET /accounts/:accountId/members',

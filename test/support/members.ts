@@ -68,7 +68,11 @@ export async function copiedToken(
 }
 
 /** Signs a member in with a copied link. */
-export async function signInMember(api: Api, member: TestMember, manager: Browser): Promise<Browser> {
+export async function signInMember(
+  api: Api,
+  member: Pick<TestMember, 'accountId' | 'id'>,
+  manager: Browser,
+): Promise<Browser> {
   return await openLink(api, await copiedToken(api, member, manager));
 }
 

@@ -80,6 +80,9 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   ledger_findings: { none: 'check_name' },
   // People who work for the founder. Removing a member erases the address.
   members: { none: 'email name role app_ids' },
+  // What identifies the browsers and devices of these people. Revoking a passkey erases its key.
+  passkeys: { none: 'name credential_id public_key' },
+  used_passkey_challenges: { none: 'challenge_sha256' },
   links: {
     none: 'slug destination_url ios_destination_url android_destination_url campaign external_id',
   },

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { Sql } from '../../src/db/sql.ts';
@@ -175,6 +175,10 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
   for (let round = 0; round < 2; round += 1) {
     const fields = { name: `${mark} member`, email: `${mark}-${round}@example.com` };
     ids.member = (await newMember(api, app, manager, 'analyst', fields)).id;
+    ids.passkey = newId('passkey');
+    await sql`
+      insert into passkeys (id, account_id, member_id, name, credential_id, public_key, sign_count, raises, created_at)
+      values (${ids.passkey}, ${app.accountId}, ${ids.member}, ${mark}, ${randomBytes(32)}, 'x', 0, false, now())`;
   }
   const erased = await api.call<{ erasureId: string }>('DELETE', `/apps/${app.appId}/users/${mark}-erased`, {
     key: app.key,

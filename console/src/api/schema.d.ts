@@ -2418,8 +2418,8 @@ export interface paths {
         get: operations["getSession"];
         put?: never;
         /**
-         * Signs this browser in, with an account key or a sign-in link.
-         * @description Sets a cookie that no script can read. It counts for routes that take an account key, with the permissions that the key has at each call, and never beside an `Authorization` header. A sign-in link works once. One that was mailed to a member who asked for it lets the session pay for 15 minutes: a new one, or the one that this browser has for the member.
+         * Signs this browser in, with an account key, a sign-in link or a passkey.
+         * @description Sets a cookie that no script can read. It counts for routes that take an account key, with the permissions that the key has at each call, and never beside an `Authorization` header. A sign-in link works once. One that was mailed to a member who asked for it lets the session pay for 15 minutes: a new one, or the one that this browser has for the member. A passkey answers a challenge of `POST /session/passkeys/sign-in-options`, and signs its member in; the session may pay for 15 minutes, too.
          */
         post: operations["signIn"];
         delete?: never;
@@ -2439,7 +2439,7 @@ export interface paths {
         put?: never;
         /**
          * Lets this session pay for 15 minutes.
-         * @description Payouts are then booked on the key that is sent.
+         * @description Payouts are then booked on the key that is sent, or on that of the member whose passkey answers a challenge of `POST /session/passkeys/raise-options`.
          *
          *     Requires a session of the console. A key is not accepted.
          */
@@ -2572,6 +2572,118 @@ export interface paths {
          *     Requires a session of the console. A key is not accepted.
          */
         post: operations["mailRaisingLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/passkeys/sign-in-options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Returns a challenge for signing in with a passkey.
+         * @description Send the answer to `POST /session` within five minutes. Nothing is stored.
+         */
+        post: operations["createPasskeySignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/passkeys/raise-options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Returns a challenge for paying with a passkey of this member.
+         * @description Send the answer to `POST /session/raise` within five minutes, in the same session.
+         *
+         *     Requires a session of the console. A key is not accepted.
+         */
+        post: operations["createPasskeyRaise"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/passkeys/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Returns a challenge for adding a passkey to this member.
+         * @description Send the new credential to `POST /session/passkeys` within five minutes, in the same session. A member whose role pays needs a session that may pay: by a mailed link or another passkey, and without a mail server by a key. Any other member needs a session of the last 15 minutes.
+         *
+         *     Requires a session of the console. A key is not accepted.
+         */
+        post: operations["createPasskeyCreation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/passkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the passkeys of this member, oldest first.
+         * @description Requires a session of the console. A key is not accepted.
+         */
+        get: operations["listPasskeys"];
+        put?: never;
+        /**
+         * Adds a passkey to this member.
+         * @description The credential answers a challenge of `POST /session/passkeys/options`. The passkey signs in to this account with the role that the member has at each call.
+         *
+         *     Requires a session of the console. A key is not accepted.
+         */
+        post: operations["addPasskey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/passkeys/{passkeyId}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revokes a passkey of this member.
+         * @description It signs in no more, and its key is erased. Sessions that it has started go on: end them with `POST /sessions/{id}/end`. Revoking twice changes nothing.
+         *
+         *     Requires a session of the console. A key is not accepted.
+         */
+        post: operations["revokePasskey"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4678,7 +4790,7 @@ export interface components {
              */
             apply?: string;
         };
-        /** @description An account key, or the token of a sign-in link. */
+        /** @description An account key, the token of a sign-in link, or the answer of a passkey. */
         SignIn: {
             /**
              * @description An account key.
@@ -4693,14 +4805,43 @@ export interface components {
             token: string;
             /** @description The name of the account that the link creates. Ignored if its account exists. */
             accountName?: string;
+        } | {
+            passkey: components["schemas"]["PasskeyAnswer"];
         };
-        /** @description The key on which payouts are booked. */
-        PayoutKey: {
+        /** @description The answer of a passkey to a challenge. */
+        PasskeyAnswer: {
+            /**
+             * @description The id of the credential. Base64url.
+             * @example 3q2-7wAAAAAAAAAAAAAAAA
+             */
+            id: string;
+            /**
+             * @description What the browser has given to be signed: the challenge and the address of the page. Base64url.
+             * @example eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0
+             */
+            clientDataJSON: string;
+            /**
+             * @description What the authenticator says. Base64url.
+             * @example SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2MFAAAAAQ
+             */
+            authenticatorData: string;
+            /**
+             * @description The signature of both. Base64url.
+             * @example MEUCIQ
+             */
+            signature: string;
+            /** @description Whose passkey it is, as the authenticator has stored it. Base64url. Null if the browser does not say it. */
+            userHandle?: string | null;
+        };
+        /** @description The key on which payouts are booked, or the answer of a passkey. */
+        RaisingProof: {
             /**
              * @description A key of the same account with the permission `payout`.
              * @example tri_sk_live_…
              */
             key: string;
+        } | {
+            passkey: components["schemas"]["PasskeyAnswer"];
         };
         /** @description Who wants to sign in. */
         SignInLinkRequest: {
@@ -4710,6 +4851,29 @@ export interface components {
              * @example ann@example.com
              */
             email: string;
+        };
+        /** @description A passkey to add. */
+        NewPasskey: {
+            /**
+             * @description How the member knows the browser or device. Audit rows keep it.
+             * @example Laptop
+             */
+            name: string;
+            /**
+             * @description The id of the credential. Base64url.
+             * @example 3q2-7wAAAAAAAAAAAAAAAA
+             */
+            id: string;
+            /**
+             * @description What the browser has given to be signed: the challenge and the address of the page. Base64url.
+             * @example eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0
+             */
+            clientDataJSON: string;
+            /**
+             * @description What the authenticator says about the key. Base64url.
+             * @example o2NmbXRkbm9uZQ
+             */
+            attestationObject: string;
         };
         /** @description A key to create. */
         NewAccountKey: {
@@ -9570,6 +9734,11 @@ export interface components {
              * @constant
              */
             sendsMail?: true;
+            /**
+             * @description Browsers allow passkeys at the address of the service. Absent otherwise.
+             * @constant
+             */
+            takesPasskeys?: true;
         };
         /** @description A session of the console. */
         Session: {
@@ -9642,6 +9811,11 @@ export interface components {
              * @constant
              */
             sendsMail?: true;
+            /**
+             * @description Browsers allow passkeys at the address of the service. Absent otherwise.
+             * @constant
+             */
+            takesPasskeys?: true;
         };
         /** @description How many sessions were ended. */
         EndedSessions: {
@@ -9704,6 +9878,170 @@ export interface components {
              * @example 1781524800000
              */
             expiresAt: number;
+        };
+        /** @description What a browser needs to have a passkey answer a challenge. */
+        PasskeyRequest: {
+            /**
+             * @description The bytes to sign, which can be answered once. Base64url.
+             * @example ZjY0…
+             */
+            challenge: string;
+            /**
+             * @description How long the challenge can be answered, milliseconds.
+             * @example 300000
+             */
+            timeout: number;
+            /**
+             * @description The host of the service, for which the passkey is.
+             * @example api.example.com
+             */
+            rpId: string;
+            /** @description The passkeys that can answer. Empty: every one that the browser knows for the service. */
+            allowCredentials: {
+                /**
+                 * @description The only kind of credential.
+                 * @constant
+                 */
+                type: "public-key";
+                /**
+                 * @description The id of the credential. Base64url.
+                 * @example 3q2-7wAAAAAAAAAAAAAAAA
+                 */
+                id: string;
+            }[];
+            /**
+             * @description The authenticator checks who uses it, by a PIN or a finger.
+             * @constant
+             */
+            userVerification: "required";
+        };
+        /** @description What a browser needs to create a passkey. */
+        PasskeyCreation: {
+            /**
+             * @description The bytes to sign, which can be answered once. Base64url.
+             * @example ZjY0…
+             */
+            challenge: string;
+            /**
+             * @description How long the challenge can be answered, milliseconds.
+             * @example 300000
+             */
+            timeout: number;
+            /** @description The service for which the passkey is. */
+            rp: {
+                /**
+                 * @description The host of the service.
+                 * @example api.example.com
+                 */
+                id: string;
+                /**
+                 * @description The name of the service.
+                 * @example Tributary
+                 */
+                name: string;
+            };
+            /** @description The member whose passkey it is. */
+            user: {
+                /**
+                 * @description The id of the member. Base64url.
+                 * @example bWVtXzAx
+                 */
+                id: string;
+                /**
+                 * @description The address of the member, which the browser shows.
+                 * @example ann@example.com
+                 */
+                name: string;
+                /**
+                 * @description The same with the name of the account.
+                 * @example ann@example.com, My company
+                 */
+                displayName: string;
+            };
+            /** @description The signatures that the service verifies. */
+            pubKeyCredParams: {
+                /**
+                 * @description The only kind of credential.
+                 * @constant
+                 */
+                type: "public-key";
+                /**
+                 * @description The number of the algorithm at COSE.
+                 * @example -7
+                 */
+                alg: number;
+            }[];
+            /** @description The passkeys that the member has: an authenticator that has one makes no second one. */
+            excludeCredentials: {
+                /**
+                 * @description The only kind of credential.
+                 * @constant
+                 */
+                type: "public-key";
+                /**
+                 * @description The id of the credential. Base64url.
+                 * @example 3q2-7wAAAAAAAAAAAAAAAA
+                 */
+                id: string;
+            }[];
+            /** @description What the authenticator has to do. */
+            authenticatorSelection: {
+                /**
+                 * @description The authenticator keeps the passkey, so that nobody enters an address to sign in.
+                 * @constant
+                 */
+                residentKey: "required";
+                /**
+                 * @description The same for older browsers.
+                 * @constant
+                 */
+                requireResidentKey: true;
+                /**
+                 * @description The authenticator checks who uses it.
+                 * @constant
+                 */
+                userVerification: "required";
+            };
+            /**
+             * @description The service asks nothing about the maker of the authenticator.
+             * @constant
+             */
+            attestation: "none";
+        };
+        /** @description The passkeys of a member, oldest first. */
+        PasskeyList: {
+            /** @description The passkeys that were not revoked. */
+            passkeys: components["schemas"]["Passkey"][];
+        };
+        /** @description A passkey of the member who is signed in. */
+        Passkey: {
+            /**
+             * @description The id of the passkey.
+             * @example psk_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description How the member knows the browser or device. Audit rows keep it.
+             * @example Laptop
+             */
+            name: string;
+            /** @description Whether it lets a session pay, with a role that pays: only if the session could pay in which it was added. */
+            raises: boolean;
+            /**
+             * @description When the passkey was added. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            /** @description When the passkey was last used. Epoch milliseconds. Null before its first use. */
+            lastUsedAt: number | null;
+        };
+        /** @description A passkey that was revoked. */
+        RevokedPasskey: {
+            /**
+             * @description The id of the passkey.
+             * @example psk_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
         };
         /** @description The keys of the account, oldest first. */
         AccountKeyList: {
@@ -9884,7 +10222,7 @@ export interface components {
                  * @description What the change concerns.
                  * @enum {string}
                  */
-                kind: "account" | "account_key" | "member" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "other_transfer" | "payout_block" | "payout_run" | "payout_file_download" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                kind: "account" | "account_key" | "member" | "passkey" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "other_transfer" | "payout_block" | "payout_run" | "payout_file_download" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 /**
                  * @description The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.
                  * @example stripe
@@ -11145,7 +11483,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "member_exists" | "last_owner" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "mail_not_configured" | "no_email_address" | "no_code_address" | "payee_code_wrong" | "payee_code_ended" | "too_many_emails" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "another_approver_needed" | "payout_run_not_settled" | "payout_report_changed" | "payout_file_erased" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "session_too_old" | "invalid_passkey" | "passkey_exists" | "too_many_passkeys" | "passkeys_not_possible" | "key_not_rotatable" | "member_exists" | "last_owner" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "mail_not_configured" | "no_email_address" | "no_code_address" | "payee_code_wrong" | "payee_code_ended" | "too_many_emails" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "another_approver_needed" | "payout_run_not_settled" | "payout_report_changed" | "payout_file_erased" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -29780,7 +30118,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `cross_origin`: The call comes from another site. */
+            /** @description `invalid_passkey`: The passkey was refused. `cross_origin`: The call comes from another site. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -29792,7 +30130,23 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "cross_origin";
+                        code: "invalid_passkey" | "cross_origin";
+                    };
+                };
+            };
+            /** @description `passkeys_not_possible`: Browsers allow no passkeys at this address. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "passkeys_not_possible";
                     };
                 };
             };
@@ -29873,7 +30227,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PayoutKey"];
+                "application/json": components["schemas"]["RaisingProof"];
             };
         };
         responses: {
@@ -29922,7 +30276,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `forbidden`: The key lacks a permission. `cross_origin`: The call comes from another site. */
+            /** @description `forbidden`: The key lacks a permission. `invalid_passkey`: The passkey was refused. `cross_origin`: The call comes from another site. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -29934,7 +30288,23 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "forbidden" | "cross_origin";
+                        code: "forbidden" | "invalid_passkey" | "cross_origin";
+                    };
+                };
+            };
+            /** @description `passkeys_not_possible`: Browsers allow no passkeys at this address. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "passkeys_not_possible";
                     };
                 };
             };
@@ -30714,6 +31084,727 @@ export interface operations {
             };
         };
     };
+    createPasskeySignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What a browser needs to have a passkey answer a challenge. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyRequest"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin";
+                    };
+                };
+            };
+            /** @description `passkeys_not_possible`: Browsers allow no passkeys at this address. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "passkeys_not_possible";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+        };
+    };
+    createPasskeyRaise: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What a browser needs to have a passkey answer a challenge. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyRequest"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `forbidden`: The key lacks a permission. `cross_origin`: The call comes from another site. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "forbidden" | "cross_origin";
+                    };
+                };
+            };
+            /** @description `passkeys_not_possible`: Browsers allow no passkeys at this address. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "passkeys_not_possible";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    createPasskeyCreation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What a browser needs to create a passkey. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyCreation"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. `session_too_old`: The sign-in is too long ago. `cross_origin`: The call comes from another site. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "forbidden" | "session_not_raised" | "session_too_old" | "cross_origin";
+                    };
+                };
+            };
+            /** @description `passkeys_not_possible`: Browsers allow no passkeys at this address. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "passkeys_not_possible";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listPasskeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The passkeys of a member, oldest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyList"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `forbidden`: The key lacks a permission. `cross_origin`: The call comes from another site. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "forbidden" | "cross_origin";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    addPasskey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPasskey"];
+            };
+        };
+        responses: {
+            /** @description A passkey of the member who is signed in. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Passkey"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `body_in_small_parts`: The body arrives in too many small parts. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "body_in_small_parts";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. `session_too_old`: The sign-in is too long ago. `invalid_passkey`: The passkey was refused. `cross_origin`: The call comes from another site. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "forbidden" | "session_not_raised" | "session_too_old" | "invalid_passkey" | "cross_origin";
+                    };
+                };
+            };
+            /** @description `passkey_exists`: The passkey was added before. `too_many_passkeys`: The member has too many passkeys. `passkeys_not_possible`: Browsers allow no passkeys at this address. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "passkey_exists" | "too_many_passkeys" | "passkeys_not_possible";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    revokePasskey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a passkey. */
+                passkeyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A passkey that was revoked. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevokedPasskey"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `forbidden`: The key lacks a permission. `cross_origin`: The call comes from another site. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "forbidden" | "cross_origin";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
     listAccountKeys: {
         parameters: {
             query?: never;
@@ -31315,7 +32406,7 @@ export interface operations {
                 actorKind?: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
                 keyId?: string;
                 action?: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
-                objectKind?: "account" | "account_key" | "member" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "other_transfer" | "payout_block" | "payout_run" | "payout_file_download" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                objectKind?: "account" | "account_key" | "member" | "passkey" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "affiliate_group" | "group_membership" | "policy" | "policy_version" | "policy_assignment" | "manual_attribution" | "code" | "link" | "entry" | "payout" | "payout_transfer" | "other_transfer" | "payout_block" | "payout_run" | "payout_file_download" | "payee" | "webhook_endpoint" | "erasure" | "reprocess_run";
                 objectId?: string;
                 from?: number | string;
                 to?: number | string;

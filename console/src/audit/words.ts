@@ -12,6 +12,7 @@ export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
   account: 'Account',
   account_key: 'Account key',
   member: 'Member',
+  passkey: 'Passkey of a member',
   session: 'Session',
   sign_in_link: 'Sign-in link',
   creator_sign_in_link: 'Sign-in link of a creator',
@@ -68,6 +69,7 @@ export const ACTORS: Readonly<Record<Row['actor']['kind'], string>> = {
 /** What a heading calls an object, where its kind in the filter is no beginning of a sentence about it. */
 const SUBJECTS: Readonly<Partial<Record<Row['object']['kind'], string>>> = {
   app: 'App',
+  passkey: 'Passkey',
   code: 'Code',
   payout_transfer: 'Note on the money of a payout',
 };
@@ -129,6 +131,7 @@ const FIELDS_OF: Readonly<Partial<Record<Row['object']['kind'], Readonly<Record<
     earnedCents: 'They earned',
   },
   member: { appIds: 'Apps' },
+  passkey: { memberId: 'Member, by an internal id', raises: 'Lets its member pay' },
   payout_run: { itemCount: 'Creators', minimumCents: 'Minimum', stoppedAt: 'Cancelled' },
 };
 
@@ -218,6 +221,7 @@ export function pathOf({ object, appId, after }: Row): string | null {
   switch (object.kind) {
     case 'account':
     case 'account_key':
+    case 'passkey':
     case 'session':
     case 'sign_in_link':
       return '/access';

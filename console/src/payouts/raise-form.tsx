@@ -1,12 +1,16 @@
-import { Anchor, Button, Group, PasswordInput, Stack, Text } from '@mantine/core';
+import { Anchor, Button, Divider, Group, PasswordInput, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
+import { KeyRound } from 'lucide-react';
 import { useEffect, useEffectEvent, useState } from 'react';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Session } from '../api/client.ts';
 import { KEYS, LIVE_MS, useStep } from '../api/queries.ts';
-import { ErrorBox } from '../parts.tsx';
+import { ErrorBox, Waiting } from '../parts.tsx';
+import { ICON } from '../parts/icon.ts';
+import { canUsePasskeys, raiseWithPasskey } from '../passkeys/ceremonies.ts';
+import { usePasskeys } from '../passkeys/queries.ts';
 import { useCurrentSession } from '../session.ts';
 
 /** How long before its end a raised session counts as ended, so that a request still reaches it, ms. */
@@ -53,17 +57,59 @@ interface RaiseProps {
   readonly onCancel: () => void;
 }
 
-/** Lets the session pay for 15 minutes: a member with a mailed link, everybody else with a key that may pay. */
+/** Lets the session pay for 15 minutes: a member with a passkey or a mailed link, everybody else with a key that may pay. */
 export function RaiseForm(props: RaiseProps) {
   const session = useCurrentSession();
+  const passkeys = usePasskeys();
   const { member, permissions, sendsMail = false } = session;
   if (member !== null && !permissions.includes('payout')) return <NoRole {...props} role={member.role} />;
-  return member !== null && sendsMail ? (
-    <RaiseByMail {...props} email={member.email} />
-  ) : (
-    <RaiseByKey {...props} />
+  if (passkeys.isLoading) return <Waiting what="your passkeys" />;
+  const hasPasskey = canUsePasskeys(session) && (passkeys.data ?? []).some(({ raises }) => raises);
+  const other =
+    member !== null && sendsMail ? (
+      <RaiseByMail {...props} email={member.email} isSecond={hasPasskey} />
+    ) : (
+      <RaiseByKey {...props} isSecond={hasPasskey} />
+    );
+  if (!hasPasskey) return other;
+  return (
+    <Stack>
+      <RaiseByPasskey onRaised={props.onRaised} />
+      <Divider label="or" />
+      {other}
+    </Stack>
   );
 }
+
+function RaiseByPasskey({ onRaised }: Pick<RaiseProps, 'onRaised'>) {
+  const raise = useStep(raiseWithPasskey, KEYS.session);
+  return (
+    <Stack>
+      <Text size="sm">
+        Paying needs your passkey. This browser may then pay for 15 minutes, and payouts name you.
+      </Text>
+      {raise.error !== null && <ErrorBox error={raise.error} />}
+      <Group justify="flex-end">
+        <Button
+          leftSection={<KeyRound {...ICON} />}
+          data-autofocus
+          loading={raise.isPending}
+          onClick={() => raise.mutate(undefined, { onSuccess: onRaised })}
+        >
+          Use your passkey
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+/** Whether a way to pay is shown below that with a passkey, which then has the button that stands out and the focus. */
+interface Second {
+  readonly isSecond: boolean;
+}
+
+const buttonOf = (isSecond: boolean) =>
+  isSecond ? { variant: 'default' as const } : { 'data-autofocus': true };
 
 function NoRole({ role, onCancel }: RaiseProps & { readonly role: string }) {
   return (
@@ -82,7 +128,12 @@ function NoRole({ role, onCancel }: RaiseProps & { readonly role: string }) {
 }
 
 /** Mails a link to the member, and goes on when it was opened in this browser: the session is the same one. */
-function RaiseByMail({ email, onRaised, onCancel }: RaiseProps & { readonly email: string }) {
+function RaiseByMail({
+  email,
+  isSecond,
+  onRaised,
+  onCancel,
+}: RaiseProps & Second & { readonly email: string }) {
   const client = useQueryClient();
   const session = useCurrentSession();
   const mail = useStep(async () => await read(api.POST('/session/mail-link')));
@@ -100,8 +151,9 @@ function RaiseByMail({ email, onRaised, onCancel }: RaiseProps & { readonly emai
   return (
     <Stack>
       <Text size="sm">
-        Paying needs a new link, mailed to {email} and opened in this browser. It may then pay for 15 minutes,
-        and payouts name you.
+        {isSecond
+          ? `A new link does as well, mailed to ${email} and opened in this browser.`
+          : `Paying needs a new link, mailed to ${email} and opened in this browser. It may then pay for 15 minutes, and payouts name you. With a passkey, which you add on the page Access, no link is needed.`}
       </Text>
       {isWaiting && (
         <Text size="sm" role="status">
@@ -115,9 +167,9 @@ function RaiseByMail({ email, onRaised, onCancel }: RaiseProps & { readonly emai
           Cancel
         </Button>
         <Button
+          {...buttonOf(isSecond)}
           loading={mail.isPending}
           disabled={isWaiting}
-          data-autofocus
           onClick={() => mail.mutate(undefined)}
         >
           Mail me a link
@@ -127,7 +179,7 @@ function RaiseByMail({ email, onRaised, onCancel }: RaiseProps & { readonly emai
   );
 }
 
-function RaiseByKey({ onRaised, onCancel }: RaiseProps) {
+function RaiseByKey({ isSecond, onRaised, onCancel }: RaiseProps & Second) {
   const [key, setKey] = useState('');
   const raise = useStep(
     async () => await read(api.POST('/session/raise', { body: { key: key.trim() } })),
@@ -142,8 +194,9 @@ function RaiseByKey({ onRaised, onCancel }: RaiseProps) {
     >
       <Stack>
         <Text size="sm">
-          Even a browser that is signed in needs an account key with the permission “payout” for this. It may
-          then pay for 15 minutes, and payouts name that key.
+          {isSecond
+            ? 'An account key with the permission “payout” does as well, and payouts then name that key.'
+            : 'Even a browser that is signed in needs an account key with the permission “payout” for this. It may then pay for 15 minutes, and payouts name that key.'}
         </Text>
         <Text size="sm">
           No such key yet? Create one on the page{' '}
@@ -161,7 +214,7 @@ function RaiseByKey({ onRaised, onCancel }: RaiseProps) {
           autoComplete="off"
           required
           withAsterisk={false}
-          data-autofocus
+          {...(isSecond ? {} : { 'data-autofocus': true })}
           value={key}
           onChange={(event) => setKey(event.currentTarget.value)}
         />
@@ -170,7 +223,11 @@ function RaiseByKey({ onRaised, onCancel }: RaiseProps) {
           <Button variant="default" onClick={onCancel}>
             Cancel
           </Button>
-          <Button type="submit" loading={raise.isPending}>
+          <Button
+            type="submit"
+            {...(isSecond ? { variant: 'default' as const } : {})}
+            loading={raise.isPending}
+          >
             Continue
           </Button>
         </Group>

@@ -31,7 +31,7 @@ function LinkDialog({ member, onClose }: { readonly member: Member; readonly onC
       {!isDone && (
         <Text size="sm">
           The link signs {member.name} in once, within a day. It does not let the browser pay: for that, the
-          member needs a link that was mailed on request, or a key that may pay.
+          member needs a passkey, a link that was mailed on request, or a key that may pay.
         </Text>
       )}
       {mail.data !== undefined && (
@@ -83,9 +83,9 @@ function RemoveDialog({ member, onClose }: { readonly member: Member; readonly o
       onConfirm={() => remove.mutate(undefined, { onSuccess: onClose })}
       onClose={onClose}
     >
-      {isOwn ? 'That is you: you are signed out' : `${member.name} is signed out`} at once, links stop
-      working, and the address is erased. What {isOwn ? 'you have' : `${member.name} has`} done keeps the name
-      “{member.name}”.
+      {isOwn ? 'That is you: you are signed out' : `${member.name} is signed out`} at once, links and passkeys
+      stop working, and the address is erased. What {isOwn ? 'you have' : `${member.name} has`} done keeps the
+      name “{member.name}”.
     </Confirm>
   );
 }

@@ -12,6 +12,7 @@ import {
   startSession,
 } from '../../db/sessions.ts';
 import type { ListedSession, Session } from '../../db/sessions.ts';
+import { raiseWithPasskey, startSessionWithPasskey } from '../../db/passkeys.ts';
 import { keyKind } from '../../domain/keys.ts';
 import { isToken } from '../../domain/sessions.ts';
 import { managesMembers } from '../authenticate.ts';
@@ -23,6 +24,9 @@ import { ApiError, notFound } from '../errors.ts';
 import { rememberCredential } from '../failed-calls.ts';
 import { count, epochMs, idOf, label, orNull, textField } from '../fields.ts';
 import { memberAppIds, memberRole } from '../member-fields.ts';
+import { passkeyAnswer } from '../passkey-fields.ts';
+import type { PasskeyAnswer } from '../passkey-fields.ts';
+import { allowsPasskeys, refusedPasskey, verifyPasskey } from '../passkeys.ts';
 import { addressCaller } from '../rate-limits.ts';
 import { anyone, consoleSession } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
@@ -43,6 +47,11 @@ export const heldKey = z
     display: textField('tri_sk_live_Ab12…wxyz', 'The first and last characters of the key.'),
   })
   .meta({ id: 'HeldKey', description: 'An account key, without its text.' });
+
+const takesPasskeys = z
+  .literal(true)
+  .describe('Browsers allow passkeys at the address of the service. Absent otherwise.')
+  .optional();
 
 const session = z
   .object({
@@ -77,6 +86,7 @@ const session = z
       .literal(true)
       .describe('The service has a mail server, so that links can be mailed. Absent otherwise.')
       .optional(),
+    takesPasskeys,
   })
   .meta({ id: 'Session', description: 'A session of the console.' });
 
@@ -92,6 +102,7 @@ const currentSession = z
       .literal(true)
       .describe('The service has a mail server, so that members can ask for links. Absent otherwise.')
       .optional(),
+    takesPasskeys,
   })
   .meta({ id: 'CurrentSession', description: 'The session of the browser that calls.' });
 
@@ -126,16 +137,30 @@ const signIn = z
           .optional()
           .describe('The name of the account that the link creates. Ignored if its account exists.'),
       }),
+      z.strictObject({ passkey: passkeyAnswer }),
     ],
-    'Send either `key`, or `token` and if you like `accountName`.',
+    'Send either `key`, or `passkey`, or `token` and if you like `accountName`.',
   )
-  .meta({ id: 'SignIn', description: 'An account key, or the token of a sign-in link.' });
+  .meta({
+    id: 'SignIn',
+    description: 'An account key, the token of a sign-in link, or the answer of a passkey.',
+  });
 
 function presentKey(row: Pick<ListedSession, 'keyId' | 'keyLabel' | 'keyDisplay'>) {
   return { id: row.keyId, label: row.keyLabel, display: row.keyDisplay };
 }
 
-function presentSession(row: Session, { sendsMail = false }: Pick<HttpDeps, 'sendsMail'>) {
+type Means = Pick<HttpDeps, 'sendsMail' | 'publicUrl'>;
+
+/** Returns by which means members can sign in. */
+function presentMeans({ sendsMail = false, publicUrl }: Means) {
+  return {
+    ...(sendsMail ? { sendsMail } : {}),
+    ...(allowsPasskeys(publicUrl) ? { takesPasskeys: true as const } : {}),
+  };
+}
+
+function presentSession(row: Session, means: Means) {
   return {
     id: row.id,
     account: { id: row.accountId, name: row.accountName },
@@ -147,7 +172,7 @@ function presentSession(row: Session, { sendsMail = false }: Pick<HttpDeps, 'sen
     expiresAt: row.expiresAt,
     raisedKeyId: row.raisedKeyId,
     raisedUntil: row.raisedUntil,
-    ...(sendsMail ? { sendsMail } : {}),
+    ...presentMeans(means),
   };
 }
 
@@ -162,6 +187,23 @@ export function newSession(ctx: HttpContext, now: number) {
     .replaceAll(/[^\x20-\x7e]/g, '')
     .slice(0, USER_AGENT_LENGTH);
   return { token: newToken(), userAgent: userAgent === '' ? null : userAgent, now };
+}
+
+/** Lets the session of a member pay with a passkey of that member. Throws 403 for any other passkey, and for one that does not pay. */
+async function raiseByPasskey(deps: HttpDeps, current: Session, sent: PasskeyAnswer, now: number) {
+  // No passkey is that of a session without a member.
+  if (current.member === null) throw refusedPasskey();
+  const purpose = { kind: 'raise', sessionId: current.id } as const;
+  const answer = await verifyPasskey(deps.sql, sent, purpose, { ...deps, now, memberId: current.member.id });
+  if (!answer.passkey.raises) {
+    throw new ApiError('forbidden', {
+      detail:
+        'This passkey signs in and does not pay: it was added when your role did not. Revoke it, and add it again in a session that may pay.',
+    });
+  }
+  const raised = await raiseWithPasskey(deps.sql, current, answer, now);
+  if (raised === undefined) throw refusedPasskey();
+  return raised;
 }
 
 /** Sessions that the caller sees and ends: those of its key, and with `setup` all of the account; of members, all only as an owner. */
@@ -187,10 +229,10 @@ export const sessionRoutes = [
       const token = readSessionToken(ctx, deps.publicUrl);
       if (token !== null) refuseOtherOrigins(ctx, deps.publicUrl);
       const found = token === null ? undefined : await findSession(deps.sql, token, now);
-      const mail = deps.sendsMail === true ? { sendsMail: true as const } : {};
+      const means = presentMeans(deps);
       return found === undefined
-        ? { session: null, hasAccounts: await hasAccounts(deps.sql), ...mail }
-        : { session: presentSession(found, deps), hasAccounts: true, ...mail };
+        ? { session: null, hasAccounts: await hasAccounts(deps.sql), ...means }
+        : { session: presentSession(found, deps), hasAccounts: true, ...means };
     },
   }),
 
@@ -199,18 +241,26 @@ export const sessionRoutes = [
     path: '/session',
     caller: anyone(),
     operationId: 'signIn',
-    summary: 'Signs this browser in, with an account key or a sign-in link.',
+    summary: 'Signs this browser in, with an account key, a sign-in link or a passkey.',
     description:
       'Sets a cookie that no script can read. It counts for routes that take an account key, with the permissions that the ' +
       'key has at each call, and never beside an `Authorization` header. A sign-in link works once. One that was mailed to a ' +
-      'member who asked for it lets the session pay for 15 minutes: a new one, or the one that this browser has for the member.',
+      'member who asked for it lets the session pay for 15 minutes: a new one, or the one that this browser has for the member. ' +
+      'A passkey answers a challenge of `POST /session/passkeys/sign-in-options`, and signs its member in; the session may pay for 15 minutes, too.',
     body: signIn,
     response: {
       status: 200,
       schema: session,
       headers: { 'Set-Cookie': 'The cookie of the session.' },
     },
-    errors: ['unauthorized', 'invalid_sign_in_link', 'cross_origin', 'unavailable'],
+    errors: [
+      'unauthorized',
+      'invalid_sign_in_link',
+      'invalid_passkey',
+      'cross_origin',
+      'passkeys_not_possible',
+      'unavailable',
+    ],
     rateLimit: { name: 'signIn', caller: ({ ctx }) => addressCaller(ctx.ip) },
     handler: async ({ ctx, deps, body, now }) => {
       refuseForeignSignIn(ctx, deps.publicUrl);
@@ -231,6 +281,10 @@ export const sessionRoutes = [
               'This is no valid account key. It begins with "tri_sk_live_", and the Access page and `tributary keys list` show whether it has ended.',
             headers,
           });
+      } else if ('passkey' in body) {
+        const answer = await verifyPasskey(deps.sql, body.passkey, { kind: 'sign_in' }, { ...deps, now });
+        started = await startSessionWithPasskey(sql, answer, made);
+        if (started === undefined) throw refusedPasskey();
       } else {
         if (isToken(body.token) && replaced?.member != null) {
           const raised = await raiseWithLink(sqlOf(replaced), replaced, body.token, now);
@@ -258,17 +312,33 @@ export const sessionRoutes = [
     caller: consoleSession(null, { addressLimit: 'signIn' }),
     operationId: 'raiseSession',
     summary: 'Lets this session pay for 15 minutes.',
-    description: 'Payouts are then booked on the key that is sent.',
+    description:
+      'Payouts are then booked on the key that is sent, or on that of the member whose passkey answers a challenge of `POST /session/passkeys/raise-options`.',
     body: z
-      .strictObject({ key: key.describe('A key of the same account with the permission `payout`.') })
-      .meta({ id: 'PayoutKey', description: 'The key on which payouts are booked.' }),
+      .union(
+        [
+          z.strictObject({ key: key.describe('A key of the same account with the permission `payout`.') }),
+          z.strictObject({ passkey: passkeyAnswer }),
+        ],
+        'Send either `key` or `passkey`.',
+      )
+      .meta({
+        id: 'RaisingProof',
+        description: 'The key on which payouts are booked, or the answer of a passkey.',
+      }),
     response: { status: 200, schema: session },
-    errors: ['forbidden'],
+    errors: ['forbidden', 'invalid_passkey', 'passkeys_not_possible'],
     handler: async ({ deps, session: current, body, now }) => {
       if (current.member !== null && !current.permissions.includes('payout')) {
         throw new ApiError('forbidden', {
           detail: `The role ${current.member.role} does not pay. An owner of the account can give you another role.`,
         });
+      }
+      if ('passkey' in body) {
+        return presentSession(
+          { ...current, ...(await raiseByPasskey(deps, current, body.passkey, now)) },
+          deps,
+        );
       }
       const raised =
         keyKind(body.key) === 'account' ? await raiseSession(deps.sql, current, body.key, now) : undefined;
