@@ -85,6 +85,7 @@ export function LinkSignInPage({
   token,
   title,
   tab,
+  titleWithoutLink = 'You are not signed in',
   withoutLink,
   hasSession,
   signIn,
@@ -95,13 +96,15 @@ export function LinkSignInPage({
   /** The title of the page, with a link and in the tab of the browser. */
   readonly title: string;
   readonly tab: string;
+  /** The title of the page without a link. */
+  readonly titleWithoutLink?: string;
   /** What the page says to a visitor without a link. */
   readonly withoutLink: ReactNode;
   readonly hasSession: boolean;
   readonly signIn: (token: string) => Promise<unknown>;
 }) {
   return (
-    <SignInFrame title={token === null ? 'You are not signed in' : title} tab={tab}>
+    <SignInFrame title={token === null ? titleWithoutLink : title} tab={tab}>
       {token === null ? (
         withoutLink
       ) : (

@@ -769,7 +769,8 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     route: 'GET /operator/state',
     caller: 'operator',
     promises: {
-      'get-operator-state': 'returns readiness with its causes, the backlog and gaps in exchange rates',
+      'get-operator-state': 
+        'returns readiness with its causes, the version, the backlog and gaps in exchange rates',
     },
   },
   {
