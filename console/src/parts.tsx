@@ -28,7 +28,16 @@ export async function copyText(text: string): Promise<boolean> {
 const COPIED_MS = 2_000;
 
 /** A button that copies a text. `what` completes its name for screen readers: "Copy the webhook URL". */
-export function CopyButton({ text, what }: { readonly text: string; readonly what: string }) {
+export function CopyButton({
+  text,
+  what,
+  variant = 'default',
+}: {
+  readonly text: string;
+  readonly what: string;
+  /** Filled where copying is what most people came for. */
+  readonly variant?: 'default' | 'filled';
+}) {
   const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle');
   useEffect(() => {
     if (state === 'idle') return;
@@ -37,10 +46,10 @@ export function CopyButton({ text, what }: { readonly text: string; readonly wha
   }, [state]);
   return (
     <Button
-      variant="default"
+      variant={variant}
       size="compact-sm"
       style={{ flexShrink: 0 }}
-      aria-label={`Copy ${what}`}
+      aria-label={{ idle: `Copy ${what}`, copied: `Copied ${what}`, failed: `Select it: ${what}` }[state]}
       onClick={() => void copyText(text).then((done) => setState(done ? 'copied' : 'failed'))}
     >
       <span aria-live="polite">{{ idle: 'Copy', copied: 'Copied', failed: 'Select it' }[state]}</span>

@@ -839,7 +839,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'GET /creator/overview',
     caller: 'creator',
-    promises: { 'get-creator-overview': 'returns totals of all time, and when what is held becomes due' },
+    promises: {
+      'get-creator-overview': 'returns totals of all time, and when what is held becomes due',
+      'creator-next-run':
+        'names the next run of the payout schedule and what it would pay, unless payouts are under review',
+    },
   },
   {
     route: 'GET /creator/timeseries',
@@ -849,7 +853,7 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'GET /creator/links',
     caller: 'creator',
-    promises: { 'get-creator-links': 'lists the own links with their clicks' },
+    promises: { 'get-creator-links': 'lists the own links with their clicks and earnings' },
   },
   {
     route: 'GET /creator/commissions',
