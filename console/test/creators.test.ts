@@ -992,6 +992,54 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
+  test('the overview shows the days between two dates, compared with as many days before or with a year before', async () => {
+    const founder = await newFounder();
+    await withMoney(founder, 'Ada');
+    const { page, problems } = await openApp(founder, 'overview');
+    const earned = page.locator('.measure', { hasText: 'Earned' });
+    await page.getByText('Earned', { exact: true }).click();
+    const dayAgo = async (days: number) =>
+      await page.evaluate((ago) => {
+        const day = new Date(Date.now() - ago * 86_400_000);
+        const two = (number: number) => String(number).padStart(2, '0');
+        return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
+      }, days);
+    await page.getByLabel('Range').selectOption('dates');
+    // The fields begin with the days that are shown.
+    expect(await page.getByLabel('First day').inputValue()).toBe(await dayAgo(29));
+    expect(await page.getByLabel('Last day').inputValue()).toBe(await dayAgo(0));
+    await page.getByLabel('First day').fill(await dayAgo(45));
+    const end = (url: string) => Number(new URL(url).searchParams.get('to'));
+    const asked = page.waitForRequest(
+      (sent) => sent.url().includes('/leaders') && end(sent.url()) < Date.now() - 33 * DAY_MS,
+    );
+    await page.getByLabel('Last day').fill(await dayAgo(35));
+    // The sale of 40 days ago, and nothing of the ten days before.
+    await earned.getByText('$8.00', { exact: true }).waitFor();
+    await earned.getByText('$0.00 before').waitFor();
+    await page.getByRole('row', { name: /^Ada/ }).first().waitFor();
+    expect(end((await asked).url())).toBeGreaterThan(Date.now() - 36 * DAY_MS);
+    await page.getByText(/compared with the 11 days before\. /).waitFor();
+    await page.getByLabel('Compare with').selectOption('year');
+    await page.getByText(/compared with a year before\. /).waitFor();
+    await page.reload();
+    await earned.getByText('$8.00', { exact: true }).waitFor();
+    expect(new URL(page.url()).search).toBe(
+      `?measure=commissions&range=dates&from=${await dayAgo(45)}&to=${await dayAgo(35)}&compare=year`,
+    );
+    // Days that cannot be shown say so at their field, and the figures stay.
+    await page.getByLabel('Last day').fill(await dayAgo(46));
+    await page.getByText('Choose a day that is not before the first one.').waitFor();
+    await earned.getByText('$8.00', { exact: true }).waitFor();
+    await checkPage(page, 'overview-dates');
+    await page.getByLabel('First day').fill('2020-01-01');
+    await page.getByText('Choose at most 400 days.').waitFor();
+    await page.getByLabel('Range').selectOption('7d');
+    await earned.getByText('$0.00', { exact: true }).waitFor();
+    expect(new URL(page.url()).search).toBe('?measure=commissions&range=7d&compare=year');
+    expect(problems()).toEqual([]);
+  });
+
   test('a key without “write” sees everything, and every change is disabled with the reason', async () => {
     const founder = await newFounder();
     const ada = await withMoney(founder, 'Ada');
