@@ -122,12 +122,15 @@ export function LinkSignInPage({
 /** The header of a page that is signed in by a link. Without `signOut` it has no button for it. */
 export function LinkPageHeader({
   title,
+  mark = <Logo />,
   subtitle,
   signOut,
   className,
   children,
 }: {
   readonly title: string;
+  /** What stands for whose page it is. */
+  readonly mark?: ReactNode;
   readonly subtitle: string;
   readonly signOut: (() => Promise<void>) | null;
   readonly className?: string;
@@ -137,7 +140,7 @@ export function LinkPageHeader({
     <header className={className === undefined ? 'creator-head' : `creator-head ${className}`}>
       <Group justify="space-between" gap="sm" wrap="nowrap">
         <div className="brand">
-          <Logo />
+          {mark}
           <span>
             {title}
             <Text component="span" size="sm" className="quiet" display="block" fw={400}>

@@ -198,6 +198,41 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     expect(guarded.problems()).toEqual([]);
   });
 
+  test('the page has the colour that the founder chose for the app, with a text on it that can be read', async () => {
+    const founder = await newFounder();
+    const ada = await newCreator(founder, 'Ada', true);
+    const settings = await newPage();
+    await settings.page.request.post(`${service.url}/session`, { data: { key: founder.key } });
+    await settings.page.goto(`${service.url}/console/apps/${founder.appId}/settings`);
+    const field = settings.page.getByLabel('Colour');
+    await field.fill('#ffd4');
+    await button(settings.page, 'Save').click();
+    await settings.page.getByText('Must be # and six hexadecimal digits, such as #0b7285.').waitFor();
+    await field.fill('#FFD400');
+    await button(settings.page, 'Save').click();
+    await settings.page.getByText('Saved.').waitFor();
+    expect(await field.inputValue()).toBe('#ffd400');
+    await checkPage(settings.page, 'settings-colour');
+
+    const guarded = await newPage();
+    const page = await signIn(guarded, await invite(founder, ada));
+    const colours = async (selector: string) =>
+      await page
+        .locator(selector)
+        .first()
+        .evaluate((one) => {
+          const { backgroundColor, color } = getComputedStyle(one);
+          return [backgroundColor, color];
+        });
+    const expected = ['rgb(255, 212, 0)', 'rgb(0, 0, 0)'];
+    expect(await page.locator('.brand-mark').innerText()).toBe('L');
+    expect(await colours('.brand-mark')).toEqual(expected);
+    expect(await colours('.share-first button[data-variant=filled]')).toEqual(expected);
+    await checkPage(page, 'creator-branded');
+    expect(guarded.problems()).toEqual([]);
+    expect(settings.problems(/status of 400/)).toEqual([]);
+  });
+
   test('the chart begins at the start of a local day, week and month, so that its first bar is whole', async () => {
     const founder = await newFounder();
     const guarded = await newPage({ timezoneId: 'Asia/Kolkata' });

@@ -337,6 +337,26 @@ describe('what a creator sees', () => {
     });
   });
 
+  // @promise creator-brand-color
+  test('the creator sees the colour of the app, which a founder sets and removes', async () => {
+    const own = await newApp(api);
+    const headers = await signInCreator(api, own, await newAffiliate(api, own));
+    const set = async (brandColor: string | null) =>
+      await api.call('PATCH', `/apps/${own.appId}/settings`, { key: own.key, body: { brandColor } });
+    expect(await get(headers, '/creator')).not.toHaveProperty('brandColor');
+    for (const wrong of ['', 'red', '#0b728', '#0b72855', '#0b728g', ' #0b7285', '#0b7285\n'])
+      expect(await set(wrong)).toMatchObject({ status: 400, body: { errors: [{ path: 'brandColor' }] } });
+    expect(await set('#0B7285')).toMatchObject({ status: 200, body: { brandColor: '#0b7285' } });
+    expect(await get(headers, '/creator')).toMatchObject({ brandColor: '#0b7285' });
+    expect((await set(null)).body).not.toHaveProperty('brandColor');
+    expect(await get(headers, '/creator')).not.toHaveProperty('brandColor');
+    const made = await api.call('POST', '/apps', {
+      key: own.key,
+      body: { name: 'Branded', brandColor: '#ffD400' },
+    });
+    expect(made).toMatchObject({ status: 201, body: { brandColor: '#ffd400' } });
+  });
+
   // @promise get-creator-overview
   test('the overview has what is held, due and paid, and when the held part becomes due', async () => {
     const { dueAt } = await earn();

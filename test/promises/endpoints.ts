@@ -769,7 +769,7 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     route: 'GET /operator/state',
     caller: 'operator',
     promises: {
-      'get-operator-state': 
+      'get-operator-state':
         'returns readiness with its causes, the version, the backlog and gaps in exchange rates',
     },
   },
@@ -834,7 +834,10 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'GET /creator',
     caller: 'creator',
-    promises: { 'get-creator': 'returns the name, the status and the rules' },
+    promises: {
+      'get-creator': 'returns the name, the status and the rules',
+      'creator-brand-color': 'returns the colour of the app, if one was chosen',
+    },
   },
   {
     route: 'GET /creator/overview',

@@ -45,6 +45,7 @@ import {
 import { CSV_LIST } from '../list-csv.ts';
 import { creatorPageRoutes } from '../routing/creator-page.ts';
 import { totals as rangeTotals } from './commissions.ts';
+import { BRAND_COLOR } from './apps-views.ts';
 import { workingCodes } from './codes.ts';
 import { creatorCommission, presentCreatorCommission } from './creator-commissions.ts';
 import { creatorPolicy, presentCreatorPolicy } from './creator-policy.ts';
@@ -66,6 +67,7 @@ const creator = z
     name: textField('First creator', 'The name of the creator.'),
     status: enums.affiliateStatus,
     appName: textField('Lantern Notes', 'The name of the app.'),
+    brandColor: textField('#0b7285', `${BRAND_COLOR} Absent: none was chosen.`).optional(),
     rules: z
       .object({
         rateBps: rateBps(
@@ -94,7 +96,10 @@ const overview = z
     funnel,
     earnings,
     nextDueAt,
-    nextDueCents: orNull(cents('The net amount that becomes due at `nextDueAt`.'), 'Null without `nextDueAt`.'),
+    nextDueCents: orNull(
+      cents('The net amount that becomes due at `nextDueAt`.'),
+      'Null without `nextDueAt`.',
+    ),
     heldUntil: orNull(epochMs('When the last of the held commissions becomes due.'), 'Null if none is held.'),
     carriedBalanceCents: cents('The negative balance that the next payout deducts: zero or less.'),
     nextRun: z
@@ -204,6 +209,7 @@ export const creatorRoutes = [
         name: shown.name,
         status: shown.status,
         appName: app.name,
+        ...(app.brandColor === null ? {} : { brandColor: app.brandColor }),
         rules: {
           rateBps: ownRateBps ?? app.commissionRateBps,
           ...(policy === null ? {} : { policy }),
