@@ -85,6 +85,7 @@ export function LinkSignInPage({
   token,
   title,
   tab,
+  titleWithoutLink = 'You are not signed in',
   withoutLink,
   hasSession,
   signIn,
@@ -95,13 +96,15 @@ export function LinkSignInPage({
   /** The title of the page, with a link and in the tab of the browser. */
   readonly title: string;
   readonly tab: string;
+  /** The title of the page without a link. */
+  readonly titleWithoutLink?: string;
   /** What the page says to a visitor without a link. */
   readonly withoutLink: ReactNode;
   readonly hasSession: boolean;
   readonly signIn: (token: string) => Promise<unknown>;
 }) {
   return (
-    <SignInFrame title={token === null ? 'You are not signed in' : title} tab={tab}>
+    <SignInFrame title={token === null ? titleWithoutLink : title} tab={tab}>
       {token === null ? (
         withoutLink
       ) : (
@@ -119,12 +122,15 @@ export function LinkSignInPage({
 /** The header of a page that is signed in by a link. Without `signOut` it has no button for it. */
 export function LinkPageHeader({
   title,
+  mark = <Logo />,
   subtitle,
   signOut,
   className,
   children,
 }: {
   readonly title: string;
+  /** What stands for whose page it is. */
+  readonly mark?: ReactNode;
   readonly subtitle: string;
   readonly signOut: (() => Promise<void>) | null;
   readonly className?: string;
@@ -134,7 +140,7 @@ export function LinkPageHeader({
     <header className={className === undefined ? 'creator-head' : `creator-head ${className}`}>
       <Group justify="space-between" gap="sm" wrap="nowrap">
         <div className="brand">
-          <Logo />
+          {mark}
           <span>
             {title}
             <Text component="span" size="sm" className="quiet" display="block" fw={400}>

@@ -6,13 +6,14 @@ import { Problem } from './api/client.ts';
 import type { Permission } from './api/client.ts';
 
 /** Copies a text. Over http there is no `navigator.clipboard`, so the text is selected and copied as before. */
-async function copyText(text: string): Promise<boolean> {
+export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
     return await navigator.clipboard.writeText(text).then(
       () => true,
       () => false,
     );
   }
+  const focused = document.activeElement;
   const area = document.createElement('textarea');
   area.value = text;
   document.body.append(area);
@@ -20,13 +21,23 @@ async function copyText(text: string): Promise<boolean> {
   // oxlint-disable-next-line typescript/no-deprecated -- the only way without https
   const isCopied = document.execCommand('copy');
   area.remove();
+  if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
   return isCopied;
 }
 
 const COPIED_MS = 2_000;
 
 /** A button that copies a text. `what` completes its name for screen readers: "Copy the webhook URL". */
-export function CopyButton({ text, what }: { readonly text: string; readonly what: string }) {
+export function CopyButton({
+  text,
+  what,
+  variant = 'default',
+}: {
+  readonly text: string;
+  readonly what: string;
+  /** Filled where copying is what most people came for. */
+  readonly variant?: 'default' | 'filled';
+}) {
   const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle');
   useEffect(() => {
     if (state === 'idle') return;
@@ -35,10 +46,10 @@ export function CopyButton({ text, what }: { readonly text: string; readonly wha
   }, [state]);
   return (
     <Button
-      variant="default"
+      variant={variant}
       size="compact-sm"
       style={{ flexShrink: 0 }}
-      aria-label={`Copy ${what}`}
+      aria-label={{ idle: `Copy ${what}`, copied: `Copied ${what}`, failed: `Select it: ${what}` }[state]}
       onClick={() => void copyText(text).then((done) => setState(done ? 'copied' : 'failed'))}
     >
       <span aria-live="polite">{{ idle: 'Copy', copied: 'Copied', failed: 'Select it' }[state]}</span>
@@ -281,10 +292,13 @@ function useFocusOnArrival() {
 /** The title of a page, with a sentence that says what it is for. */
 export function PageHead({
   title,
+  mark,
   children,
   aside,
 }: {
   readonly title: string;
+  /** What is shown before the title. */
+  readonly mark?: ReactNode;
   readonly children?: ReactNode;
   readonly aside?: ReactNode;
 }) {
@@ -295,9 +309,12 @@ export function PageHead({
   return (
     <Group justify="space-between" align="flex-end" gap="md" mb="lg">
       <div style={{ maxWidth: 640 }}>
-        <Title ref={heading} tabIndex={-1} order={1} size="h2">
-          {title}
-        </Title>
+        <Group gap="sm" wrap="nowrap">
+          {mark}
+          <Title ref={heading} tabIndex={-1} order={1} size="h2" className="page-title">
+            {title}
+          </Title>
+        </Group>
         {children !== undefined && (
           <Text size="sm" className="quiet" mt={4}>
             {children}

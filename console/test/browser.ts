@@ -67,6 +67,15 @@ export async function openPage(
 
 export const button = (page: Page, name: string | RegExp): Locator => page.getByRole('button', { name });
 
+/** The button of the menu “More”, and no button that loads more. */
+export const moreButton = (page: Page): Locator => page.getByRole('button', { name: 'More', exact: true });
+
+/** Chooses an item of the menu “More”. */
+export async function chooseMore(page: Page, name: string): Promise<void> {
+  await moreButton(page).click();
+  await page.getByRole('menuitem', { name, exact: true }).click();
+}
+
 export const row = (root: Page | Locator, name: string | RegExp): Locator => root.getByRole('row', { name });
 
 /** Waits for the title of a page. */

@@ -128,6 +128,111 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     expect(guarded.problems()).toEqual([]);
   });
 
+  test('the page begins with the link to share: by the dialog of a phone, and by copying where there is none', async () => {
+    const founder = await newFounder();
+    const ada = await newCreator(founder, 'Ada', true);
+    const link = await invite(founder, ada);
+    const desktop = await newPage({ permissions: ['clipboard-read', 'clipboard-write'] });
+    const page = await signIn(desktop, link);
+    const own = page.getByRole('region', { name: 'Your link' });
+    await own.getByRole('button', { name: 'Copy the link ada' }).click();
+    await own.getByText('Copied').waitFor();
+    const url = await page.evaluate(async () => await navigator.clipboard.readText());
+    expect(url).toMatch(/\/l\/[\w-]+\/ada$/);
+    expect(await own.getByRole('button', { name: 'Share the link ada' }).count()).toBe(0);
+    await own.getByRole('button', { name: 'QR code of ada' }).click();
+    await own.getByRole('img', { name: `QR code of ${url}` }).waitFor();
+    await checkPage(page, 'creator-share');
+
+    const phone = await newPage(PHONE);
+    await phone.page.addInitScript(() => {
+      const shared: ShareData[] = [];
+      Object.assign(globalThis, { shared });
+      Object.assign(navigator, { share: async (data: ShareData) => void shared.push(data) });
+    });
+    await signIn(phone, link);
+    await button(phone.page, 'Share the link ada').click();
+    expect(await phone.page.evaluate(() => Reflect.get(globalThis, 'shared') as unknown)).toEqual([
+      { title: 'Lantern Notes', url },
+    ]);
+    await checkPage(phone.page, 'creator-share-phone');
+    expect([...desktop.problems(), ...phone.problems()]).toEqual([]);
+  });
+
+  test('a link says what it has earned, and the page what is due next, with a schedule what the next payout will be', async () => {
+    const founder = await newFounder();
+    const ada = await newCreator(founder, 'Ada', true);
+    const guarded = await newPage();
+    const page = await signIn(guarded, await invite(founder, ada));
+    const day = (daysAhead: number) =>
+      page.evaluate(
+        (ahead) =>
+          new Date(Date.now() + ahead * 86_400_000).toLocaleDateString('en-US', { dateStyle: 'medium' }),
+        daysAhead,
+      );
+    const next = page.locator('.tile-first');
+    // The earnings that are due in 20 and in 26 days.
+    await next.getByText(`On ${await day(20)}`).waitFor();
+    expect(await next.innerText()).toMatch(/Next due\s+\$19\.99/);
+    await goTo(page, 'Links');
+    await page.getByText('earned $111.98').waitFor();
+
+    const schedule = async (minimumCents: number) => {
+      const response = await fetch(`${service.url}/apps/${founder.appId}/settings`, {
+        method: 'PATCH',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${founder.key}` },
+        body: JSON.stringify({
+          payoutSchedule: { day: new Date().getUTCDate() > 14 ? 1 : 28, timezone: 'UTC', minimumCents },
+        }),
+      });
+      expect(response.status).toBe(200);
+      await goTo(page, 'Earnings');
+      await page.reload();
+    };
+    await schedule(0);
+    await next.getByText(/^Estimate for /).waitFor();
+    expect(await next.innerText()).toMatch(/Next payout\s+\$\d+\.\d\d/);
+    await checkPage(page, 'creator-next-payout');
+    await schedule(100_000);
+    await next.getByText(/from \$1,000\.00 on: less is kept for later/).waitFor();
+    expect(guarded.problems()).toEqual([]);
+  });
+
+  test('the page has the colour that the founder chose for the app, with a text on it that can be read', async () => {
+    const founder = await newFounder();
+    const ada = await newCreator(founder, 'Ada', true);
+    const settings = await newPage();
+    await settings.page.request.post(`${service.url}/session`, { data: { key: founder.key } });
+    await settings.page.goto(`${service.url}/console/apps/${founder.appId}/settings`);
+    const field = settings.page.getByLabel('Colour');
+    await field.fill('#ffd4');
+    await button(settings.page, 'Save').click();
+    await settings.page.getByText('Must be # and six hexadecimal digits, such as #0b7285.').waitFor();
+    await field.fill('#FFD400');
+    await button(settings.page, 'Save').click();
+    await settings.page.getByText('Saved.').waitFor();
+    expect(await field.inputValue()).toBe('#ffd400');
+    await checkPage(settings.page, 'settings-colour');
+
+    const guarded = await newPage();
+    const page = await signIn(guarded, await invite(founder, ada));
+    const colours = async (selector: string) =>
+      await page
+        .locator(selector)
+        .first()
+        .evaluate((one) => {
+          const { backgroundColor, color } = getComputedStyle(one);
+          return [backgroundColor, color];
+        });
+    const expected = ['rgb(255, 212, 0)', 'rgb(0, 0, 0)'];
+    expect(await page.locator('.brand-mark').innerText()).toBe('L');
+    expect(await colours('.brand-mark')).toEqual(expected);
+    expect(await colours('.share-first button[data-variant=filled]')).toEqual(expected);
+    await checkPage(page, 'creator-branded');
+    expect(guarded.problems()).toEqual([]);
+    expect(settings.problems(/status of 400/)).toEqual([]);
+  });
+
   test('the chart begins at the start of a local day, week and month, so that its first bar is whole', async () => {
     const founder = await newFounder();
     const guarded = await newPage({ timezoneId: 'Asia/Kolkata' });

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
-import { button, checkPage, PHONE, shoot, title } from './browser.ts';
+import { button, checkPage, chooseMore, moreButton, PHONE, shoot, title } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 import type { NewFounder } from './suite.ts';
@@ -62,7 +62,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByText('Ada Lovelace is a creator now.').waitFor();
     await page.getByRole('link', { name: 'Open the creator' }).click();
     await title(page, 'Ada Lovelace');
-    await button(page, 'Edit').click();
+    await chooseMore(page, 'Edit');
     await page.getByLabel('Own commission').fill('25.5');
     await button(page, 'Save').click();
     await page.getByText('own commission of 25.5 %').waitFor();
@@ -77,7 +77,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       ['Remove', 'can still sign in to see what is owed', 'Remove the creator', 'Removed'],
       ['Make active', 'Payments that earned nothing meanwhile stay so', 'Make the creator active', 'Active'],
     ] as const) {
-      await page.getByRole('button', { name: press, exact: true }).click();
+      await chooseMore(page, press);
       await page.getByText(meaning).waitFor();
       await button(page, action).click();
       await page.getByRole('dialog').waitFor({ state: 'hidden' });
@@ -86,13 +86,96 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
         select status from affiliates where app_id = ${founder.appId}`;
       expect(status).toBe(state.toLowerCase());
     }
-    await button(page, 'Edit').click();
+    await chooseMore(page, 'Edit');
     await page.getByLabel('Own commission').fill('');
     await button(page, 'Save').click();
     await page.getByText('· no own commission').waitFor();
-    await button(page, 'Invite link').click();
-    await button(page, 'Create the link').click();
+    await button(page, 'Invite').click();
+    await button(page, 'Copy a link').click();
     await page.getByRole('status').getByText('/console/creator/#token=').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('an invite is copied with two presses, and its link and QR code stay until “Done”', async () => {
+    const founder = await newFounder();
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+      name: 'Ada Lovelace',
+    });
+    const { page, problems } = await openApp(founder, `creators/${id}`, founder.key, {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    await button(page, 'Invite').click();
+    const dialog = page.getByRole('dialog', { name: 'Invite' });
+    await dialog.getByText('Send it to them yourself.').waitFor();
+    // Nothing was created, so a press beside it closes it.
+    await page.locator('h1').click();
+    await dialog.waitFor({ state: 'hidden' });
+    await button(page, 'Invite').click();
+    await button(page, 'Copy a link').click();
+    await dialog.getByText('It is copied.').waitFor();
+    const shown = await dialog.locator('code').innerText();
+    expect(shown).toContain('/console/creator/#token=');
+    expect(await page.evaluate(async () => await navigator.clipboard.readText())).toBe(shown);
+    await dialog.getByRole('img', { name: 'QR code of the link' }).waitFor();
+    await checkPage(page, 'creator-invited');
+    await page.locator('h1').click();
+    await dialog.getByText('It is copied.').waitFor();
+    await button(page, 'Done').click();
+    await dialog.waitFor({ state: 'hidden' });
+    // Opened again, it shows no link of before.
+    await button(page, 'Invite').click();
+    await button(page, 'Show a QR code').waitFor();
+    await checkPage(page, 'creator-invite');
+    await button(page, 'Show a QR code').press('Enter');
+    await dialog.getByRole('img', { name: 'QR code of the link' }).waitFor();
+    expect(await dialog.getByText('It is copied.').count()).toBe(0);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    const links = await service.sql`select from creator_sign_in_links where affiliate_id = ${id}`;
+    expect(links.length).toBe(2);
+    expect(problems()).toEqual([]);
+  });
+
+  test('the menu of a creator works with the keyboard, each item asks first, and the focus comes back to it', async () => {
+    const founder = await newFounder();
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+      name: 'Ada Lovelace',
+    });
+    const { page, problems } = await openApp(founder, `creators/${id}`);
+    const items = page.getByRole('menuitem');
+    const open = async () => {
+      await moreButton(page).press('Enter');
+      // The first item has the focus.
+      await page.locator('[role=menuitem]:focus', { hasText: 'Edit' }).waitFor();
+    };
+    await open();
+    expect(await items.allInnerTexts()).toEqual([
+      'Edit',
+      'Pause',
+      'Block payouts',
+      'Revoke links and sign out',
+      'Remove',
+    ]);
+    await checkPage(page, 'creator-menu');
+    await page.keyboard.press('Escape');
+    await items.first().waitFor({ state: 'hidden' });
+    await page.locator('button:focus', { hasText: 'More' }).waitFor();
+    for (const [presses, dialog] of [
+      [0, 'Edit Ada Lovelace'],
+      [1, 'Pause: Ada Lovelace'],
+      [2, 'Block the payouts of Ada Lovelace'],
+      [3, 'Revoke the links of Ada Lovelace'],
+      [4, 'Remove: Ada Lovelace'],
+    ] as const) {
+      await open();
+      for (let press = 0; press < presses; press += 1) await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      await page.getByRole('dialog').getByText(dialog, { exact: true }).waitFor();
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'hidden' });
+      await page.locator('button:focus', { hasText: 'More' }).waitFor();
+    }
+    expect(await service.sql`select status from affiliates where id = ${id}`).toEqual([{ status: 'active' }]);
     expect(problems()).toEqual([]);
   });
 
@@ -194,12 +277,12 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
         await service.sql`
           select 1 from creator_sign_in_links where affiliate_id = ${id} and revoked_at is null`
       ).length;
-    await button(page, 'Revoke links and sign out').click();
+    await chooseMore(page, 'Revoke links and sign out');
     await page.getByText('Every browser of the creator is signed out').waitFor();
     await button(page, 'Cancel').click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     expect(await usable()).toBe(1);
-    await button(page, 'Revoke links and sign out').click();
+    await chooseMore(page, 'Revoke links and sign out');
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke and sign out' }).click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     expect(await usable()).toBe(0);
@@ -293,15 +376,20 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     const writer = await createAccountKey(service.sql, founder.accountId, ['read', 'write']);
     const first = await openApp(founder, `creators/${id}`, writer.key);
     await first.page.getByText('Invite links need the permission “setup”, which your key lacks.').waitFor();
-    expect(await button(first.page, 'Invite link').isDisabled()).toBe(true);
-    expect(await button(first.page, 'Revoke links and sign out').isDisabled()).toBe(true);
-    expect(await button(first.page, 'Edit').isDisabled()).toBe(false);
+    expect(await button(first.page, 'Invite').isDisabled()).toBe(true);
+    await moreButton(first.page).click();
+    const item = (page: Page, name: string) => page.getByRole('menuitem', { name, exact: true });
+    expect(await item(first.page, 'Revoke links and sign out').isDisabled()).toBe(true);
+    expect(await item(first.page, 'Edit').isDisabled()).toBe(false);
     const installer = await createAccountKey(service.sql, founder.accountId, ['read', 'setup']);
     const second = await openApp(founder, `creators/${id}`, installer.key);
     await second.page.getByText('Changes need the permission “write”').waitFor();
-    expect(await button(second.page, 'Edit').isDisabled()).toBe(true);
-    await button(second.page, 'Invite link').click();
-    await button(second.page, 'Create the link').click();
+    await moreButton(second.page).click();
+    expect(await item(second.page, 'Edit').isDisabled()).toBe(true);
+    expect(await item(second.page, 'Revoke links and sign out').isDisabled()).toBe(false);
+    await second.page.keyboard.press('Escape');
+    await button(second.page, 'Invite').click();
+    await button(second.page, 'Copy a link').click();
     await second.page.getByRole('status').getByText('/console/creator/#token=').waitFor();
     expect([...first.problems(), ...second.problems()]).toEqual([]);
   });
@@ -607,15 +695,18 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     const ada = await withMoney(founder, 'Ada');
     const { page, problems } = await openApp(founder, `creators/${ada}`);
     const dialog = page.getByRole('dialog');
-    await button(page, 'Block payouts').waitFor();
+    await chooseMore(page, 'Block payouts');
     expect(await page.getByText('Blocks of payouts').count()).toBe(0);
-    await button(page, 'Block payouts').click();
     await page.getByLabel('Key that may pay').fill(founder.key);
     await button(page, 'Continue').click();
     await page.getByLabel('Reason').fill('Refunds of May');
     await dialog.getByRole('button', { name: 'Block payouts' }).click();
     await dialog.waitFor({ state: 'hidden' });
     await page.getByText(/^Since .*: Refunds of May/).waitFor();
+    await moreButton(page).click();
+    await page.getByRole('menuitem', { name: 'Pause' }).waitFor();
+    expect(await page.getByRole('menuitem', { name: 'Block payouts' }).count()).toBe(0);
+    await page.keyboard.press('Escape');
     await page.getByRole('region', { name: 'Blocks of payouts' }).waitFor();
     await shoot(page, 'payouts-blocked');
 
@@ -632,7 +723,9 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByLabel('Reason').fill('All sales are real');
     await dialog.getByRole('button', { name: 'Lift the block' }).click();
     await dialog.waitFor({ state: 'hidden' });
-    await button(page, 'Block payouts').waitFor();
+    await moreButton(page).click();
+    await page.getByRole('menuitem', { name: 'Block payouts' }).waitFor();
+    await page.keyboard.press('Escape');
     // The reasons stay after the block.
     const history = page.getByRole('region', { name: 'Blocks of payouts' });
     await history.getByRole('row', { name: /Lifted All sales are real Ann$/ }).waitFor();
@@ -651,7 +744,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     const dialog = page.getByRole('dialog');
     const endRaise = async () =>
       await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
-    await button(page, 'Block payouts').click();
+    await chooseMore(page, 'Block payouts');
     const [tab] = await Promise.all([
       page.waitForEvent('popup'),
       dialog.getByRole('link', { name: 'Access' }).click(),
@@ -899,6 +992,54 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
+  test('the overview shows the days between two dates, compared with as many days before or with a year before', async () => {
+    const founder = await newFounder();
+    await withMoney(founder, 'Ada');
+    const { page, problems } = await openApp(founder, 'overview');
+    const earned = page.locator('.measure', { hasText: 'Earned' });
+    await page.getByText('Earned', { exact: true }).click();
+    const dayAgo = async (days: number) =>
+      await page.evaluate((ago) => {
+        const day = new Date(Date.now() - ago * 86_400_000);
+        const two = (number: number) => String(number).padStart(2, '0');
+        return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
+      }, days);
+    await page.getByLabel('Range').selectOption('dates');
+    // The fields begin with the days that are shown.
+    expect(await page.getByLabel('First day').inputValue()).toBe(await dayAgo(29));
+    expect(await page.getByLabel('Last day').inputValue()).toBe(await dayAgo(0));
+    await page.getByLabel('First day').fill(await dayAgo(45));
+    const end = (url: string) => Number(new URL(url).searchParams.get('to'));
+    const asked = page.waitForRequest(
+      (sent) => sent.url().includes('/leaders') && end(sent.url()) < Date.now() - 33 * DAY_MS,
+    );
+    await page.getByLabel('Last day').fill(await dayAgo(35));
+    // The sale of 40 days ago, and nothing of the ten days before.
+    await earned.getByText('$8.00', { exact: true }).waitFor();
+    await earned.getByText('$0.00 before').waitFor();
+    await page.getByRole('row', { name: /^Ada/ }).first().waitFor();
+    expect(end((await asked).url())).toBeGreaterThan(Date.now() - 36 * DAY_MS);
+    await page.getByText(/compared with the 11 days before\. /).waitFor();
+    await page.getByLabel('Compare with').selectOption('year');
+    await page.getByText(/compared with a year before\. /).waitFor();
+    await page.reload();
+    await earned.getByText('$8.00', { exact: true }).waitFor();
+    expect(new URL(page.url()).search).toBe(
+      `?measure=commissions&range=dates&from=${await dayAgo(45)}&to=${await dayAgo(35)}&compare=year`,
+    );
+    // Days that cannot be shown say so at their field, and the figures stay.
+    await page.getByLabel('Last day').fill(await dayAgo(46));
+    await page.getByText('Choose a day that is not before the first one.').waitFor();
+    await earned.getByText('$8.00', { exact: true }).waitFor();
+    await checkPage(page, 'overview-dates');
+    await page.getByLabel('First day').fill('2020-01-01');
+    await page.getByText('Choose at most 400 days.').waitFor();
+    await page.getByLabel('Range').selectOption('7d');
+    await earned.getByText('$0.00', { exact: true }).waitFor();
+    expect(new URL(page.url()).search).toBe('?measure=commissions&range=7d&compare=year');
+    expect(problems()).toEqual([]);
+  });
+
   test('a key without “write” sees everything, and every change is disabled with the reason', async () => {
     const founder = await newFounder();
     const ada = await withMoney(founder, 'Ada');
@@ -908,11 +1049,12 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(await button(page, 'New creator').isDisabled()).toBe(true);
     await page.goto(`${service.url}/console/apps/${founder.appId}/creators/${ada}`);
     await page.getByText('Changes need the permission “write”').waitFor();
-    for (const name of ['Edit', 'Pause', 'Remove', 'New link', 'Invite link', 'Revoke links and sign out'])
-      expect([name, await page.getByRole('button', { name, exact: true }).isDisabled()]).toEqual([
-        name,
-        true,
-      ]);
+    const isDisabled = async (role: 'button' | 'menuitem', name: string) =>
+      [name, await page.getByRole(role, { name, exact: true }).isDisabled()] as const;
+    for (const name of ['New link', 'Invite']) expect(await isDisabled('button', name)).toEqual([name, true]);
+    await moreButton(page).click();
+    for (const name of ['Edit', 'Pause', 'Remove', 'Revoke links and sign out'])
+      expect(await isDisabled('menuitem', name)).toEqual([name, true]);
     expect(problems()).toEqual([]);
   });
 
@@ -962,7 +1104,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     await check('creator-entries');
-    await page.getByRole('button', { name: 'Remove', exact: true }).click();
+    await chooseMore(page, 'Remove');
     await page.getByText('no install is attributed').waitFor();
     await check('creator-remove');
     await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada}/`);

@@ -33,7 +33,7 @@ describeInBrowserWith({ settings: { mail, relay: { overdueMs: 30_000, pauseMs: 1
       const { page, problems } = await signedIn(founder.key);
       const creatorPage = `${service.url}/console/apps/${founder.appId}/creators/${id}`;
       await page.goto(creatorPage);
-      await button(page, 'Invite link').click();
+      await button(page, 'Invite').click();
       await page.getByRole('dialog').getByText('It can be sent to ada@example.com.').waitFor();
       await button(page, 'Send by mail').click();
       await page.getByRole('dialog').getByText('A link is on its way to a•••@example.com.').waitFor();

@@ -144,6 +144,89 @@ describeInBrowserWith({ settings })('reprocessing and the page of the operator i
     expect(problems(/status of 401/)).toEqual([]);
   });
 
+  test('a session that has ended says how a new link is made, and a pasted link signs in', async () => {
+    const { page, problems } = await operatorPage();
+    await service.sql`update operator_sessions set ended_at = now()`;
+    await page.evaluate(() => dispatchEvent(new Event('visibilitychange')));
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+    await page.getByText('admin -- console --operator').waitFor();
+    const field = page.getByLabel('Sign-in link', { exact: true });
+    expect(await button(page, 'Sign in as the operator').isDisabled()).toBe(true);
+    await field.fill('console --operator');
+    await button(page, 'Sign in as the operator').click();
+    await page.getByText('This is no sign-in link.').waitFor();
+    expect(await field.getAttribute('aria-invalid')).toBe('true');
+    await checkPage(page, 'operator-ended');
+    const link = await linkOf();
+    await field.fill(`  ${link} `);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Readiness' }).waitFor();
+    await button(page, 'Sign out').click();
+    await field.fill(link.split('=').at(-1) ?? '');
+    await button(page, 'Sign in as the operator').click();
+    await page.getByText('The link was used before').waitFor();
+    expect(problems(/status of 401/)).toEqual([]);
+  });
+
+  test('the headline says in one sentence whether the installation works and what to do first', async () => {
+    const { page, problems } = await operatorPage();
+    const headline = page.locator('.headline');
+    expect(await headline.innerText()).toBe(
+      'Well. Everything that the service needs is available, and nothing waits too long.',
+    );
+    expect(await headline.getAttribute('data-tone')).toBe('good');
+    await checkPage(page, 'operator-well');
+    const show = async (change: object) => {
+      await page.unroute('**/operator/state');
+      await page.route('**/operator/state', async (route) => {
+        const state = (await (await route.fetch()).json()) as object;
+        await route.fulfill({ json: { ...state, ...change } });
+      });
+      await page.reload();
+      await headline.waitFor();
+      return [await headline.getAttribute('data-tone'), await headline.innerText()];
+    };
+    expect(await show(LACKS)).toEqual([
+      'wait',
+      'Degraded. SECRETS_KEY lacks the key 1f0c2b9e of 3 webhook secrets: restore it, or set those webhook secrets again. 5 other things need you, below.',
+    ]);
+    const { backlog, rateGaps } = LACKS;
+    expect(await show({ rateGaps })).toEqual([
+      'wait',
+      'Degraded. Payments in TRY, ARS wait for an exchange rate: import it with “tributary rates import”.',
+    ]);
+    const [, waits] = await show({ backlog: { ...backlog, stuckDeliveries: 1, oldestUnfinishedSeconds: 9 } });
+    expect(waits).toBe(
+      'Degraded. 1 delivery is retried because a step fails: look at the cause under “Stuck deliveries”. One other thing needs you, below.',
+    );
+    const stopping = { name: 'service', ok: false, detail: 'the service is stopping', optional: false };
+    expect(await show({ ...LACKS, readiness: [...LACKS.readiness, stopping] })).toEqual([
+      'bad',
+      'Down. The service is stopping. 6 other things need you, below.',
+    ]);
+    await checkPage(page, 'operator-down');
+    await page.unroute('**/operator/state');
+    await page.route('**/operator/state', async (route) => await route.abort());
+    await page.reload();
+    await page.getByText('Down. The service does not respond').waitFor();
+    expect(problems(/ERR_FAILED/)).toEqual([]);
+  });
+
+  test('the page names its version, and says when a newer version has upgraded the database', async () => {
+    const { page, problems } = await operatorPage();
+    await page.getByText(/^Checked .* Version \d+\.\d+\.\d+\.$/).waitFor();
+    expect(await page.getByText('has upgraded the database').count()).toBe(0);
+    await runOn(service.database.url, `insert into migrations (name, run_on) values ('9999_later', now())`);
+    try {
+      await page.reload();
+      await page.getByText(/^A newer version than .* has upgraded the database \(9999_later\)/).waitFor();
+      await checkPage(page, 'operator-newer');
+    } finally {
+      await runOn(service.database.url, `delete from migrations where name = '9999_later'`);
+    }
+    expect(problems()).toEqual([]);
+  });
+
   test('a query that fails says so above what is known, with the time of the last check', async () => {
     const { page, problems } = await operatorPage();
     await page.clock.install();

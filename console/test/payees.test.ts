@@ -88,7 +88,7 @@ describeInBrowser('payees in a browser', ({ service, signedIn, post, newFounder 
     await own.getByText(/sets it\. Tell them where to send your money\./).waitFor();
     expect(await own.getByRole('button').count()).toBe(0);
     await page.goto(ada.page);
-    await button(page, 'Invite link').click();
+    await button(page, 'Invite').click();
     await page.getByRole('dialog').getByText('Send it to them yourself.').waitFor();
     expect(await page.getByRole('button', { name: 'Send by mail' }).count()).toBe(0);
     expect(problems()).toEqual([]);

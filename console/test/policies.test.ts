@@ -211,6 +211,37 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     expect(problems(/409/)).toEqual([]);
   });
 
+  test('a template takes the place of entered rules only after a question, and of untouched ones at once', async () => {
+    const { page, problems } = await openApp('policies/new');
+    const question = page.getByRole('dialog', { name: 'Replace your rules?' });
+    const percentage = rule(page, 1).getByLabel('Percentage');
+    await page.getByLabel('Name', { exact: true }).fill('Standard');
+    await button(page, 'More in the first year').click();
+    await rule(page, 2).waitFor();
+    await percentage.fill('45');
+    await button(page, 'One rate').click();
+    await question.getByText('“One rate” takes the place of the rules that you entered.').waitFor();
+    await checkPage(page, 'policy-template');
+    await page.keyboard.press('Escape');
+    await question.waitFor({ state: 'hidden' });
+    await page.locator('button:focus', { hasText: 'One rate' }).waitFor();
+    expect(await percentage.inputValue()).toBe('45 %');
+    expect(await button(page, 'More in the first year').getAttribute('aria-pressed')).toBe('true');
+    // What was entered and taken back is not entered.
+    await percentage.fill('50');
+    await percentage.blur();
+    await button(page, 'One rate').click();
+    await rule(page, 2).waitFor({ state: 'detached' });
+    expect(await percentage.inputValue()).toBe('20 %');
+    await button(page, 'Add a rule').click();
+    await button(page, 'More in the first year').click();
+    await question.getByRole('button', { name: 'Replace the rules' }).click();
+    await question.waitFor({ state: 'hidden' });
+    expect(await percentage.inputValue()).toBe('50 %');
+    expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('Standard');
+    expect(problems()).toEqual([]);
+  });
+
   test('a policy that is created again after a failed publication leaves no second policy', async () => {
     const { page, problems } = await openApp('policies/new');
     await page.getByLabel('Name', { exact: true }).fill('Standard');

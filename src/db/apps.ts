@@ -40,6 +40,8 @@ export interface AppSettings {
   readonly notificationEmails: readonly string[];
   /** Whether they get a report each week. */
   readonly weeklyReport: boolean;
+  /** The colour of the app on the pages of its creators, such as #0b7285. Null if none was chosen. */
+  readonly brandColor: string | null;
 }
 
 export interface App extends AppSettings {
@@ -51,7 +53,8 @@ const columns = (sql: Sql) => sql.fragment`
   identity_verification, destination_schemes, stripe_accounts, ios_app_ids, android_apps,
   coalesce(purchase_codes, 'off') as purchase_codes, coalesce(payee_wait_days, ${APP_DEFAULTS.payeeWaitDays}::int) as payee_wait_days,
   coalesce(payout_approval, ${APP_DEFAULTS.payoutApproval}::text) as payout_approval,
-  payout_schedule, coalesce(notification_emails, '{}') as notification_emails, coalesce(weekly_report, true) as weekly_report`;
+  payout_schedule, coalesce(notification_emails, '{}') as notification_emails, coalesce(weekly_report, true) as weekly_report,
+  brand_color`;
 
 /** Returns an app of the account. Undefined for an unknown app and for an app of another account. */
 export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {
@@ -130,7 +133,8 @@ export async function createApp(
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
                           deferred_window_minutes, link_subdomain, destination_schemes, stripe_accounts, ios_app_ids,
                           android_apps, purchase_codes, payee_wait_days, payout_approval, payout_schedule, payout_schedule_key,
-                          payout_schedule_since, notification_emails, weekly_report, notifications_since)
+                          payout_schedule_since, notification_emails, weekly_report, notifications_since,
+                          brand_color)
         select ${id}::text, ${accountId}::text, ${settings.name}::text, ${settings.commissionRateBps}::integer,
                ${settings.attributionWindowDays}::integer, ${settings.holdPeriodDays}::integer,
                ${settings.deferredWindowMinutes}::integer, ${settings.linkSubdomain}::text,
@@ -140,7 +144,8 @@ export async function createApp(
                nullif(${settings.payoutApproval}::text, ${APP_DEFAULTS.payoutApproval}::text),
                ${payoutSchedule === null ? null : sql.json(payoutSchedule)}::jsonb, ${payoutSchedule === null ? null : keyId}::text,
                case when ${payoutSchedule !== null} then now() end, nullif(${arrayOf(notificationEmails)}::text[], '{}'),
-               case when ${!weeklyReport} then false end, case when ${notificationEmails.length > 0} then now() end
+               case when ${!weeklyReport} then false end, case when ${notificationEmails.length > 0} then now() end,
+               ${settings.brandColor}::text
          where ${acting(sql)}
         on conflict (id) do nothing
         returning *
@@ -203,6 +208,7 @@ export async function updateApp(
              notifications_since = case when notification_emails is null or notifications_since is null
                                              or weekly_report is false and ${weeklyReport ?? null}::boolean then now()
                                         else notifications_since end,
+             brand_color = case when ${change.brandColor === undefined} then brand_color::text else ${change.brandColor ?? null}::text end,
              identity_verification = coalesce(${change.identityVerification ?? null}::boolean, identity_verification)
        where id = ${appId} and ${acting(sql)}
          and (${change.identityVerification !== true} or exists (select from identity_secrets where app_id = ${appId}))

@@ -29,6 +29,8 @@ export interface LinkListRow extends Link {
   readonly installs: number;
   /** Attributed production revenue net of refunds. */
   readonly revenueCents: number;
+  /** Its commissions net of reversals, US cents. */
+  readonly commissionCents: number;
 }
 
 const columns = (sql: Sql) => sql.fragment`
@@ -203,16 +205,17 @@ const listColumns = (sql: Sql) => sql.fragment`
   p.created_at, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name,
   (select a.status from affiliates a where a.id = p.affiliate_id) as affiliate_status`;
 
-/** Joins a link's clicks, installs and revenue of all time. */
+/** Joins a link's clicks, installs, revenue and commissions of all time. */
 const totals = (sql: Sql, appId: AppId) => sql.fragment`
   left join lateral (
-    select sum(clicks)::bigint as clicks, sum(installs)::bigint as installs, sum(revenue_cents)::bigint as revenue_cents
+    select sum(clicks)::bigint as clicks, sum(installs)::bigint as installs, sum(revenue_cents)::bigint as revenue_cents,
+           sum(commission_cents)::bigint as commission_cents
       from rollup_totals
      where app_id = ${appId} and scope = 'link' and scope_id = p.id) t on true`;
 
 const totalColumns = (sql: Sql) => sql.fragment`
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
-  coalesce(t.revenue_cents, 0)::float8 as revenue_cents`;
+  coalesce(t.revenue_cents, 0)::float8 as revenue_cents, coalesce(t.commission_cents, 0)::float8 as commission_cents`;
 
 /** Whether a link `l` has a text in its slug, campaign or external id, ignoring case, or has it as its id. */
 const hasText = (sql: Sql, text: string) => sql.fragment`

@@ -83,6 +83,8 @@ export async function readAffiliateTotals(
 export interface HeldDates {
   /** The earliest due date at which the net of them is positive: a refunded earning and its reversal are due together. Null also without one. */
   readonly nextDueAt: number | null;
+  /** The net of what becomes due then. US cents. */
+  readonly nextDueCents: number | null;
   /** The latest due date. */
   readonly heldUntil: number | null;
 }
@@ -98,6 +100,25 @@ export async function readHeldDates(
     from commissions c
    where c.app_id = ${appId} and c.affiliate_id = ${affiliateId} and c.status = 'pending' and c.due_at > ${instant(asOf)}`;
   return await sql.one<HeldDates>`
-    select (select c.due_at ${held} group by c.due_at having sum(c.amount_cents) > 0 order by c.due_at limit 1) as next_due_at,
-           (select c.due_at ${held} order by c.due_at desc limit 1) as held_until`;
+    select n.due_at as next_due_at, n.cents as next_due_cents,
+           (select c.due_at ${held} order by c.due_at desc limit 1) as held_until
+      from (select) as one
+      left join (select c.due_at, sum(c.amount_cents)::float8 as cents ${held}
+                  group by c.due_at having sum(c.amount_cents) > 0 order by c.due_at limit 1) n on true`;
+}
+
+/**
+ * Returns the net of what an affiliate holds at `asOf` and becomes due before a date, such as `2026-11-15`, has begun in a time zone. US cents.
+ */
+export async function readDueBefore(
+  sql: Sql,
+  { appId, affiliateId }: { readonly appId: AppId; readonly affiliateId: AffiliateId },
+  { date, timezone }: { readonly date: string; readonly timezone: string },
+  asOf: number,
+): Promise<number> {
+  const { cents } = await sql.one<{ cents: number }>`
+    select coalesce(sum(c.amount_cents), 0)::float8 as cents from commissions c
+     where c.app_id = ${appId} and c.affiliate_id = ${affiliateId} and c.status = 'pending' and c.due_at > ${instant(asOf)}
+       and c.due_at <= (${date}::text::date)::timestamp at time zone ${timezone}::text`;
+  return cents;
 }

@@ -248,10 +248,12 @@ create table apps (
   self_test_passed_at timestamp with time zone,
   purchase_codes_from timestamp with time zone,
   assigns_policies_to_creators boolean not null default false,
+  brand_color text collate "C",
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),
   constraint apps_attribution_window_days_check CHECK (((attribution_window_days >= 1) AND (attribution_window_days <= 365))),
+  constraint apps_brand_color_check CHECK ((brand_color ~ '^#[0-9a-f]{6}$'::text)),
   constraint apps_deferred_window_minutes_check CHECK (((deferred_window_minutes >= 0) AND (deferred_window_minutes <= 1440))),
   constraint apps_destination_schemes_check CHECK ((cardinality(destination_schemes) <= 20)),
   constraint apps_hold_period_days_check CHECK (((hold_period_days >= 0) AND (hold_period_days <= 365))),
@@ -271,7 +273,7 @@ CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
 CREATE INDEX apps_with_mobile_apps_of_account ON apps USING btree (account_id, created_at, id) WHERE ((cardinality(ios_app_ids) > 0) OR (android_apps <> '[]'::jsonb));
 CREATE INDEX apps_with_notifications ON apps USING btree (id) WHERE (notification_emails IS NOT NULL);
 CREATE INDEX apps_with_payout_schedule ON apps USING btree (id) WHERE (payout_schedule IS NOT NULL);
-CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payee_wait_days payout_approval payout_schedule notification_emails! weekly_report');
+CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payee_wait_days payout_approval payout_schedule notification_emails! weekly_report brand_color');
 CREATE TRIGGER apps_begin_purchase_codes BEFORE UPDATE OF purchase_codes ON apps FOR EACH ROW WHEN (((old.purchase_codes IS NULL) AND (new.purchase_codes IS NOT NULL))) EXECUTE FUNCTION begin_purchase_codes();
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
 CREATE TRIGGER apps_limit BEFORE INSERT ON apps FOR EACH ROW EXECUTE FUNCTION refuse_app_beyond_limit();

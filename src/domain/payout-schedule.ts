@@ -48,6 +48,19 @@ function localDate(at: number, timezone: string): LocalDate {
 /** Returns a date as a number that grows with it. */
 const orderOf = ({ year, month, day }: LocalDate) => (year * 12 + month) * 32 + day;
 
+const dateText = ({ year, month, day }: LocalDate): string =>
+  `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`;
+
+/** Returns the date of the next run by the wall clock of the schedule, such as `2026-11-15`: today, if it is the day. `now` is epoch ms. */
+export function nextRunDate(
+  { day, timezone }: Pick<PayoutSchedule, 'day' | 'timezone'>,
+  now: number,
+): string {
+  const { year, month, day: today } = localDate(now, timezone);
+  if (today <= day) return dateText({ year, month, day });
+  return dateText(month === 12 ? { year: year + 1, month: 1, day } : { year, month: month + 1, day });
+}
+
 /**
  * Returns the month, such as `2026-11`, whose run is the last one that is due at `now`: the last month whose day has begun by the wall
  * clock of the schedule. Null if that was before the day on which the schedule was made, `since`. Instants are epoch ms.

@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import * as z from 'zod';
 import { createDocument } from 'zod-openapi';
 import type { CreateDocumentOptions, ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
-import { projectRoot } from '../config/project-root.ts';
+import { SERVICE_VERSION } from '../config/service-version.ts';
 import { ERRORS } from './error-codes.ts';
 import type { ErrorCode } from './error-codes.ts';
 import * as enums from './enum-fields.ts';
@@ -256,13 +254,6 @@ function requestBody(route: Route): Pick<ZodOpenApiOperationObject, 'requestBody
   return { requestBody: { required, content: { 'application/json': { schema: route.body } } } };
 }
 
-function version(): string {
-  const { version: text } = JSON.parse(readFileSync(path.join(projectRoot, 'package.json'), 'utf8')) as {
-    version: string;
-  };
-  return text;
-}
-
 /** Creates the OpenAPI 3.1 document from the route table and the schemas that validate requests. */
 export function openApiDocument(groups: readonly RouteGroup[], publicUrl: string): OpenApiDocument {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
@@ -276,7 +267,7 @@ export function openApiDocument(groups: readonly RouteGroup[], publicUrl: string
       openapi: '3.1.0',
       info: {
         title: 'Tributary',
-        version: version(),
+        version: SERVICE_VERSION,
         description:
           'Attributes app installs and purchases to the links of creators, and calculates and pays their commissions.\n\n' +
           'Instants are epoch milliseconds, money is whole US cents, and rates are basis points. Ids are opaque.',

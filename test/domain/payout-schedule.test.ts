@@ -1,10 +1,22 @@
 import { describe, expect, test } from '@jest/globals';
-import { monthThatIsDue } from '../../src/domain/payout-schedule.ts';
+import { monthThatIsDue, nextRunDate } from '../../src/domain/payout-schedule.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { mondayOfReport } from '../../src/domain/weekly-report.ts';
 
 const LONG_AGO = Date.UTC(2020, 0, 1);
 const at = (text: string) => Date.parse(text);
+
+test.each([
+  ['this month, before the day', 'UTC', 15, '2026-11-14T23:59:59.999Z', '2026-11-15'],
+  ['today, on the day', 'UTC', 15, '2026-11-15T23:59:59.999Z', '2026-11-15'],
+  ['next month, after the day', 'UTC', 15, '2026-11-16T00:00:00Z', '2026-12-15'],
+  ['next year, after the day in December', 'UTC', 1, '2026-12-02T00:00:00Z', '2027-01-01'],
+  ['by the wall clock ahead of UTC', 'Pacific/Kiritimati', 1, '2026-10-31T10:00:00Z', '2026-11-01'],
+  ['by the wall clock behind UTC', 'Pacific/Niue', 1, '2026-11-02T10:59:59Z', '2026-11-01'],
+  ['in February', 'UTC', 28, '2027-01-29T00:00:00Z', '2027-02-28'],
+])('the next run is %s in %s with day %i at %s', (_, timezone, day, now, date) => {
+  expect(nextRunDate({ day, timezone }, at(now))).toBe(date);
+});
 
 describe('the month that a payout schedule is due for', () => {
   test.each([

@@ -337,6 +337,26 @@ describe('what a creator sees', () => {
     });
   });
 
+  // @promise creator-brand-color
+  test('the creator sees the colour of the app, which a founder sets and removes', async () => {
+    const own = await newApp(api);
+    const headers = await signInCreator(api, own, await newAffiliate(api, own));
+    const set = async (brandColor: string | null) =>
+      await api.call('PATCH', `/apps/${own.appId}/settings`, { key: own.key, body: { brandColor } });
+    expect(await get(headers, '/creator')).not.toHaveProperty('brandColor');
+    for (const wrong of ['', 'red', '#0b728', '#0b72855', '#0b728g', ' #0b7285', '#0b7285\n'])
+      expect(await set(wrong)).toMatchObject({ status: 400, body: { errors: [{ path: 'brandColor' }] } });
+    expect(await set('#0B7285')).toMatchObject({ status: 200, body: { brandColor: '#0b7285' } });
+    expect(await get(headers, '/creator')).toMatchObject({ brandColor: '#0b7285' });
+    expect((await set(null)).body).not.toHaveProperty('brandColor');
+    expect(await get(headers, '/creator')).not.toHaveProperty('brandColor');
+    const made = await api.call('POST', '/apps', {
+      key: own.key,
+      body: { name: 'Branded', brandColor: '#ffD400' },
+    });
+    expect(made).toMatchObject({ status: 201, body: { brandColor: '#ffd400' } });
+  });
+
   // @promise get-creator-overview
   test('the overview has what is held, due and paid, and when the held part becomes due', async () => {
     const { dueAt } = await earn();
@@ -344,6 +364,7 @@ describe('what a creator sees', () => {
     expect(await get(headers, '/creator/overview')).toMatchObject({
       earnings: { pending: 650, matured: 300, paid: 500, lifetime: 1450 },
       nextDueAt: dueAt,
+      nextDueCents: 600,
       heldUntil: dueAt + DAY_MS,
       carriedBalanceCents: 0,
     });
@@ -351,8 +372,45 @@ describe('what a creator sees', () => {
     expect(await get(empty, '/creator/overview')).toMatchObject({
       earnings: { lifetime: 0 },
       nextDueAt: null,
+      nextDueCents: null,
       heldUntil: null,
     });
+  });
+
+  // @promise creator-next-run
+  test('the next run of the payout schedule has its date and what it would pay, and is left out without one and under review', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own);
+    const headers = await signInCreator(api, own, affiliateId);
+    const nextRun = async () =>
+      (
+        await get<{ nextRun?: { date: string; estimatedCents: number; minimumCents: number } }>(
+          headers,
+          '/creator/overview',
+        )
+      ).nextRun;
+    expect(await nextRun()).toBeUndefined();
+    const day = new Date(api.clock.now).getUTCDate() > 14 ? 1 : 28;
+    const payoutSchedule = { day, timezone: 'Pacific/Kiritimati', minimumCents: 1_000 };
+    const settings = { key: own.key, body: { payoutSchedule } };
+    expect((await api.call('PATCH', `/apps/${own.appId}/settings`, settings)).status).toBe(200);
+    const date = (await nextRun())?.date ?? '';
+    expect(date).toMatch(day === 1 ? /^\d{4}-\d\d-01$/ : /^\d{4}-\d\d-28$/);
+    expect(await nextRun()).toEqual({ date, estimatedCents: 0, minimumCents: 1_000 });
+    // The day begins there 14 hours before it does in UTC.
+    const begin = Date.parse(`${date}T00:00:00+14:00`);
+    const occurredAt = api.clock.now - 90 * DAY_MS;
+    for (const [amountCents, dueAt, matured] of [
+      [300, occurredAt + DAY_MS, true],
+      [20, begin, false],
+      [1, begin + 1, false],
+    ] as const)
+      await insertEarning(api, own, { affiliateId, amountCents, occurredAt, dueAt, matured });
+    expect(await nextRun()).toEqual({ date, estimatedCents: 320, minimumCents: 1_000 });
+    const body = { state: 'blocked', reason: 'Refunds of May' };
+    const blocks = `/apps/${own.appId}/affiliates/${affiliateId}/payout-blocks`;
+    expect((await api.call('POST', blocks, { key: own.key, body })).status).toBe(201);
+    expect(await nextRun()).toBeUndefined();
   });
 
   // @promise get-creator-timeseries, get-creator-links
@@ -368,7 +426,7 @@ describe('what a creator sees', () => {
     expect(Object.keys(points[0] ?? {})).not.toContain('revenueCents');
     const { items } = await get<{ items: object[] }>(headers, '/creator/links');
     expect(items).toMatchObject([
-      { id: link.id, url: expect.stringContaining(`/l/${app.linkSubdomain}/`), clicks: 0 },
+      { id: link.id, url: expect.stringContaining(`/l/${app.linkSubdomain}/`), clicks: 0, earnedCents: 1450 },
     ]);
     expect(Object.keys(items[0] ?? {})).not.toContain('campaign');
   });

@@ -82,7 +82,7 @@ describe('messages of invalid fields', () => {
       '/apps',
       { name: 'x', nmae: 'y' },
       'nmae',
-      'Unknown field. Allowed: name, commissionRateBps, attributionWindowDays, holdPeriodDays, deferredWindowMinutes, linkSubdomain, identityVerification, destinationSchemes, stripeAccounts, iosAppIds, androidApps, purchaseCodes, payeeWaitDays, payoutApproval, payoutSchedule, notificationEmails, weeklyReport.',
+      'Unknown field. Allowed: name, commissionRateBps, attributionWindowDays, holdPeriodDays, deferredWindowMinutes, linkSubdomain, identityVerification, destinationSchemes, stripeAccounts, iosAppIds, androidApps, purchaseCodes, payeeWaitDays, payoutApproval, payoutSchedule, notificationEmails, weeklyReport, brandColor.',
     ],
     ['/apps/:app/affiliates', { name: 'x', email: 'nobody' }, 'email', 'Must be an e-mail address.'],
     [

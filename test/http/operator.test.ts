@@ -162,6 +162,24 @@ test('the state has the causes of what is missing, the backlog and the currencie
   });
 });
 
+test('the state names the version of the process, and the migrations that only a newer version knows', async () => {
+  const headers = await signInOperator(api);
+  const state = async () =>
+    (await api.call<{ version: string; newerMigrations: string[] }>('GET', '/operator/state', { headers }))
+      .body;
+  expect(await state()).toMatchObject({
+    version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+    newerMigrations: [],
+  });
+  await runOn(
+    api.database.url,
+    `insert into migrations (name, run_on) values ('9998_later', now()), ('9999_latest', now())`,
+  );
+  expect((await state()).newerMigrations).toEqual(['9998_later', '9999_latest']);
+  await runOn(api.database.url, `delete from migrations where name like '999%'`);
+  expect((await state()).newerMigrations).toEqual([]);
+});
+
 /** Inserts payments without a rate, beside the rules that a real event follows. */
 async function insertWaiting(appId: string, payments: readonly (readonly [string, Date])[]): Promise<void> {
   for (const [index, [currency, at]] of payments.entries()) {

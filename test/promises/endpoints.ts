@@ -799,7 +799,8 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     route: 'GET /operator/state',
     caller: 'operator',
     promises: {
-      'get-operator-state': 'returns readiness with its causes, the backlog and gaps in exchange rates',
+      'get-operator-state':
+        'returns readiness with its causes, the version, the backlog and gaps in exchange rates',
     },
   },
   {
@@ -863,12 +864,19 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'GET /creator',
     caller: 'creator',
-    promises: { 'get-creator': 'returns the name, the status and the rules' },
+    promises: {
+      'get-creator': 'returns the name, the status and the rules',
+      'creator-brand-color': 'returns the colour of the app, if one was chosen',
+    },
   },
   {
     route: 'GET /creator/overview',
     caller: 'creator',
-    promises: { 'get-creator-overview': 'returns totals of all time, and when what is held becomes due' },
+    promises: {
+      'get-creator-overview': 'returns totals of all time, and when what is held becomes due',
+      'creator-next-run':
+        'names the next run of the payout schedule and what it would pay, unless payouts are under review',
+    },
   },
   {
     route: 'GET /creator/timeseries',
@@ -878,7 +886,7 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'GET /creator/links',
     caller: 'creator',
-    promises: { 'get-creator-links': 'lists the own links with their clicks' },
+    promises: { 'get-creator-links': 'lists the own links with their clicks and earnings' },
   },
   {
     route: 'GET /creator/commissions',

@@ -24,7 +24,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   alerts: { none: 'rule subject facts' },
   affiliates: { none: 'name email email_set_by status external_id' },
   apps: {
-    none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payout_approval payout_schedule notification_emails',
+    none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payout_approval payout_schedule notification_emails brand_color',
   },
   audit_rows: {
     none: 'actor_kind actor_label action object_kind object_id object_label before after request_id',

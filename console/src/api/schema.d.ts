@@ -3136,7 +3136,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the creator's links with their clicks, oldest first.
+         * Lists the creator's links with their clicks and earnings, oldest first.
          * @description Requires the session of a creator. A key and a session of an account are not accepted.
          */
         get: operations["listCreatorLinks"];
@@ -3156,7 +3156,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the creator's links with their clicks, oldest first, for the founder.
+         * Lists the creator's links with their clicks and earnings, oldest first, for the founder.
          * @description The response is what the creator sees at `GET /creator/links`.
          *
          *     Requires an account key with the permission `read`.
@@ -3883,6 +3883,8 @@ export interface components {
              * @example false
              */
             weeklyReport?: boolean;
+            /** @description The colour of the app on the pages of its creators. Text on it is black or white, whichever has more contrast. Null: none. */
+            brandColor?: string | null;
         };
         /** @description When the payout run of each month is drafted, and its terms. */
         PayoutSchedule: {
@@ -3986,6 +3988,8 @@ export interface components {
              * @example false
              */
             weeklyReport?: boolean;
+            /** @description The colour of the app on the pages of its creators. Text on it is black or white, whichever has more contrast. Null: none. */
+            brandColor?: string | null;
         };
         /** @description An affiliate to create. */
         NewAffiliate: {
@@ -5272,6 +5276,11 @@ export interface components {
              */
             weeklyReport?: boolean;
             /**
+             * @description The colour of the app on the pages of its creators. Text on it is black or white, whichever has more contrast. Absent: none was chosen.
+             * @example #0b7285
+             */
+            brandColor?: string;
+            /**
              * @description The app's SDK key. Returned only once.
              * @example pk_live_…
              */
@@ -5380,6 +5389,11 @@ export interface components {
              * @example false
              */
             weeklyReport?: boolean;
+            /**
+             * @description The colour of the app on the pages of its creators. Text on it is black or white, whichever has more contrast. Absent: none was chosen.
+             * @example #0b7285
+             */
+            brandColor?: string;
         };
         /** @description The settings of an app. */
         AppSettings: {
@@ -5479,6 +5493,11 @@ export interface components {
              * @example false
              */
             weeklyReport?: boolean;
+            /**
+             * @description The colour of the app on the pages of its creators. Text on it is black or white, whichever has more contrast. Absent: none was chosen.
+             * @example #0b7285
+             */
+            brandColor?: string;
         };
         /** @description The new SDK key, and when the previous one ends. */
         RotatedSdkKey: {
@@ -10554,6 +10573,11 @@ export interface components {
              * @example Lantern Notes
              */
             appName: string;
+            /**
+             * @description The colour of the app on the pages of its creators. Text on it is black or white, whichever has more contrast. Absent: none was chosen.
+             * @example #0b7285
+             */
+            brandColor?: string;
             /** @description The rules by which the creator earns. */
             rules: {
                 /**
@@ -10661,6 +10685,8 @@ export interface components {
             earnings: components["schemas"]["Earnings"];
             /** @description When the next part of the held commissions becomes due. What a refund has taken back is no part. Epoch milliseconds. Null if nothing is held, or only deductions are. */
             nextDueAt: number | null;
+            /** @description The net amount that becomes due at `nextDueAt`. US cents. Null without `nextDueAt`. */
+            nextDueCents: number | null;
             /** @description When the last of the held commissions becomes due. Epoch milliseconds. Null if none is held. */
             heldUntil: number | null;
             /**
@@ -10668,6 +10694,24 @@ export interface components {
              * @example 1999
              */
             carriedBalanceCents: number;
+            /** @description The next run of the payout schedule, which somebody approves. Absent if the app has no schedule, and while payouts are under review. */
+            nextRun?: {
+                /**
+                 * @description The date of the run, by the wall clock of the app's payout schedule.
+                 * @example 2026-12-01
+                 */
+                date: string;
+                /**
+                 * @description What is due now, and what becomes due until then. Refunds and purchases can change it. Never negative. US cents.
+                 * @example 1999
+                 */
+                estimatedCents: number;
+                /**
+                 * @description Less than this is not paid then. It is kept for a later run. US cents.
+                 * @example 1999
+                 */
+                minimumCents: number;
+            };
         };
         /** @description The creator's counts and earnings per hour, day, week or month. */
         CreatorTimeseries: {
@@ -10766,6 +10810,11 @@ export interface components {
              * @example 42
              */
             clicks: number;
+            /**
+             * @description What its commissions have earned in all time, net of refunds and disputes. US cents.
+             * @example 1999
+             */
+            earnedCents: number;
             /**
              * @description When the link was created. Epoch milliseconds.
              * @example 1781524800000
@@ -11058,6 +11107,13 @@ export interface components {
              * @example 1781524800000
              */
             checkedAt: number;
+            /**
+             * @description The version of the process that responds.
+             * @example 0.2.0
+             */
+            version: string;
+            /** @description Migrations of the database that the process does not know, because a newer version has run them. Empty once all processes are replaced. */
+            newerMigrations: string[];
             /** @description What the process that responds depends on. */
             readiness: {
                 /**

@@ -104,6 +104,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   payoutSchedule: 'Payout schedule',
   notificationEmails: 'Addresses for notifications',
   weeklyReport: 'Weekly report',
+  brandColor: 'Colour for creators',
   scheduledMonth: 'Month of the payout schedule',
   affiliateId: 'Creator',
   itemCount: 'Commissions',

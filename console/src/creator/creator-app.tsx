@@ -7,6 +7,7 @@ import { LinkPageHeader, LinkSignInPage } from '../link-sign-in.tsx';
 import { ErrorBox, Extra, PageBoundary, PageHead, Waiting } from '../parts.tsx';
 import { useSignInLink } from '../sign-in-link.ts';
 import { api, seenAs } from './api.ts';
+import { Branded, BrandMark } from './branded.tsx';
 import { CommissionsPage } from './commissions-page.tsx';
 import { EarningsPage } from './earnings-page.tsx';
 import { LinksPage } from './links-page.tsx';
@@ -55,9 +56,10 @@ const STATUS: Readonly<Record<Creator['status'], string | null>> = {
 function Shell({ creator, children }: { readonly creator: Creator; readonly children: ReactNode }) {
   const notice = STATUS[creator.status];
   return (
-    <>
+    <Branded color={creator.brandColor}>
       <LinkPageHeader
         title={creator.appName}
+        {...(creator.brandColor === undefined ? {} : { mark: <BrandMark name={creator.appName} /> })}
         subtitle={creator.name}
         signOut={seenAs === null ? signOut : null}
         className="no-print"
@@ -79,7 +81,7 @@ function Shell({ creator, children }: { readonly creator: Creator; readonly chil
         {children}
       </main>
       <footer className="creator-foot quiet no-print">Times are in {timeZone}.</footer>
-    </>
+    </Branded>
   );
 }
 

@@ -13,18 +13,22 @@ import { KEYS } from './queries.ts';
 import type { Creator } from './queries.ts';
 import { Payee } from './payee.tsx';
 import { Rules } from './rules.tsx';
+import { ShareFirst } from './share-first.tsx';
 
 function Tile({
   name,
   value,
+  isFirst = false,
   children,
 }: {
   readonly name: string;
   readonly value: string;
+  /** Whether it has a row of its own on a phone. */
+  readonly isFirst?: boolean;
   readonly children?: ReactNode;
 }) {
   return (
-    <div className="surface tile">
+    <div className={isFirst ? 'surface tile tile-first' : 'surface tile'}>
       <dt className="quiet">{name}</dt>
       <dd>
         <span className="tile-value">{value}</span>
@@ -35,14 +39,36 @@ function Tile({
 }
 
 /** The names of the tiles. */
-const SUMS = ['Earned', 'Held', 'Due', 'Booked'] as const;
+const SUMS = ['Next', 'Earned', 'Held', 'Due', 'Booked'] as const;
 const COUNTS = ['Clicks', 'Installs', 'Buyers'] as const;
 
+/** Says what is paid next, or becomes due next where the app has no payout schedule, and when. */
+function Next({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
+  const { nextRun, nextDueAt, nextDueCents } = overview;
+  if (nextRun === undefined)
+    return (
+      <Tile isFirst name="Next due" value={formatMoney(nextDueCents ?? 0)}>
+        {nextDueAt === null ? 'Nothing is held' : `On ${formatDate(nextDueAt)}`}
+      </Tile>
+    );
+  const { date, estimatedCents, minimumCents } = nextRun;
+  // A date of the founder's wall clock, which is the same one everywhere.
+  const day = formatDate(Date.parse(`${date}T12:00`));
+  return (
+    <Tile isFirst name="Next payout" value={formatMoney(estimatedCents)}>
+      {estimatedCents < minimumCents
+        ? `On ${day}, from ${formatMoney(minimumCents)} on: less is kept for later`
+        : `Estimate for ${day}`}
+    </Tile>
+  );
+}
+
 function Sums({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
-  const { earnings, funnel, nextDueAt, heldUntil, carriedBalanceCents } = overview;
+  const { earnings, funnel, heldUntil, carriedBalanceCents } = overview;
   return (
     <>
       <dl className="tiles">
+        <Next overview={overview} />
         <Tile name="Earned" value={formatMoney(earnings.lifetime)}>
           Of all time, net of refunds
         </Tile>
@@ -52,9 +78,7 @@ function Sums({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
         <Tile name="Due" value={formatMoney(earnings.matured)}>
           {carriedBalanceCents < 0
             ? `${formatMoney(-carriedBalanceCents)} is deducted from the next payout`
-            : nextDueAt !== null
-              ? `More becomes due on ${formatDate(nextDueAt)}`
-              : ''}
+            : earnings.matured > 0 && 'Paid with the next payout'}
         </Tile>
         <Tile name="Booked" value={formatMoney(earnings.paid)}>
           In <Link to="/payouts">your payouts</Link>, which say what was sent
@@ -78,7 +102,7 @@ function NoSums() {
       </p>
       <dl className="tiles" aria-hidden="true">
         {SUMS.map((name) => (
-          <Tile key={name} name={name} value="…" />
+          <Tile key={name} name={name} value="…" isFirst={name === 'Next'} />
         ))}
       </dl>
       <dl className="tiles tiles-small" aria-hidden="true">
@@ -106,6 +130,7 @@ export function EarningsPage({ creator }: { readonly creator: Creator }) {
             if you have questions.
           </p>
         )}
+        <ShareFirst creator={creator} />
         <div>
           {overview.error !== null && (
             <ErrorBox error={overview.error} retry={() => void overview.refetch()} />

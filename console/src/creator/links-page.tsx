@@ -1,65 +1,41 @@
-import { Button, Group, Stack, Text } from '@mantine/core';
-import { lazy, Suspense, useState } from 'react';
+import { Group, Stack, Text } from '@mantine/core';
 import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatCount } from '../format.ts';
+import { formatCountOf, formatMoney } from '../format.ts';
 import { Nothing } from '../lists.tsx';
-import { CopyLine, PageHead, Waiting } from '../parts.tsx';
+import { CopyLine, PageHead } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { api } from './api.ts';
 import { KEYS } from './queries.ts';
 import type { Creator } from './queries.ts';
+import { Share } from './share.tsx';
 
 type Code = NonNullable<Creator['codes']>[number];
 
-const QrCode = lazy(async () => ({ default: (await import('../setup/qr.tsx')).QrCode }));
-
-/** Whether the browser has a dialog to share. It has none over http and on most desktops. */
-const canShare = typeof navigator.share === 'function';
-
 function LinkRow({ link, appName }: { readonly link: Schemas['CreatorLink']; readonly appName: string }) {
-  const [showsQr, setShowsQr] = useState(false);
-  const { slug, url, directUrl } = link;
+  const { slug, directUrl } = link;
   return (
     <li className="link-row">
       <Stack gap="xs" style={{ minWidth: 0 }}>
-        <CopyLine text={url} what={`the link ${slug}`} />
-        <Group gap="xs">
+        <Group justify="space-between" gap="xs">
           <Text size="sm">
             Link code <b className="code-text">{slug}</b>
+            {!link.active && (
+              <Text span size="sm" className="quiet">
+                {' '}
+                · inactive: it earns nothing
+              </Text>
+            )}
           </Text>
-          <Text size="sm" className="quiet">
-            {formatCount(link.clicks)} {link.clicks === 1 ? 'click' : 'clicks'}
-            {!link.active && ' · inactive: it earns nothing'}
+          <Text size="sm">
+            <span className="quiet">{formatCountOf(link.clicks, 'click')} · earned </span>
+            <b className="money">{formatMoney(link.earnedCents)}</b>
           </Text>
         </Group>
+        <Share link={link} appName={appName} />
         <Text size="sm" className="quiet">
           Leads to {link.destinationUrl}. Users can also enter the link code in the app.
         </Text>
-        <Group gap="xs">
-          {canShare && (
-            <Button
-              size="compact-sm"
-              onClick={() => void navigator.share({ title: appName, url }).catch(() => {})}
-            >
-              Share
-            </Button>
-          )}
-          <Button
-            variant="default"
-            size="compact-sm"
-            aria-expanded={showsQr}
-            aria-label={`QR code of ${slug}`}
-            onClick={() => setShowsQr(!showsQr)}
-          >
-            QR code
-          </Button>
-        </Group>
-        {showsQr && (
-          <Suspense fallback={<Waiting what="the QR code" />}>
-            <QrCode url={url} name={slug} />
-          </Suspense>
-        )}
         <details>
           <summary>For people who have the app already</summary>
           <Stack gap={6} mt={6}>

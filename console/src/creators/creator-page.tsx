@@ -4,10 +4,8 @@ import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { useChange } from '../api/queries.ts';
 import { Codes } from '../codes/codes.tsx';
 import { CommissionTable, useCommissions } from '../commissions/commission-table.tsx';
-import { Confirm, Dialog } from '../dialog.tsx';
 import { formatAgo, formatCountOf, formatInstant, formatMoney, formatRate } from '../format.ts';
 import { LinkTable } from '../links/link-table.tsx';
 import { NewLinkDialog } from '../links/new-link.tsx';
@@ -18,101 +16,15 @@ import { Section } from '../lists.tsx';
 import { PayoutHistory } from '../payouts/payouts-page.tsx';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
-import { CreatorForm } from './creator-form.tsx';
+import { CreatorActions } from './creator-actions.tsx';
 import { CreatorTerms } from './creator-terms.tsx';
-import { InviteDialog, RevokeDialog } from './access-dialogs.tsx';
+import { Initials } from './initials.tsx';
 import { Payee } from './payee.tsx';
 import { PayoutBlockDialog, PayoutBlockHistory, PayoutBlockNotice } from './payout-block.tsx';
 import { Entries } from './entries.tsx';
 import { CREATOR_STATUSES, CREATOR_TONES } from './creators-page.tsx';
-import { sayDone } from '../parts/toast.tsx';
 
 type Creator = Schemas['ListedAffiliate'];
-type Status = Creator['status'];
-
-/** What a change of the status means. Existing commissions never change. */
-const CHANGES: Readonly<
-  Record<
-    Status,
-    {
-      readonly title: string;
-      readonly action: string;
-      readonly meaning: string;
-      readonly done: (name: string) => string;
-    }
-  >
-> = {
-  paused: {
-    title: 'Pause',
-    action: 'Pause the creator',
-    meaning:
-      'The links go on leading to your app, and clicks and installs are counted. Payments from now on earn nothing, also those of users who came before. What is held or due stays and is paid. You can end the pause at any time; what was paid meanwhile stays without a commission.',
-    done: (name) => `${name} is paused.`,
-  },
-  removed: {
-    title: 'Remove',
-    action: 'Remove the creator',
-    meaning:
-      'The links go on leading to your app, but nothing is counted, and no install is attributed to this creator. Payments from now on earn nothing. What is held or due stays and is paid. The creator can still sign in to see what is owed. History stays, and you can bring the creator back.',
-    done: (name) => `${name} is removed.`,
-  },
-  active: {
-    title: 'Make active',
-    action: 'Make the creator active',
-    meaning: 'Payments from now on earn commissions again. Payments that earned nothing meanwhile stay so.',
-    done: (name) => `${name} is active.`,
-  },
-};
-
-function StatusDialog({
-  appId,
-  creator,
-  status,
-  onClose,
-}: {
-  readonly appId: string;
-  readonly creator: Creator;
-  readonly status: Status | null;
-  readonly onClose: () => void;
-}) {
-  const change = useChange(
-    async (next: Status) =>
-      await read(
-        api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
-          params: { path: { appId, affiliateId: creator.id } },
-          body: { status: next },
-        }),
-      ),
-    ['creators', appId],
-    ['creator', appId],
-  );
-  return (
-    <Dialog
-      isOpen={status !== null}
-      onClose={onClose}
-      title={status === null ? '' : `${CHANGES[status].title}: ${creator.name}`}
-    >
-      {status !== null && (
-        <Confirm
-          action={CHANGES[status].action}
-          {...(status === 'active' ? {} : { color: 'red.9' as const })}
-          change={change}
-          onConfirm={() =>
-            change.mutate(status, {
-              onSuccess: () => {
-                sayDone(CHANGES[status].done(creator.name));
-                onClose();
-              },
-            })
-          }
-          onClose={onClose}
-        >
-          {CHANGES[status].meaning}
-        </Confirm>
-      )}
-    </Dialog>
-  );
-}
 
 /** Whether an instant is in the future. An earning that is due and not paid yet has a due date in the past. */
 const isAhead = (at: number | null): at is number => at !== null && at > Date.now();
@@ -167,10 +79,8 @@ const SHOWN = 10;
 function CreatorView({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
   const canWrite = usePermission('write');
   const canInvite = usePermission('setup');
-  const [open, setOpen] = useState<
-    'edit' | 'invite' | 'revoke' | 'link' | 'blocked' | 'lifted' | Status | null
-  >(null);
-  const close = () => setOpen(null);
+  const [isLinking, setIsLinking] = useState(false);
+  const [isLifting, setIsLifting] = useState(false);
   const query = { affiliateId: creator.id, limit: SHOWN };
   const commissions = useCommissions(appId, query);
   const { status } = creator;
@@ -185,40 +95,6 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
             : `own commission of ${formatRate(creator.defaultCommissionRateBps)}`}{' '}
           · since {formatInstant(creator.createdAt)}
         </Text>
-      </Group>
-      <Group gap="xs">
-        <Button disabled={!canInvite} onClick={() => setOpen('invite')}>
-          Invite link
-        </Button>
-        <Button variant="default" disabled={!canWrite} onClick={() => setOpen('edit')}>
-          Edit
-        </Button>
-        {status !== 'active' && (
-          <Button variant="default" disabled={!canWrite} onClick={() => setOpen('active')}>
-            Make active
-          </Button>
-        )}
-        {status === 'active' && (
-          <Button variant="default" disabled={!canWrite} onClick={() => setOpen('paused')}>
-            Pause
-          </Button>
-        )}
-        {status !== 'removed' && (
-          <Button variant="default" disabled={!canWrite} onClick={() => setOpen('removed')}>
-            Remove
-          </Button>
-        )}
-        {creator.payoutBlock === undefined && (
-          <Button variant="default" onClick={() => setOpen('blocked')}>
-            Block payouts
-          </Button>
-        )}
-        <Button variant="default" component="a" href={`creator/as/${appId}/${creator.id}/`}>
-          See as creator
-        </Button>
-        <Button variant="default" disabled={!canInvite} onClick={() => setOpen('revoke')}>
-          Revoke links and sign out
-        </Button>
         {!canWrite && (
           <Text size="sm" className="quiet">
             Changes need the permission “write”, which your key lacks.
@@ -230,7 +106,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
           </Text>
         )}
       </Group>
-      <PayoutBlockNotice creator={creator} onLift={() => setOpen('lifted')} />
+      <PayoutBlockNotice creator={creator} onLift={() => setIsLifting(true)} />
       <Money appId={appId} affiliateId={creator.id} />
       <div className="main-and-side">
         <Stack gap="xl">
@@ -243,7 +119,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
                 variant="default"
                 size="xs"
                 disabled={!canWrite}
-                onClick={() => setOpen('link')}
+                onClick={() => setIsLinking(true)}
               >
                 New link
               </Button>
@@ -274,23 +150,12 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
           <PayoutBlockHistory appId={appId} affiliateId={creator.id} />
         </Stack>
       </div>
-      <Dialog isOpen={open === 'edit'} onClose={close} title={`Edit ${creator.name}`}>
-        <CreatorForm appId={appId} creator={creator} onCancel={close} onDone={close} />
-      </Dialog>
-      <InviteDialog appId={appId} creator={creator} isOpen={open === 'invite'} onClose={close} />
-      <RevokeDialog appId={appId} creator={creator} isOpen={open === 'revoke'} onClose={close} />
-      <NewLinkDialog appId={appId} creator={creator} isOpen={open === 'link'} onClose={close} />
+      <NewLinkDialog appId={appId} creator={creator} isOpen={isLinking} onClose={() => setIsLinking(false)} />
       <PayoutBlockDialog
         appId={appId}
         creator={creator}
-        state={open === 'blocked' || open === 'lifted' ? open : null}
-        onClose={close}
-      />
-      <StatusDialog
-        appId={appId}
-        creator={creator}
-        status={open === 'active' || open === 'paused' || open === 'removed' ? open : null}
-        onClose={close}
+        state={isLifting ? 'lifted' : null}
+        onClose={() => setIsLifting(false)}
       />
     </Stack>
   );
@@ -318,10 +183,18 @@ export default function CreatorPage() {
   };
   return (
     <>
-      <Text size="sm">
+      <Text size="sm" mb={6}>
         <Link to={`/apps/${appId}/creators`}>All creators</Link>
       </Text>
-      <PageHead title={creator.data?.name ?? 'Creator'} />
+      <PageHead
+        title={creator.data?.name ?? 'Creator'}
+        {...(creator.data === undefined
+          ? {}
+          : {
+              mark: <Initials name={creator.data.name} />,
+              aside: <CreatorActions key={creator.data.id} appId={appId} creator={creator.data} />,
+            })}
+      />
       {content()}
     </>
   );

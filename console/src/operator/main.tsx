@@ -1,4 +1,5 @@
 import '../creator/creator.css';
+import './operator.css';
 import { baseTheme } from '../base-theme.ts';
 import { consoleUrl } from '../api/client.ts';
 import { mount } from '../mount.tsx';

@@ -1,4 +1,5 @@
 import { Stack, Text } from '@mantine/core';
+import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import { timeZone } from '../format.ts';
 import { LinkPageHeader, LinkSignInPage } from '../link-sign-in.tsx';
@@ -6,6 +7,7 @@ import { CodeBlock, ErrorBox, PageHead, Waiting } from '../parts.tsx';
 import { useSignInLink } from '../sign-in-link.ts';
 import { Accounts } from './accounts.tsx';
 import { LedgerCheck } from './ledger-check.tsx';
+import { PasteLink } from './paste-link.tsx';
 import { queryClient, useOperatorSession } from './queries.ts';
 import { ReprocessRuns } from './reprocess-runs.tsx';
 import { State } from './state.tsx';
@@ -18,6 +20,10 @@ async function signOut(): Promise<void> {
   await api.POST('/operator/session/end', {}).catch(() => {});
   location.assign('operator/');
 }
+
+const BUTTON = 'Sign in as the operator';
+
+const signInWith = async (token: string) => await read(api.POST('/operator/session', { body: { token } }));
 
 function OperatorPage() {
   return (
@@ -44,6 +50,7 @@ function OperatorPage() {
 export function OperatorApp() {
   const current = useOperatorSession();
   const [link, closeLink] = useSignInLink(current.data?.session != null);
+  const [hasBegun, setHasBegun] = useState(false);
   if (current.data === undefined) {
     return (
       <main className="creator-main">
@@ -56,6 +63,7 @@ export function OperatorApp() {
     );
   }
   const { session } = current.data;
+  if (session !== null && !hasBegun) setHasBegun(true);
   if (session === null || link !== null)
     return (
       <LinkSignInPage
@@ -64,17 +72,23 @@ export function OperatorApp() {
         withoutLink={
           <Stack gap="xs">
             <Text size="sm" className="quiet">
-              This page is for the operator of the installation. This command prints a sign-in link where the
-              service runs:
+              {hasBegun
+                ? 'A session lasts 12 hours. This command prints a new sign-in link where the service runs:'
+                : 'This page is for the operator of the installation. This command prints a sign-in link where the service runs:'}
             </Text>
             <CodeBlock code={COMMAND} what="the command" />
+            <Text size="sm" className="quiet">
+              Open the link in this browser, or paste it here. It works once, and for 15 minutes.
+            </Text>
+            <PasteLink button={BUTTON} signIn={signInWith} />
           </Stack>
         }
+        titleWithoutLink={hasBegun ? 'Your session has ended' : 'You are not signed in'}
         terms="This browser stays signed in for 12 hours. The link works once."
-        button="Sign in as the operator"
+        button={BUTTON}
         token={link?.token ?? null}
         hasSession={session !== null}
-        signIn={async (token) => await read(api.POST('/operator/session', { body: { token } }))}
+        signIn={signInWith}
         onLinkClosed={closeLink}
       />
     );

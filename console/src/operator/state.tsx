@@ -1,7 +1,8 @@
-import { Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
 import { atLeast, formatCount, formatDuration, formatInstant } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
+import { Headline } from './headline.tsx';
 import { useInstallationState } from './queries.ts';
 import { NotCurrent, NotYet, Section } from './section.tsx';
 
@@ -23,6 +24,7 @@ const CHECKS: Readonly<Record<string, string>> = {
   payouts: 'Payouts',
   temporal: 'Temporal',
   temporal_set_up: 'Set-up of Temporal',
+  service: 'Service',
 };
 
 function Readiness({ checks }: { readonly checks: InstallationState['readiness'] }) {
@@ -148,13 +150,29 @@ function RateGaps({ gaps }: { readonly gaps: InstallationState['rateGaps'] }) {
 
 export function State() {
   const state = useInstallationState();
-  if (state.data === undefined) return <NotYet query={state} what="the state of the installation" />;
+  if (state.data === undefined)
+    return (
+      <>
+        <Headline state={state} />
+        <NotYet query={state} what="the state of the installation" />
+      </>
+    );
+  const { version, newerMigrations } = state.data;
   return (
     <>
-      <NotCurrent query={state} />
-      <Text size="sm" className="quiet">
-        Checked {formatInstant(state.data.checkedAt)}.
-      </Text>
+      <Stack gap="sm">
+        <Headline state={state} />
+        <NotCurrent query={state} />
+        {newerMigrations.length > 0 && (
+          <Text size="sm" className="surface service-state" role="status" mb={0}>
+            A newer version than {version} has upgraded the database ({newerMigrations.at(-1)}), and this
+            process still runs {version}. Replace all processes with the newer version.
+          </Text>
+        )}
+        <Text size="sm" className="quiet">
+          Checked {formatInstant(state.data.checkedAt)}. Version {version}.
+        </Text>
+      </Stack>
       <Readiness checks={state.data.readiness} />
       <Backlog backlog={state.data.backlog} />
       <RateGaps gaps={state.data.rateGaps} />

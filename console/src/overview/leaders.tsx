@@ -8,6 +8,7 @@ import { Section } from '../lists.tsx';
 import { ListEnd } from '../parts/list.tsx';
 import { LEADERS_MS, MEASURES } from './measures.ts';
 import type { Measure } from './measures.ts';
+import type { Period } from './period.ts';
 
 type Leader = Schemas['Leader'];
 
@@ -29,21 +30,18 @@ function Leaders({
   appId,
   by,
   measure,
-  range,
-  from,
+  period: { key, from, to },
 }: {
   readonly appId: string;
   readonly by: 'affiliate' | 'link';
   readonly measure: Measure;
-  /** The name of the range, and its beginning. */
-  readonly range: string;
-  readonly from: (now: Date) => number;
+  readonly period: Period;
 }) {
   const leaders = useQuery({
-    queryKey: ['leaders', appId, by, measure, range],
+    queryKey: ['leaders', appId, by, measure, key],
     queryFn: async () => {
       const now = new Date();
-      const query = { by, measure, from: from(now), to: now.getTime() };
+      const query = { by, measure, from: from(now), to: to(now) };
       return await read(api.GET('/apps/{appId}/leaders', { params: { path: { appId }, query } }));
     },
     placeholderData: keepPreviousData,

@@ -21,14 +21,19 @@ function Sparkline({ values }: { readonly values: readonly number[] }) {
 }
 
 /** Joins the points of two periods by their place: the third day with the third day before. */
-function chartPoints(now: readonly Point[], before: readonly Point[], interval: string, measure: Measure) {
+function chartPoints(
+  now: readonly Point[],
+  before: readonly Point[],
+  interval: string,
+  { measure, isRunning }: { readonly measure: Measure; readonly isRunning: boolean },
+) {
   const { of } = MEASURES[measure];
   return now.map((point, index) => {
     const earlier = before[index];
     return {
       name: nameOfBar(point.at, interval),
       value: of(point),
-      isRunning: index === now.length - 1,
+      isRunning: isRunning && index === now.length - 1,
       ...(earlier === undefined ? {} : { before: of(earlier), beforeName: nameOfBar(earlier.at, interval) }),
     };
   });
@@ -40,6 +45,7 @@ export function MeasureCard({
   earlier,
   interval,
   before,
+  isRunning,
   measure,
   onChoose,
 }: {
@@ -48,11 +54,13 @@ export function MeasureCard({
   readonly interval: string;
   /** The name of the previous period. */
   readonly before: string;
+  /** Whether the range ends now, in the middle of its last bar. */
+  readonly isRunning: boolean;
   readonly measure: Measure;
   readonly onChoose: (measure: Measure) => void;
 }) {
   const [now, then] = [sumOf(current), sumOf(earlier)];
-  const points = chartPoints(current, earlier, interval, measure);
+  const points = chartPoints(current, earlier, interval, { measure, isRunning });
   return (
     <div className="surface">
       <fieldset className="measures">

@@ -8,37 +8,39 @@ import { OVERVIEW_MS } from '../api/query-client.ts';
 import { timeZone } from '../format.ts';
 import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
-import { chosen, Choice } from '../parts/choice.tsx';
-import { RANGES } from '../ranges.ts';
+import { chosen } from '../parts/choice.tsx';
 import { usePermission } from '../session.ts';
 import { Funnel } from './funnel.tsx';
 import { TopLists } from './leaders.tsx';
 import { MeasureCard } from './measure-card.tsx';
 import { MEASURES, sumOf } from './measures.ts';
 import { Owed } from './owed.tsx';
+import { PeriodFields, usePeriod } from './period-fields.tsx';
+import type { Period } from './period.ts';
 import { ToDo, useToDo } from './to-do.tsx';
 
 /** The points of a range, and of as much of the period before it. */
-function useSeries(appId: string, range: keyof typeof RANGES, enabled: boolean) {
-  const { from, beforeFrom, before, name, interval } = RANGES[range];
+function useSeries(appId: string, period: Period, enabled: boolean) {
+  const { key, from, to, beforeFrom, before, name, interval } = period;
   return useQuery({
-    queryKey: ['overview-series', appId, range],
+    queryKey: ['overview-series', appId, key],
     queryFn: async () => {
       const now = new Date();
-      const readRange = async (start: number, to: number) =>
+      const readRange = async (start: number, end: number) =>
         await read(
           api.GET('/apps/{appId}/timeseries', {
-            params: { path: { appId }, query: { from: start, to, interval, timezone: timeZone } },
+            params: { path: { appId }, query: { from: start, to: end, interval, timezone: timeZone } },
           }),
         );
       // The period before ends as long after its beginning as this one has lasted.
-      const [start, beforeStart] = [from(now), beforeFrom(now)];
-      const beforeEnd = Math.min(start, beforeStart + now.getTime() - start);
+      const [start, end, beforeStart] = [from(now), to(now), beforeFrom(now)];
+      const beforeEnd = Math.min(start, beforeStart + end - start);
       const [current, earlier] = await Promise.all([
-        readRange(start, now.getTime()),
+        readRange(start, end),
         readRange(beforeStart, beforeEnd),
       ]);
-      return { current: current.points, earlier: earlier.points, interval, before, name };
+      const isRunning = end === now.getTime();
+      return { current: current.points, earlier: earlier.points, interval, before, name, isRunning };
     },
     placeholderData: keepPreviousData,
     enabled,
@@ -49,12 +51,12 @@ function useSeries(appId: string, range: keyof typeof RANGES, enabled: boolean) 
 function Range({
   appId,
   overview,
-  range,
+  period,
   series,
 }: {
   readonly appId: string;
   readonly overview: Schemas['AppOverview'];
-  readonly range: keyof typeof RANGES;
+  readonly period: Period;
   readonly series: ReturnType<typeof useSeries>;
 }) {
   const [search, setSearch] = useSearchParams();
@@ -63,7 +65,7 @@ function Range({
     <ErrorBox error={series.error} retry={() => void series.refetch()} />
   );
   if (series.data === undefined) return failure || <Waiting what="the figures" />;
-  const { current, earlier, name, interval, before } = series.data;
+  const { current, earlier, name, interval, before, isRunning } = series.data;
   return (
     <Stack gap="xl">
       {failure}
@@ -76,13 +78,15 @@ function Range({
           earlier={earlier}
           interval={interval}
           before={before}
+          isRunning={isRunning}
           measure={measure}
           onChoose={(value) =>
             setSearch((old) => ({ ...Object.fromEntries(old), measure: value }), { replace: true })
           }
         />
         <Text size="xs" className="quiet" mt={6}>
-          {name}, compared with {before.toLowerCase()}. Days are those of {timeZone}.
+          {name}, compared with {before.charAt(0).toLowerCase() + before.slice(1)}. Days are those of{' '}
+          {timeZone}.
         </Text>
       </section>
       <div className="halves">
@@ -97,7 +101,7 @@ function Range({
           </div>
         </Section>
       </div>
-      <TopLists appId={appId} measure={measure} range={range} from={RANGES[range].from} />
+      <TopLists appId={appId} measure={measure} period={period} />
     </Stack>
   );
 }
@@ -107,9 +111,9 @@ export function OverviewPage() {
   const canRead = usePermission('read');
   const overview = useOverview(appId, canRead);
   const toDo = useToDo(appId, canRead);
-  const [search, setSearch] = useSearchParams();
-  const range = chosen(RANGES, search.get('range'), '30d');
-  const series = useSeries(appId, range, canRead);
+  const chosenPeriod = usePeriod();
+  const { period } = chosenPeriod;
+  const series = useSeries(appId, period, canRead);
   const content = () => {
     if (!canRead) return <NoPermission permission="read" what="the overview" />;
     if (overview.error instanceof Problem && overview.error.status === 404)
@@ -129,27 +133,13 @@ export function OverviewPage() {
           </Text>
         )}
         <ToDo appId={appId} due={due} found={toDo} />
-        <Range appId={appId} overview={overview.data} range={range} series={series} />
+        <Range appId={appId} overview={overview.data} period={period} series={series} />
       </Stack>
     );
   };
   return (
     <>
-      <PageHead
-        title="Overview"
-        aside={
-          canRead && (
-            <Choice
-              label="Range"
-              options={RANGES}
-              value={range}
-              onChange={(value) =>
-                setSearch((old) => ({ ...Object.fromEntries(old), range: value }), { replace: true })
-              }
-            />
-          )
-        }
-      >
+      <PageHead title="Overview" aside={canRead && <PeriodFields {...chosenPeriod} />}>
         What creators brought, and what they are owed.
       </PageHead>
       {content()}

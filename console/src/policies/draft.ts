@@ -94,6 +94,15 @@ export const TEMPLATES = {
   },
 } as const;
 
+const contentOf = ({ rules, ...terms }: TermsDraft): string =>
+  JSON.stringify({ ...terms, rules: rules.map((rule) => ({ ...rule, key: 0 })) }, (_, value: unknown) =>
+    typeof value === 'number' ? String(value) : value,
+  );
+
+/** Whether two drafts hold the same, although the keys of their rules differ. */
+export const isSameDraft = (one: TermsDraft, other: TermsDraft): boolean =>
+  contentOf(one) === contentOf(other);
+
 const draftOfRule = ({ when = {}, percentBps, flatCents, aboveBase }: Rule): RuleDraft =>
   newRule({
     kind: flatCents === undefined ? 'percent' : 'fixed',

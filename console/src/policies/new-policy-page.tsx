@@ -4,11 +4,12 @@ import { Link, useNavigate, useParams } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { useIdempotencyKeys } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
+import { Confirm, Dialog } from '../dialog.tsx';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { assignPolicy } from './assign.ts';
 import type { Scope } from './assign.ts';
-import { TEMPLATES } from './draft.ts';
+import { isSameDraft, TEMPLATES } from './draft.ts';
 import { PolicyForm } from './policy-form.tsx';
 import { publishVersion } from './publish.ts';
 import type { Publication } from './publish.ts';
@@ -54,11 +55,24 @@ function useCreatePolicy(appId: string, name: string) {
   );
 }
 
+/** A confirmation that changes nothing on the service. */
+const NO_CALL = { error: null, isPending: false } as const;
+
 function NewPolicy({ appId }: { readonly appId: string }) {
   const navigate = useNavigate();
   const groups = useGroups(appId);
   const [template, setTemplate] = useState<Template>('one');
   const [draft, setDraft] = useState(TEMPLATES.one.begin);
+  /** The template that waits for an answer, because rules were entered. */
+  const [wanted, setWanted] = useState<Template | null>(null);
+  const begin = (key: Template) => {
+    setTemplate(key);
+    setDraft(TEMPLATES[key].begin());
+  };
+  const choose = (key: Template) => {
+    if (isSameDraft(draft, TEMPLATES[template].begin())) begin(key);
+    else setWanted(key);
+  };
   const [name, setName] = useState('');
   const [scopeId, setScopeId] = useState('');
   const create = useCreatePolicy(appId, name.trim());
@@ -117,15 +131,29 @@ function NewPolicy({ appId }: { readonly appId: string }) {
                     size="compact-sm"
                     className="template"
                     aria-pressed={template === key}
-                    onClick={() => {
-                      setTemplate(key);
-                      setDraft(TEMPLATES[key].begin());
-                    }}
+                    onClick={() => choose(key)}
                   >
                     {TEMPLATES[key].name}
                   </Button>
                 ))}
               </Group>
+              <Dialog isOpen={wanted !== null} onClose={() => setWanted(null)} title="Replace your rules?">
+                {wanted !== null && (
+                  <Confirm
+                    action="Replace the rules"
+                    color="red.9"
+                    change={NO_CALL}
+                    onConfirm={() => {
+                      begin(wanted);
+                      setWanted(null);
+                    }}
+                    onClose={() => setWanted(null)}
+                  >
+                    “{TEMPLATES[wanted].name}” takes the place of the rules that you entered. The name and the
+                    other fields stay.
+                  </Confirm>
+                )}
+              </Dialog>
             </div>
           </Stack>
         </div>

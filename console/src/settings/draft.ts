@@ -13,6 +13,7 @@ const PAYEE_WAIT_DAYS = 3;
 /** What the page calls the settings, by their paths in the API. */
 export const SETTING_LABELS = {
   name: 'Name',
+  brandColor: 'Colour',
   commissionRateBps: 'Commission',
   holdPeriodDays: 'Hold period',
   attributionWindowDays: 'Attribution window',
@@ -56,6 +57,8 @@ export interface Draft {
   readonly schedulePaysWithoutPayee: boolean;
   readonly notificationEmails: string;
   readonly weeklyReport: boolean;
+  /** Such as #0b7285. Empty: none. */
+  readonly brandColor: string;
   readonly identityVerification: boolean;
   readonly purchaseCodes: NonNullable<Settings['purchaseCodes']>;
   readonly destinationSchemes: string;
@@ -84,6 +87,7 @@ export function draftOf(settings: Settings): Draft {
     schedulePaysWithoutPayee: schedule?.withoutPayee === 'include',
     notificationEmails: (settings.notificationEmails ?? []).join('\n'),
     weeklyReport: settings.weeklyReport ?? true,
+    brandColor: settings.brandColor ?? '',
     identityVerification: settings.identityVerification,
     // Absent: off.
     purchaseCodes: settings.purchaseCodes ?? 'off',
@@ -140,6 +144,7 @@ function settingsOf(draft: Draft): Required<Change> {
       : null,
     notificationEmails: linesOf(draft.notificationEmails),
     weeklyReport: draft.weeklyReport,
+    brandColor: draft.brandColor.trim() === '' ? null : draft.brandColor.trim(),
     identityVerification: draft.identityVerification,
     purchaseCodes: draft.purchaseCodes,
     // An empty list would allow only the web; an empty field allows every scheme.

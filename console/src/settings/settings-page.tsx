@@ -21,6 +21,13 @@ import type { Draft } from './draft.ts';
 
 type Settings = Schemas['AppSettings'];
 
+/** A colour as it is being entered. Nothing until it is one. */
+function ColorSwatch({ color }: { readonly color: string }) {
+  return /^#[0-9a-f]{6}$/i.test(color) ? (
+    <span className="swatch" style={{ background: color }} aria-hidden="true" />
+  ) : null;
+}
+
 function SettingsForm({ appId, settings }: { readonly appId: string; readonly settings: Settings }) {
   const canWrite = usePermission('write');
   // What was saved last. The form keeps what is being entered when the settings are read again.
@@ -47,7 +54,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
       },
       onError: watchRaise(() => setNeedsKey(true)),
     });
-  const text = (name: 'name' | 'linkSubdomain') => ({
+  const text = (name: 'name' | 'linkSubdomain' | 'brandColor') => ({
     value: draft[name],
     ...errors.at(name),
     disabled: !canWrite,
@@ -98,6 +105,15 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
               required
               withAsterisk={false}
               {...text('name')}
+            />
+            <TextInput
+              label="Colour"
+              description="Of the app's mark and the main buttons on the pages of your creators, such as #0b7285. Text on it is black or white. Empty: the colour of Tributary."
+              placeholder="#0b7285"
+              maxLength={7}
+              spellCheck={false}
+              rightSection={<ColorSwatch color={draft.brandColor.trim()} />}
+              {...text('brandColor')}
             />
             <div>
               <Text size="sm" fw={500} mb={4}>

@@ -25,30 +25,43 @@ function savePng(data: readonly (readonly boolean[])[], name: string): void {
   });
 }
 
-/** The QR code of an address, to scan and to download as SVG and PNG. */
-export function QrCode({ url, name }: { readonly url: string; readonly name: string }) {
-  const { size, data, path } = useMemo(() => {
+/** Returns the QR code of an address: its cells, and these as a path. */
+function useQr(url: string) {
+  return useMemo(() => {
     const code = encode(url, { border: 2 });
     const cells = code.data.flatMap((row, y) =>
       row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])),
     );
     return { size: code.size, data: code.data, path: cells.join('') };
   }, [url]);
+}
+
+/** The QR code of an address, to scan. `what` describes it. */
+export function QrImage({ url, what }: { readonly url: string; readonly what: string }) {
+  const { size, path } = useQr(url);
+  return (
+    <svg
+      viewBox={`0 0 ${size} ${size}`}
+      width="148"
+      height="148"
+      role="img"
+      aria-label={what}
+      shapeRendering="crispEdges"
+      style={{ display: 'block', borderRadius: 8 }}
+    >
+      <path fill="#fff" d={`M0 0h${size}v${size}H0z`} />
+      <path fill="#000" d={path} />
+    </svg>
+  );
+}
+
+/** The QR code of an address, to scan and to download as SVG and PNG. */
+export function QrCode({ url, name }: { readonly url: string; readonly name: string }) {
+  const { size, data, path } = useQr(url);
   const file = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size} ${size}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${size}v${size}H0z"/><path d="${path}"/></svg>`;
   return (
     <Stack gap={6} w={148}>
-      <svg
-        viewBox={`0 0 ${size} ${size}`}
-        width="148"
-        height="148"
-        role="img"
-        aria-label={`QR code of ${url}`}
-        shapeRendering="crispEdges"
-        style={{ display: 'block', borderRadius: 8 }}
-      >
-        <path fill="#fff" d={`M0 0h${size}v${size}H0z`} />
-        <path fill="#000" d={path} />
-      </svg>
+      <QrImage url={url} what={`QR code of ${url}`} />
       <Anchor
         size="sm"
         lh="24px"

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import type { App, AppSettings } from '../../db/apps.ts';
 import { APP_DEFAULTS } from '../../domain/app-defaults.ts';
+import { isBrandColor } from '../../domain/brand-color.ts';
 import { isDeclarableScheme } from '../../domain/destination-url.ts';
 import { MOST_NOTIFICATION_EMAILS, withoutRepeats } from '../../domain/email.ts';
 import type { Permission } from '../../domain/keys.ts';
@@ -186,6 +187,13 @@ const weeklyReport = z.boolean().meta({
     'Whether `notificationEmails` get a report about the week before, on Mondays from 08:00 UTC on. Absent: true.',
   examples: [false],
 });
+export const BRAND_COLOR =
+  'The colour of the app on the pages of its creators. Text on it is black or white, whichever has more contrast.';
+const brandColor = z
+  .string()
+  .refine(isBrandColor, 'Must be # and six hexadecimal digits, such as #0b7285.')
+  .meta({ pattern: '^#[0-9A-Fa-f]{6}$', examples: ['#0b7285'] })
+  .transform((text) => text.toLowerCase());
 const sdkKey = textField('pk_live_…', "The app's SDK key. Returned only once.");
 
 export const app = z
@@ -215,6 +223,7 @@ export const app = z
     payoutSchedule: presentedSchedule.optional(),
     notificationEmails: textsLike('team@example.com').describe(NOTIFICATION_EMAILS).optional(),
     weeklyReport: weeklyReport.optional(),
+    brandColor: textField('#0b7285', `${BRAND_COLOR} Absent: none was chosen.`).optional(),
   })
   .meta({ id: 'App', description: 'An app and its settings.' });
 
@@ -237,6 +246,7 @@ export const settingsPatch = z
     payoutSchedule: payoutSchedule.nullable().describe(PAYOUT_SCHEDULE).optional(),
     notificationEmails: notificationEmails.optional(),
     weeklyReport: weeklyReport.optional(),
+    brandColor: brandColor.nullable().describe(`${BRAND_COLOR} Null: none.`).optional(),
   })
   .meta({ id: 'AppSettingsChange', description: 'The settings to change.' });
 
@@ -290,6 +300,7 @@ export function presentApp(row: App) {
     ...(row.payoutSchedule === null ? {} : { payoutSchedule: { ...row.payoutSchedule } }),
     ...(row.notificationEmails.length === 0 ? {} : { notificationEmails: [...row.notificationEmails] }),
     ...(row.weeklyReport ? {} : { weeklyReport: row.weeklyReport }),
+    ...(row.brandColor === null ? {} : { brandColor: row.brandColor }),
   };
 }
 
@@ -313,6 +324,7 @@ export function settingsOf(given: z.output<typeof newApp>) {
     payoutSchedule: given.payoutSchedule ?? null,
     notificationEmails: given.notificationEmails ?? [],
     weeklyReport: given.weeklyReport ?? APP_DEFAULTS.weeklyReport,
+    brandColor: given.brandColor ?? null,
   };
 }
 

@@ -4,12 +4,16 @@ import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
 import { findCreatorPayout, readStatementCsv, readStatementSums } from '../../db/creator-statements.ts';
 import type { CreatorPayout } from '../../db/creator-statements.ts';
 import { listLinks } from '../../db/links.ts';
-import { readAffiliateTotals, readHeldDates } from '../../db/overviews.ts';
+import { readAffiliateTotals, readDueBefore, readHeldDates } from '../../db/overviews.ts';
 import { arePayoutsBlocked } from '../../db/payout-blocks.ts';
 import { findPayee } from '../../db/payees.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
 import { findMoney } from '../../db/payout-transfers.ts';
 import type { Money } from '../../db/payout-transfers.ts';
+import type { Sql } from '../../db/sql.ts';
+import type { AffiliateId, AppId } from '../../domain/ids.ts';
+import { nextRunDate } from '../../domain/payout-schedule.ts';
+import type { PayoutSchedule } from '../../domain/payout-schedule.ts';
 import { MONEY_STATES } from '../../domain/payout-transfer.ts';
 import { listWorkingCodes } from '../../db/codes.ts';
 import { readCreatorTerms } from '../../db/terms.ts';
@@ -41,6 +45,7 @@ import {
 import { CSV_LIST } from '../list-csv.ts';
 import { creatorPageRoutes } from '../routing/creator-page.ts';
 import { totals as rangeTotals } from './commissions.ts';
+import { BRAND_COLOR } from './apps-views.ts';
 import { workingCodes } from './codes.ts';
 import { creatorCommission, presentCreatorCommission } from './creator-commissions.ts';
 import { creatorPolicy, presentCreatorPolicy } from './creator-policy.ts';
@@ -62,6 +67,7 @@ const creator = z
     name: textField('First creator', 'The name of the creator.'),
     status: enums.affiliateStatus,
     appName: textField('Lantern Notes', 'The name of the app.'),
+    brandColor: textField('#0b7285', `${BRAND_COLOR} Absent: none was chosen.`).optional(),
     rules: z
       .object({
         rateBps: rateBps(
@@ -90,8 +96,24 @@ const overview = z
     funnel,
     earnings,
     nextDueAt,
+    nextDueCents: orNull(
+      cents('The net amount that becomes due at `nextDueAt`.'),
+      'Null without `nextDueAt`.',
+    ),
     heldUntil: orNull(epochMs('When the last of the held commissions becomes due.'), 'Null if none is held.'),
     carriedBalanceCents: cents('The negative balance that the next payout deducts: zero or less.'),
+    nextRun: z
+      .object({
+        date: textField('2026-12-01', "The date of the run, by the wall clock of the app's payout schedule."),
+        estimatedCents: cents(
+          'What is due now, and what becomes due until then. Refunds and purchases can change it. Never negative.',
+        ),
+        minimumCents: cents('Less than this is not paid then. It is kept for a later run.'),
+      })
+      .describe(
+        'The next run of the payout schedule, which somebody approves. Absent if the app has no schedule, and while payouts are under review.',
+      )
+      .optional(),
   })
   .meta({ id: 'CreatorOverview', description: "The creator's totals of all time." });
 
@@ -102,7 +124,11 @@ const series = seriesOf(seriesPoint).meta({
 
 const link = linkRow
   .pick({ id: true, slug: true, url: true, directUrl: true, destinationUrl: true, active: true })
-  .extend({ clicks: linkRow.shape.clicks, createdAt: linkRow.shape.createdAt })
+  .extend({
+    clicks: linkRow.shape.clicks,
+    earnedCents: cents('What its commissions have earned in all time, net of refunds and disputes.'),
+    createdAt: linkRow.shape.createdAt,
+  })
   .meta({ id: 'CreatorLink', description: 'A link of the creator.' });
 
 const payout = z
@@ -152,6 +178,21 @@ function presentPayout({ id, itemCount, totalCents, createdAt }: CreatorPayout, 
   };
 }
 
+/** Returns the next run of the payout schedule with what it would pay a creator. Null without a schedule, and while payouts are blocked. */
+async function findNextRun(
+  sql: Sql,
+  scope: { readonly appId: AppId; readonly affiliateId: AffiliateId },
+  schedule: PayoutSchedule | null,
+  { maturedCents }: { readonly maturedCents: number },
+  now: number,
+) {
+  if (schedule === null || (await arePayoutsBlocked(sql, scope.affiliateId))) return null;
+  const date = nextRunDate(schedule, now);
+  const { timezone, minimumCents } = schedule;
+  const becomesDue = await readDueBefore(sql, scope, { date, timezone }, now);
+  return { date, estimatedCents: Math.max(maturedCents + becomesDue, 0), minimumCents };
+}
+
 export const creatorRoutes = [
   creatorPageRoutes({
     method: 'GET',
@@ -168,6 +209,7 @@ export const creatorRoutes = [
         name: shown.name,
         status: shown.status,
         appName: app.name,
+        ...(app.brandColor === null ? {} : { brandColor: app.brandColor }),
         rules: {
           rateBps: ownRateBps ?? app.commissionRateBps,
           ...(policy === null ? {} : { policy }),
@@ -189,18 +231,21 @@ export const creatorRoutes = [
     operationId: 'getCreatorOverview',
     summary: "Retrieves the creator's totals of all time.",
     response: { status: 200, schema: overview },
-    handler: async ({ deps, creator: { appId, affiliateId }, now }) => {
+    handler: async ({ deps, creator: { appId, affiliateId }, app, now }) => {
       const [found, held] = await Promise.all([
         readAffiliateTotals(deps.sql, appId, affiliateId, now),
         readHeldDates(deps.sql, appId, affiliateId, now),
       ]);
       const totals = foundOrThrow(found);
+      const nextRun = await findNextRun(deps.sql, { appId, affiliateId }, app.payoutSchedule, totals, now);
       return {
         funnel: presentFunnel(totals),
         earnings: presentEarnings(totals),
         nextDueAt: held.nextDueAt,
+        nextDueCents: held.nextDueCents,
         heldUntil: held.heldUntil,
         carriedBalanceCents: totals.carriedBalanceCents,
+        ...(nextRun === null ? {} : { nextRun }),
       };
     },
   }),
@@ -226,7 +271,7 @@ export const creatorRoutes = [
     method: 'GET',
     path: '/creator/links',
     operationId: 'listCreatorLinks',
-    summary: "Lists the creator's links with their clicks, oldest first.",
+    summary: "Lists the creator's links with their clicks and earnings, oldest first.",
     query: z.object(pageQuery),
     response: { status: 200, schema: pageSchema(link) },
     handler: async ({ deps, creator: { appId, affiliateId }, app, query }) => {
@@ -242,7 +287,8 @@ export const creatorRoutes = [
       const { row } = linkPresenter(deps, app);
       return presentPage(key, page, (one) => {
         const { id, slug, url, directUrl, destinationUrl, active, clicks, createdAt } = row(one);
-        return { id, slug, url, directUrl, destinationUrl, active, clicks, createdAt };
+        const earnedCents = one.commissionCents;
+        return { id, slug, url, directUrl, destinationUrl, active, clicks, earnedCents, createdAt };
       });
     },
   }),

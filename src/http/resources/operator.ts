@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { SERVICE_VERSION } from '../../config/service-version.ts';
 import { readBacklog } from '../../db/backlog.ts';
 import type { Backlog } from '../../db/backlog.ts';
 import {
@@ -10,6 +11,7 @@ import {
   MOST_WAITING,
 } from '../../db/installation-state.ts';
 import type { ListedAccount, RateGap, StuckDelivery } from '../../db/installation-state.ts';
+import { findNewerMigrations } from '../../db/newer-migrations.ts';
 import { endOperatorSession, findOperatorSession, spendOperatorLink } from '../../db/operator-sessions.ts';
 import type { OperatorSession } from '../../db/operator-sessions.ts';
 import { listReprocessRuns } from '../../db/reprocess-runs.ts';
@@ -70,6 +72,12 @@ const seconds = (description: string) =>
 const state = z
   .object({
     checkedAt: epochMs('When the state was read.'),
+    version: textField('0.2.0', 'The version of the process that responds.'),
+    newerMigrations: z
+      .array(textField('0158_creator_notes', 'The name of a migration.'))
+      .describe(
+        'Migrations of the database that the process does not know, because a newer version has run them. Empty once all processes are replaced.',
+      ),
     readiness: z
       .array(
         z.object({
@@ -294,10 +302,13 @@ export const operatorRoutes = [
     response: { status: 200, schema: state },
     handler: async ({ deps, now }) => {
       const readiness = await deps.readiness();
+      const newerMigrations = await findNewerMigrations(deps.sql);
       const backlog = await readBacklog(deps.sql);
       const gaps = await findRateGaps(deps.sql);
       return {
         checkedAt: now,
+        version: SERVICE_VERSION,
+        newerMigrations,
         readiness: readiness.map(({ name, ok, optional, detail }) => ({ name, ok, optional, detail })),
         backlog: presentBacklog(backlog),
         rateGaps: gaps.map(presentGap),
