@@ -7,7 +7,7 @@ import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
 import { assignPolicy, publishPolicy } from '../../test/support/policies.ts';
-import { atRest, button, checkPage, overflowOf, row, shoot, title } from './browser.ts';
+import { atRest, button, checkPage, chooseFilter, overflowOf, row, shoot, title } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
 const DAY_MS = 86_400_000;
@@ -259,7 +259,7 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
     expect(await search.evaluate((one) => one === document.activeElement)).toBe(true);
     await search.pressSequentially('e');
     await page.waitForURL(/q=love/);
-    await page.getByLabel('Status').selectOption('paused');
+    await chooseFilter(page, 'Status', 'Paused');
     await shows('Glover', 'Love');
     // Either by the select, or by the head.
     const earned = page.getByRole('columnheader', { name: 'Earned' });
@@ -306,7 +306,7 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
     await row(page, /^of-removed removed .* Creator removed 0/).waitFor();
     await page.getByLabel('Search').fill('REMOVED');
     await row(page, /^of-paused/).waitFor({ state: 'hidden' });
-    await page.getByLabel('State').selectOption('inactive');
+    await chooseFilter(page, 'State', 'Inactive');
     await page.getByText('No links match these filters').waitFor();
     expect(problems()).toEqual([]);
   });

@@ -1,4 +1,4 @@
-import { Button, Group } from '@mantine/core';
+import { Button, Group, NativeSelect } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, given, AS_CSV, read, readCsv } from '../api/client.ts';
@@ -10,7 +10,10 @@ import { Tag } from '../parts/badges.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
-import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, textFilter } from '../parts/filter-kinds.ts';
+import { oneOf, useFilters } from '../parts/filters.ts';
+import type { Filters } from '../parts/filters.ts';
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
@@ -28,6 +31,9 @@ export const CREATOR_STATUSES: Readonly<Record<Creator['status'], string>> = {
 export const CREATOR_TONES = { active: 'good', paused: 'wait', removed: 'plain' } as const;
 
 const SORTS = { name: 'By name', earnings: 'Earned most' } as const;
+
+const SEARCH = textFilter('q', 'Search', 'Search: name, e-mail, id');
+const KINDS = [choiceFilter('status', 'Status', CREATOR_STATUSES)];
 
 /** How many creators a page has. */
 const PAGE_SIZE = 50;
@@ -60,6 +66,25 @@ const columnsOf = (appId: string): readonly Column<Creator>[] => [
   },
 ];
 
+/** The order of the list, also where the heads of the columns are not shown. */
+function Order({ filters }: { readonly filters: Filters }) {
+  return (
+    <NativeSelect
+      aria-label="Order"
+      size="xs"
+      value={filters.get('sort') ?? ''}
+      onChange={(event) => filters.set({ sort: event.currentTarget.value })}
+    >
+      <option value="">Oldest first</option>
+      {Object.entries(SORTS).map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </NativeSelect>
+  );
+}
+
 function Creators({ appId }: { readonly appId: string }) {
   const filters = useFilters('q', 'status', 'sort');
   const path = { appId };
@@ -83,24 +108,25 @@ function Creators({ appId }: { readonly appId: string }) {
     <>
       <FilterBar
         filters={filters}
+        lead={SEARCH}
+        kinds={KINDS}
         aside={
-          <CsvButton
-            name="creators"
-            readPart={async (cursor) =>
-              await readCsv(
-                api.GET('/apps/{appId}/affiliates', {
-                  params: { path, query: { ...query, ...cursor } },
-                  ...AS_CSV,
-                }),
-              )
-            }
-          />
+          <>
+            <Order filters={filters} />
+            <CsvButton
+              name="creators"
+              readPart={async (cursor) =>
+                await readCsv(
+                  api.GET('/apps/{appId}/affiliates', {
+                    params: { path, query: { ...query, ...cursor } },
+                    ...AS_CSV,
+                  }),
+                )
+              }
+            />
+          </>
         }
-      >
-        <TextFilter filters={filters} name="q" label="Search" placeholder="name, e-mail, id" />
-        <SelectFilter filters={filters} name="status" label="Status" options={CREATOR_STATUSES} />
-        <SelectFilter filters={filters} name="sort" label="Order" all="Oldest first" options={SORTS} />
-      </FilterBar>
+      />
       <ListView
         list={list}
         what="creators"

@@ -5,15 +5,9 @@ import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatInstant } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
-import {
-  FilterBar,
-  oneOf,
-  RANGE_FILTERS,
-  RangeFilter,
-  SelectFilter,
-  useFilters,
-  useRange,
-} from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, rangeFilter } from '../parts/filter-kinds.ts';
+import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
@@ -24,6 +18,12 @@ import { DELIVERY_STATUSES, PROVIDERS } from '../words.ts';
 
 type Delivery = Schemas['Delivery'];
 type Status = Delivery['processingStatus'];
+
+const KINDS = [
+  choiceFilter('source', 'Provider', PROVIDERS),
+  choiceFilter('status', 'Outcome', DELIVERY_STATUSES),
+  rangeFilter(),
+];
 
 const TONES: Readonly<Record<Status, 'good' | 'bad' | 'wait' | 'plain'>> = {
   received: 'wait',
@@ -110,12 +110,9 @@ function Deliveries({ appId }: { readonly appId: string }) {
       <ProviderHealth appId={appId} filters={filters} />
       <FilterBar
         filters={filters}
+        kinds={KINDS}
         aside={<Reprocess appId={appId} selection={query} openedAt={openedAt} filters={runFilter} />}
-      >
-        <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
-        <SelectFilter filters={filters} name="status" label="Outcome" options={DELIVERY_STATUSES} />
-        <RangeFilter filters={filters} />
-      </FilterBar>
+      />
       <ListView
         list={list}
         what="deliveries"

@@ -3,20 +3,12 @@ import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatInstant } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
-import {
-  FilterBar,
-  oneOf,
-  RANGE_FILTERS,
-  RangeFilter,
-  SelectFilter,
-  TextFilter,
-  useFilters,
-  useRange,
-} from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, creatorFilter, rangeFilter, textFilter } from '../parts/filter-kinds.ts';
+import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
-import { SearchFilter } from '../parts/search-filter.tsx';
 import { usePermission } from '../session.ts';
 import { EVENT_KINDS, OUTCOMES, PROVIDERS } from '../words.ts';
 import { Amount, Outcome, Why } from './outcome.tsx';
@@ -24,6 +16,16 @@ import { Amount, Outcome, Why } from './outcome.tsx';
 type Event = Schemas['Event'];
 
 const ENVIRONMENTS = { production: 'Production', sandbox: 'Sandbox' } as const;
+
+const USER = textFilter('user', 'User id', 'User id, exactly as reported');
+const kindsOf = (appId: string) => [
+  choiceFilter('outcome', 'Outcome', OUTCOMES),
+  choiceFilter('kind', 'Kind', EVENT_KINDS),
+  choiceFilter('source', 'Provider', PROVIDERS),
+  choiceFilter('environment', 'Environment', ENVIRONMENTS),
+  creatorFilter(appId),
+  rangeFilter(),
+];
 
 const columnsOf = (appId: string): readonly Column<Event>[] => [
   {
@@ -76,15 +78,7 @@ function Events({ appId }: { readonly appId: string }) {
   );
   return (
     <>
-      <FilterBar filters={filters}>
-        <SelectFilter filters={filters} name="outcome" label="Outcome" options={OUTCOMES} />
-        <SelectFilter filters={filters} name="kind" label="Kind" options={EVENT_KINDS} />
-        <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
-        <SelectFilter filters={filters} name="environment" label="Environment" options={ENVIRONMENTS} />
-        <TextFilter filters={filters} name="user" label="User id" placeholder="exactly as reported" />
-        <SearchFilter appId={appId} filters={filters} kind="creator" />
-        <RangeFilter filters={filters} />
-      </FilterBar>
+      <FilterBar filters={filters} lead={USER} kinds={kindsOf(appId)} />
       <ListView
         list={list}
         what="events"

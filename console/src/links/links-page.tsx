@@ -4,14 +4,18 @@ import { useParams } from 'react-router';
 import { api, AS_CSV, given, readCsv } from '../api/client.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
-import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts/filters.tsx';
-import { SearchFilter } from '../parts/search-filter.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, creatorFilter, textFilter } from '../parts/filter-kinds.ts';
+import { oneOf, useFilters } from '../parts/filters.ts';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
 import { LinkTable } from './link-table.tsx';
 import { NewLinkDialog } from './new-link.tsx';
 
 const STATES = { active: 'Active', inactive: 'Inactive' } as const;
+
+const SEARCH = textFilter('q', 'Search', 'Search: link code or campaign');
+const kindsOf = (appId: string) => [choiceFilter('state', 'State', STATES), creatorFilter(appId)];
 
 function Links({ appId }: { readonly appId: string }) {
   const filters = useFilters('q', 'state', 'creator');
@@ -25,6 +29,8 @@ function Links({ appId }: { readonly appId: string }) {
     <>
       <FilterBar
         filters={filters}
+        lead={SEARCH}
+        kinds={kindsOf(appId)}
         aside={
           <CsvButton
             name="links"
@@ -38,11 +44,7 @@ function Links({ appId }: { readonly appId: string }) {
             }
           />
         }
-      >
-        <TextFilter filters={filters} name="q" label="Search" placeholder="link code or campaign" />
-        <SelectFilter filters={filters} name="state" label="State" options={STATES} />
-        <SearchFilter appId={appId} filters={filters} kind="creator" />
-      </FilterBar>
+      />
       <LinkTable appId={appId} query={query} hasCreator onClearFilters={filters.clear} />
     </>
   );

@@ -6,14 +6,15 @@ import { api, read, given } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { OVERVIEW_MS } from '../api/query-client.ts';
 import { formatAgo, formatCount, formatCountOf, formatInstant, formatMoney } from '../format.ts';
-import { FilterBar, useFilters } from '../parts/filters.tsx';
-import type { Filters } from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { creatorFilter } from '../parts/filter-kinds.ts';
+import { useFilters } from '../parts/filters.ts';
+import type { Filters } from '../parts/filters.ts';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { ListEnd, ListView, useList } from '../parts/list.tsx';
 import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
-import { SearchFilter } from '../parts/search-filter.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { useAttempts } from './attempts.ts';
 import { PAYOUT_KEYS } from './keys.ts';
@@ -273,9 +274,7 @@ function DuePart({ appId }: { readonly appId: string }) {
       </Section>
       <NotPaid appId={appId} />
       <Section id="history" title="History">
-        <FilterBar filters={filters}>
-          <SearchFilter appId={appId} filters={filters} kind="creator" />
-        </FilterBar>
+        <FilterBar filters={filters} kinds={[creatorFilter(appId)]} />
         <PayoutHistory appId={appId} affiliateId={filters.get('creator')} filters={filters} />
       </Section>
       <PayDialog scope={scope} payment={payment} onClose={() => setPayment(null)} />
