@@ -11,6 +11,7 @@ import { choiceFilter, fixedFilter, rangeFilter } from '../parts/filter-kinds.ts
 import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
 import type { Filters } from '../parts/filters.ts';
 import { ListView, useList } from '../parts/list.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { TermsInWords } from '../policies/terms.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import {
@@ -220,17 +221,20 @@ function Audit() {
           fixedFilter('object', 'Object', first?.object.label ?? object ?? ''),
         ]}
         aside={
-          <CsvButton
-            name="audit"
-            readPart={async (cursor) =>
-              await readCsv(
-                api.GET('/accounts/{accountId}/audit', {
-                  params: { path, query: { ...query, ...cursor } },
-                  ...AS_CSV,
-                }),
-              )
-            }
-          />
+          <>
+            <ViewsButton list="audit" appId={null} filters={filters} />
+            <CsvButton
+              name="audit"
+              readPart={async (cursor) =>
+                await readCsv(
+                  api.GET('/accounts/{accountId}/audit', {
+                    params: { path, query: { ...query, ...cursor } },
+                    ...AS_CSV,
+                  }),
+                )
+              }
+            />
+          </>
         }
       />
       {only !== '' && (

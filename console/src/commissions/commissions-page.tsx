@@ -4,13 +4,15 @@ import { useParams } from 'react-router';
 import { api, given, AS_CSV, read, readCsv } from '../api/client.ts';
 import { formatMoney } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, creatorFilter, linkFilter, rangeFilter, textFilter } from '../parts/filter-kinds.ts';
 import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { PROVIDERS } from '../words.ts';
-import { CommissionTable, KINDS, useCommissions } from './commission-table.tsx';
+import { commissionColumns, CommissionTable, KINDS, useCommissions } from './commission-table.tsx';
 import type { CommissionQuery } from './commission-table.tsx';
 import { COMMISSION_STATUSES } from '../parts/money-state.tsx';
 
@@ -71,17 +73,21 @@ function Commissions({ appId }: { readonly appId: string }) {
         filters={filters}
         kinds={kindsOf(appId)}
         aside={
-          <CsvButton
-            name="commissions"
-            readPart={async (cursor) =>
-              await readCsv(
-                api.GET('/apps/{appId}/commissions', {
-                  params: { path: { appId }, query: { ...query, ...cursor } },
-                  ...AS_CSV,
-                }),
-              )
-            }
-          />
+          <>
+            <ViewsButton list="commissions" appId={appId} filters={filters} />
+            <ColumnsButton table="commissions" columns={commissionColumns(appId)} />
+            <CsvButton
+              name="commissions"
+              readPart={async (cursor) =>
+                await readCsv(
+                  api.GET('/apps/{appId}/commissions', {
+                    params: { path: { appId }, query: { ...query, ...cursor } },
+                    ...AS_CSV,
+                  }),
+                )
+              }
+            />
+          </>
         }
       />
       <Sum appId={appId} query={query} />

@@ -8,9 +8,11 @@ import { Tag } from '../parts/badges.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, rangeFilter } from '../parts/filter-kinds.ts';
 import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { ProviderHealth } from './health.tsx';
 import { Reprocess } from './reprocess.tsx';
@@ -95,6 +97,7 @@ function Deliveries({ appId }: { readonly appId: string }) {
     ...range,
     ...given({ processingStatus, source }),
   };
+  const columns = columnsOf(appId);
   const list = useList(
     ['deliveries', appId, query],
     async (cursor) =>
@@ -111,7 +114,13 @@ function Deliveries({ appId }: { readonly appId: string }) {
       <FilterBar
         filters={filters}
         kinds={KINDS}
-        aside={<Reprocess appId={appId} selection={query} openedAt={openedAt} filters={runFilter} />}
+        aside={
+          <>
+            <ViewsButton list="deliveries" appId={appId} filters={filters} />
+            <ColumnsButton table="deliveries" columns={columns} />
+            <Reprocess appId={appId} selection={query} openedAt={openedAt} filters={runFilter} />
+          </>
+        }
       />
       <ListView
         list={list}
@@ -125,7 +134,7 @@ function Deliveries({ appId }: { readonly appId: string }) {
           </>
         }
       >
-        {(rows) => <DataTable columns={columnsOf(appId)} rows={rows} idOf={({ id }) => id} />}
+        {(rows) => <DataTable name="deliveries" columns={columns} rows={rows} idOf={({ id }) => id} />}
       </ListView>
     </>
   );

@@ -6,9 +6,11 @@ import { NoPermission, PageHead } from '../parts.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, creatorFilter, rangeFilter, textFilter } from '../parts/filter-kinds.ts';
 import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { EVENT_KINDS, OUTCOMES, PROVIDERS } from '../words.ts';
 import { Amount, Outcome, Why } from './outcome.tsx';
@@ -68,6 +70,7 @@ function Events({ appId }: { readonly appId: string }) {
     ...range,
     ...given({ kind, source, environment, outcome, customerUserId, affiliateId }),
   };
+  const columns = columnsOf(appId);
   const list = useList(
     ['events', appId, query],
     async (cursor) =>
@@ -78,7 +81,17 @@ function Events({ appId }: { readonly appId: string }) {
   );
   return (
     <>
-      <FilterBar filters={filters} lead={USER} kinds={kindsOf(appId)} />
+      <FilterBar
+        filters={filters}
+        lead={USER}
+        kinds={kindsOf(appId)}
+        aside={
+          <>
+            <ViewsButton list="events" appId={appId} filters={filters} />
+            <ColumnsButton table="events" columns={columns} />
+          </>
+        }
+      />
       <ListView
         list={list}
         what="events"
@@ -91,7 +104,7 @@ function Events({ appId }: { readonly appId: string }) {
           </>
         }
       >
-        {(rows) => <DataTable columns={columnsOf(appId)} rows={rows} idOf={({ eventId }) => eventId} />}
+        {(rows) => <DataTable name="events" columns={columns} rows={rows} idOf={({ eventId }) => eventId} />}
       </ListView>
     </>
   );

@@ -3,13 +3,15 @@ import { useState } from 'react';
 import { useParams } from 'react-router';
 import { api, AS_CSV, given, readCsv } from '../api/client.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, creatorFilter, textFilter } from '../parts/filter-kinds.ts';
 import { oneOf, useFilters } from '../parts/filters.ts';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
-import { LinkTable } from './link-table.tsx';
+import { linkColumns, LinkTable } from './link-table.tsx';
 import { NewLinkDialog } from './new-link.tsx';
 
 const STATES = { active: 'Active', inactive: 'Inactive' } as const;
@@ -32,17 +34,21 @@ function Links({ appId }: { readonly appId: string }) {
         lead={SEARCH}
         kinds={kindsOf(appId)}
         aside={
-          <CsvButton
-            name="links"
-            readPart={async (cursor) =>
-              await readCsv(
-                api.GET('/apps/{appId}/links', {
-                  params: { path: { appId }, query: { ...query, ...cursor } },
-                  ...AS_CSV,
-                }),
-              )
-            }
-          />
+          <>
+            <ViewsButton list="links" appId={appId} filters={filters} />
+            <ColumnsButton table="links" columns={linkColumns(appId)} />
+            <CsvButton
+              name="links"
+              readPart={async (cursor) =>
+                await readCsv(
+                  api.GET('/apps/{appId}/links', {
+                    params: { path: { appId }, query: { ...query, ...cursor } },
+                    ...AS_CSV,
+                  }),
+                )
+              }
+            />
+          </>
         }
       />
       <LinkTable appId={appId} query={query} hasCreator onClearFilters={filters.clear} />

@@ -16,9 +16,11 @@ import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, rangeFilter, textFilter } from '../parts/filter-kinds.ts';
 import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
 import type { Filters } from '../parts/filters.ts';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { CAUSES, EVENT_KINDS, OUTCOMES, PROVIDERS } from '../words.ts';
 
@@ -279,7 +281,12 @@ function Payments({
           : { isFiltered: true, onClearFilters: filters.clear, nothingYet: '' })}
       >
         {(rows) => (
-          <DataTable columns={columnsOf(appId, setAttributing)} rows={rows} idOf={({ eventId }) => eventId} />
+          <DataTable
+            name="unattributed"
+            columns={columnsOf(appId, setAttributing)}
+            rows={rows}
+            idOf={({ eventId }) => eventId}
+          />
         )}
       </ListView>
       <AttributeDialog appId={appId} payment={attributing} onClose={() => setAttributing(null)} />
@@ -293,7 +300,17 @@ function Unattributed({ appId }: { readonly appId: string }) {
   return (
     <Stack gap="xl">
       <div>
-        <FilterBar filters={filters} lead={USER} kinds={KINDS} />
+        <FilterBar
+          filters={filters}
+          lead={USER}
+          kinds={KINDS}
+          aside={
+            <>
+              <ViewsButton list="unattributed" appId={appId} filters={filters} />
+              <ColumnsButton table="unattributed" columns={columnsOf(appId, () => {})} />
+            </>
+          }
+        />
         <Section id="causes" title="By cause" hint="All payments of the range, of any provider and user.">
           <Causes appId={appId} filters={filters} range={range} />
         </Section>

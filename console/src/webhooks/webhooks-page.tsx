@@ -12,6 +12,7 @@ import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter } from '../parts/filter-kinds.ts';
 import { oneOf, useFilters } from '../parts/filters.ts';
 import { ListView, useList } from '../parts/list.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { Endpoints } from './endpoints.tsx';
 import { MessageDetails } from './message.tsx';
@@ -103,6 +104,7 @@ function Messages({ appId, canChange }: { readonly appId: string; readonly canCh
           choiceFilter('status', 'State', MESSAGE_STATUSES),
           choiceFilter('type', 'Type', MESSAGE_TYPES),
         ]}
+        aside={<ViewsButton list="messages" appId={appId} filters={filters} />}
       />
       <ListView
         list={list}
