@@ -6,7 +6,7 @@ import { Problem } from './api/client.ts';
 import type { Permission } from './api/client.ts';
 
 /** Copies a text. Over http there is no `navigator.clipboard`, so the text is selected and copied as before. */
-async function copyText(text: string): Promise<boolean> {
+export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
     return await navigator.clipboard.writeText(text).then(
       () => true,

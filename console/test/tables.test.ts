@@ -175,14 +175,13 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
 
   test('a row is a line whose cut texts are whole where the pointer is, and leads to its page from everywhere', async () => {
     const { page, problems } = await open('creators');
-    const longest = row(page, /^W{200}/);
-    const cell = longest.locator('td').first();
+    const longest = row(page, /^Select W{200} W{200}/);
+    const cell = longest.locator('td.about');
     await cell.hover();
     expect(await cell.getAttribute('title')).toBe(NAMES[0]);
     expect(
-      await row(page, /^Test creator/)
-        .locator('td')
-        .first()
+      await row(page, /^Select Test creator/)
+        .locator('td.about')
         .getAttribute('title'),
     ).toBeNull();
     // Columns that matter less go away before a row would have to scroll.
@@ -243,7 +242,7 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
     );
     const { page, problems } = await signedIn(founder.key);
     const go = async (path: string) => await page.goto(`${service.url}/console/apps/${own.id}/${path}`);
-    const names = async () => await page.locator('tbody tr td:first-child').allInnerTexts();
+    const names = async () => await page.locator('tbody tr td.about').allInnerTexts();
     const shows = async (...expected: readonly string[]) =>
       await eventually(
         `the list is ${expected.join(', ')}`,

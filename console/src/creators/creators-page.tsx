@@ -7,6 +7,7 @@ import { Dialog } from '../dialog.tsx';
 import { formatCount, formatMoney } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
@@ -15,9 +16,13 @@ import { choiceFilter, textFilter } from '../parts/filter-kinds.ts';
 import { oneOf, useFilters } from '../parts/filters.ts';
 import type { Filters } from '../parts/filters.ts';
 import { ListView, useList } from '../parts/list.tsx';
+import { BulkBar, useSelection } from '../parts/selection.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
+import { CreatorsBulk } from './bulk.tsx';
 import { CreatorSheet } from './creator-sheet.tsx';
+import { PauseDialog } from './pause-dialog.tsx';
 
 const PasteDialog = lazy(async () => await import('./paste-dialog.tsx'));
 
@@ -34,6 +39,8 @@ const SORTS = { name: 'By name', earnings: 'Earned most' } as const;
 
 const SEARCH = textFilter('q', 'Search', 'Search: name, e-mail, id');
 const KINDS = [choiceFilter('status', 'Status', CREATOR_STATUSES)];
+
+const idOf = ({ id }: Creator) => id;
 
 /** How many creators a page has. */
 const PAGE_SIZE = 50;
@@ -94,6 +101,13 @@ function Creators({ appId }: { readonly appId: string }) {
     status: oneOf(['active', 'paused', 'removed'], filters.get('status')),
     sort,
   });
+  const selection = useSelection<Creator>(({ name }) => name);
+  const [pausing, setPausing] = useState<readonly Creator[] | null>(null);
+  const columns = columnsOf(appId);
+  const readPart = async (cursor: { readonly cursor?: string }) =>
+    await readCsv(
+      api.GET('/apps/{appId}/affiliates', { params: { path, query: { ...query, ...cursor } }, ...AS_CSV }),
+    );
   const list = useList(
     ['creators', appId, query],
     async (cursor) =>
@@ -102,7 +116,7 @@ function Creators({ appId }: { readonly appId: string }) {
           params: { path, query: { limit: PAGE_SIZE, ...query, ...cursor } },
         }),
       ),
-    { idOf: ({ id }) => id, keepsRows: true },
+    { idOf, keepsRows: true },
   );
   return (
     <>
@@ -113,17 +127,9 @@ function Creators({ appId }: { readonly appId: string }) {
         aside={
           <>
             <Order filters={filters} />
-            <CsvButton
-              name="creators"
-              readPart={async (cursor) =>
-                await readCsv(
-                  api.GET('/apps/{appId}/affiliates', {
-                    params: { path, query: { ...query, ...cursor } },
-                    ...AS_CSV,
-                  }),
-                )
-              }
-            />
+            <ViewsButton list="creators" appId={appId} filters={filters} />
+            <ColumnsButton table="creators" columns={columns} />
+            <CsvButton name="creators" readPart={readPart} />
           </>
         }
       />
@@ -135,14 +141,34 @@ function Creators({ appId }: { readonly appId: string }) {
         nothingYet="Add a creator, then give them a link. What users who came by the link pay earns a commission."
       >
         {(rows) => (
-          <DataTable
-            columns={columnsOf(appId)}
-            rows={rows}
-            idOf={({ id }) => id}
-            sorting={{ by: sort ?? '', onChange: (by) => filters.set({ sort: by }) }}
-          />
+          <>
+            <DataTable
+              name="creators"
+              columns={columns}
+              rows={rows}
+              idOf={idOf}
+              sorting={{ by: sort ?? '', onChange: (by) => filters.set({ sort: by }) }}
+              selection={selection}
+            />
+            <BulkBar rows={rows} idOf={idOf} selection={selection}>
+              {(selected) => (
+                <CreatorsBulk
+                  appId={appId}
+                  selected={selected}
+                  readPart={readPart}
+                  onPause={() => setPausing(selected)}
+                />
+              )}
+            </BulkBar>
+          </>
         )}
       </ListView>
+      <PauseDialog
+        appId={appId}
+        creators={pausing}
+        onDone={(done) => selection.set(done.map(idOf), false)}
+        onClose={() => setPausing(null)}
+      />
     </>
   );
 }
