@@ -24,6 +24,7 @@ import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Extra, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
 import { ICON } from './parts/icon.ts';
 import { isMac } from './parts/platform.ts';
+import { forgetViews } from './parts/saved-views.ts';
 import { Toasts } from './parts/toast.tsx';
 import { ServiceState } from './service-state.tsx';
 import { SessionContext, usePermission, useSeesAllApps } from './session.ts';
@@ -38,9 +39,10 @@ const NewAppPage = lazy(async () => await import('./new-app.tsx'));
 const TeamPage = lazy(async () => await import('./team/team-page.tsx'));
 const AuditPage = lazy(async () => await import('./audit/audit-page.tsx'));
 
-/** Forgets every answer, so that nothing of the last session remains, and shows the sign-in page. */
+/** Forgets every answer and the saved views, so that nothing of the last session remains, and shows the sign-in page. */
 async function signOut(): Promise<void> {
   await api.POST('/session/end', {}).catch(() => {});
+  forgetViews();
   startAnew();
 }
 

@@ -5,7 +5,7 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { instant } from '../../src/db/sql.ts';
 import { eventually } from '../../test/support/eventually.ts';
-import { button, checkPage, PHONE, row } from './browser.ts';
+import { button, checkPage, chooseFilter, PHONE, row } from './browser.ts';
 import { describeInBrowserWith } from './suite.ts';
 import type { NewFounder } from './suite.ts';
 
@@ -122,7 +122,7 @@ describeInBrowserWith({ settings })('alerts in a browser', ({ service, signedIn,
 
     await service.sql`update alerts set closed_at = now() where app_id = ${founder.appId} and rule = 'provider_silent'`;
     await row(page, /Stripe is silent.*Past/).waitFor();
-    await page.getByLabel('State').selectOption('Open');
+    await chooseFilter(page, 'State', 'Open');
     await row(page, /Webhooks of Stripe fail/).waitFor();
     await page.getByText('Stripe is silent').waitFor({ state: 'detached' });
     await page.getByRole('link', { name: 'See the deliveries: Webhooks of Stripe fail' }).click();

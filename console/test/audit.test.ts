@@ -4,7 +4,7 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
-import { button, checkPage, PHONE, row, title } from './browser.ts';
+import { button, checkPage, chooseFilter, PHONE, row, title } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
 describeInBrowser('audit, settings and ledger in a browser', ({ service, signedIn }) => {
@@ -39,7 +39,7 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     await row(page, /In the console.*App changed: After.*Commission.*20 %.*25 %/).waitFor();
     await row(page, /App created: Before/).waitFor();
     expect(await page.getByRole('row').count()).toBe(3);
-    await field(page, 'Done').selectOption('created');
+    await chooseFilter(page, 'Done', 'Created');
     await row(page, /App changed: After/).waitFor({ state: 'detached' });
     await page.reload();
     await row(page, /App created: Before/).waitFor();

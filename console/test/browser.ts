@@ -78,6 +78,27 @@ export async function chooseMore(page: Page, name: string): Promise<void> {
 
 export const row = (root: Page | Locator, name: string | RegExp): Locator => root.getByRole('row', { name });
 
+/** The chip of a filter that is set. */
+export const chip = (page: Page, label: string): Locator =>
+  page.getByRole('search').getByRole('button', { name: new RegExp(`^${label}: `) });
+
+/** Opens the control of a filter: by its chip, or as one that is added. */
+export async function openFilter(page: Page, label: string): Promise<void> {
+  if ((await chip(page, label).count()) > 0) return await chip(page, label).click();
+  const add = button(page, 'Add a filter');
+  await add.click();
+  // A bar with a single filter opens its control at once.
+  if ((await add.getAttribute('aria-haspopup')) === 'menu')
+    await page.getByRole('menuitem', { name: label, exact: true }).click();
+}
+
+/** Chooses a value of a filter. */
+export async function chooseFilter(page: Page, label: string, value: string): Promise<void> {
+  await openFilter(page, label);
+  await page.getByRole('menuitemradio', { name: value, exact: true }).click();
+  await chip(page, label).filter({ hasText: value }).waitFor();
+}
+
 /** Waits for the title of a page. */
 export const title = async (page: Page, name: string | RegExp): Promise<void> =>
   await page.getByRole('heading', { level: 1, name }).waitFor();

@@ -56,6 +56,7 @@ describeInBrowser('the clicks of common jobs in a browser', ({ service, signedIn
     await walk('copy a creator’s link', [button(page, 'Copy the link ada-lovelace')]);
     await founder.purchase('user-4711', 20);
     await page.goto(`${app}/overview`);
+    await title(page, 'Overview');
     await walk('explain a payment that earned nothing, from the search', [
       async () => {
         await page.keyboard.press('Control+k');

@@ -3,7 +3,17 @@ import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
-import { button, checkPage, chooseMore, moreButton, PHONE, shoot, title } from './browser.ts';
+import {
+  button,
+  checkPage,
+  chooseFilter,
+  chooseMore,
+  moreButton,
+  openFilter,
+  PHONE,
+  shoot,
+  title,
+} from './browser.ts';
 import type { GuardedPage } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 import type { NewFounder } from './suite.ts';
@@ -523,29 +533,29 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     ]);
     const csv = (await readFile(await download.path())).toString();
     expect(csv.trim().split('\r\n')).toHaveLength(5);
-    await page.getByLabel('Kind').selectOption('reversal');
+    await chooseFilter(page, 'Kind', 'Reversal');
     await page.getByRole('row', { name: /Reversal 20 % of -\$12\.50/ }).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
     expect(new URL(page.url()).searchParams.get('kind')).toBe('reversal');
-    await page.getByLabel('Kind').selectOption('correction');
+    await chooseFilter(page, 'Kind', 'Correction');
     await page.getByText('No commissions match these filters').waitFor();
     await button(page, 'Clear the filters').first().click();
     await page.locator('tbody tr').nth(7).waitFor();
     // A creator is found by name, and the address has the id.
+    await openFilter(page, 'Creator');
     await page.getByRole('combobox', { name: 'Creator' }).fill('gra');
     await page.getByRole('option', { name: 'Grace' }).click();
     await page.waitForURL(/creator=aff_/);
     await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 4);
     await page.reload();
-    await page.waitForFunction(
-      () => document.querySelector<HTMLInputElement>('input[role=combobox]')?.value === 'Grace',
-    );
+    await button(page, 'Creator: Grace').waitFor();
     const { payoutId } = await service.sql.one<{ payoutId: string }>`
       select id as payout_id from payouts where affiliate_id = ${ada}`;
     await button(page, 'Clear the filters').first().click();
     await page.waitForURL((url) => url.search === '');
     await page.locator('tbody tr').nth(7).waitFor();
-    await page.getByLabel('Payout').fill(payoutId);
+    await openFilter(page, 'Payout');
+    await page.getByRole('textbox', { name: 'Payout' }).fill(payoutId);
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
     expect(new URL(page.url()).search).toBe(`?payout=${payoutId}`);
@@ -921,6 +931,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
         body: JSON.stringify(body),
       });
     });
+    await openFilter(page, 'Creator');
     await page.getByPlaceholder('name or e-mail').fill('Ada');
     await page.getByText('Search later.').first().waitFor();
     expect(await page.getByText('Nothing found').count()).toBe(0);

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from '@jest/globals';
 import { bodyOf, revenuecatEvent, stripeInvoicePaid } from '../../test/support/provider-fixtures.ts';
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
-import { button, checkPage, PHONE, row, title } from './browser.ts';
+import { button, checkPage, chooseFilter, openFilter, PHONE, row, title } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
 const DAY_MS = 86_400_000;
@@ -47,7 +47,7 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await row(page, /\$30\.00.*Earned/).waitFor();
 
     // Filters live in the address.
-    await page.getByLabel('Outcome').selectOption('nothing');
+    await chooseFilter(page, 'Outcome', 'Nothing');
     await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
     await page.reload();
     await row(page, /a stranger/).waitFor();
@@ -121,6 +121,7 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await page.goto(`${service.url}/console/apps/${own.app.id}/unattributed?range=dates&to=${dayOf(0)}`);
     await page.getByText('No payment of this range is without a commission').waitFor();
     await page.getByText('No payments match these filters').waitFor();
+    await openFilter(page, 'Paid');
     await page.getByLabel('First day').fill(dayOf(90));
     await row(page, /The app never reported the user.*3.*\$55\.50/).waitFor();
     await page
@@ -146,7 +147,7 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await button(page, 'Show 1 failed of RevenueCat').click();
     // The count is of the last 24 hours, and so is the list.
     await page.waitForURL(/status=failed&source=revenuecat&range=24h/);
-    await page.getByLabel('Outcome').selectOption('processed');
+    await chooseFilter(page, 'Outcome', 'Processed');
     await row(page, /Processed/).waitFor();
     await page.getByRole('link', { name: /^[0-9A-F-]{36}$/i }).click();
     await title(page, 'Purchase of $5.00');

@@ -7,7 +7,7 @@ import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
 import { assignPolicy, publishPolicy } from '../../test/support/policies.ts';
-import { atRest, button, checkPage, overflowOf, row, shoot, title } from './browser.ts';
+import { atRest, button, checkPage, chooseFilter, overflowOf, row, shoot, title } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
 const DAY_MS = 86_400_000;
@@ -175,14 +175,13 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
 
   test('a row is a line whose cut texts are whole where the pointer is, and leads to its page from everywhere', async () => {
     const { page, problems } = await open('creators');
-    const longest = row(page, /^W{200}/);
-    const cell = longest.locator('td').first();
+    const longest = row(page, /^Select W{200} W{200}/);
+    const cell = longest.locator('td.about');
     await cell.hover();
     expect(await cell.getAttribute('title')).toBe(NAMES[0]);
     expect(
-      await row(page, /^Test creator/)
-        .locator('td')
-        .first()
+      await row(page, /^Select Test creator/)
+        .locator('td.about')
         .getAttribute('title'),
     ).toBeNull();
     // Columns that matter less go away before a row would have to scroll.
@@ -243,7 +242,7 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
     );
     const { page, problems } = await signedIn(founder.key);
     const go = async (path: string) => await page.goto(`${service.url}/console/apps/${own.id}/${path}`);
-    const names = async () => await page.locator('tbody tr td:first-child').allInnerTexts();
+    const names = async () => await page.locator('tbody tr td.about').allInnerTexts();
     const shows = async (...expected: readonly string[]) =>
       await eventually(
         `the list is ${expected.join(', ')}`,
@@ -259,7 +258,7 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
     expect(await search.evaluate((one) => one === document.activeElement)).toBe(true);
     await search.pressSequentially('e');
     await page.waitForURL(/q=love/);
-    await page.getByLabel('Status').selectOption('paused');
+    await chooseFilter(page, 'Status', 'Paused');
     await shows('Glover', 'Love');
     // Either by the select, or by the head.
     const earned = page.getByRole('columnheader', { name: 'Earned' });
@@ -306,7 +305,7 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
     await row(page, /^of-removed removed .* Creator removed 0/).waitFor();
     await page.getByLabel('Search').fill('REMOVED');
     await row(page, /^of-paused/).waitFor({ state: 'hidden' });
-    await page.getByLabel('State').selectOption('inactive');
+    await chooseFilter(page, 'State', 'Inactive');
     await page.getByText('No links match these filters').waitFor();
     expect(problems()).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { startReceiver } from '../../test/support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../../test/support/webhook-receiver.ts';
-import { button, checkPage, PHONE, row } from './browser.ts';
+import { button, checkPage, chooseFilter, PHONE, row } from './browser.ts';
 import { describeInBrowserWith } from './suite.ts';
 
 const DAY_MS = 86_400_000;
@@ -135,7 +135,7 @@ describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service
     await button(page, 'Close').click();
     await dialog.waitFor({ state: 'hidden' });
 
-    await page.getByLabel('State').selectOption('failed');
+    await chooseFilter(page, 'State', 'Failed');
     await page.getByText('No messages match these filters').waitFor();
     await page.reload();
     await page.getByText('No messages match these filters').waitFor();

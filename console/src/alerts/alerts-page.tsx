@@ -6,7 +6,9 @@ import { Section } from '../lists.tsx';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
-import { FilterBar, oneOf, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter } from '../parts/filter-kinds.ts';
+import { oneOf, useFilters } from '../parts/filters.ts';
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { SlackSection } from './slack.tsx';
@@ -14,6 +16,7 @@ import { ALERT_KEYS, textOf } from './words.ts';
 import type { Alert } from './words.ts';
 
 const STATUSES = { open: 'Open', closed: 'Past' } as const;
+const KINDS = [choiceFilter('status', 'State', STATUSES)];
 
 function AlertRow({ appId, alert }: { readonly appId: string; readonly alert: Alert }) {
   const { title, found, advice, action, to } = textOf(alert);
@@ -69,6 +72,7 @@ function List({ appId }: { readonly appId: string }) {
     >
       <FilterBar
         filters={filters}
+        kinds={KINDS}
         aside={
           list.rows.length > 0 && (
             <CsvButton
@@ -84,9 +88,7 @@ function List({ appId }: { readonly appId: string }) {
             />
           )
         }
-      >
-        <SelectFilter filters={filters} name="status" label="State" options={STATUSES} />
-      </FilterBar>
+      />
       <ListView
         list={list}
         what="alerts"

@@ -1,4 +1,4 @@
-import { Anchor, Group, Text } from '@mantine/core';
+import { Anchor, Text } from '@mantine/core';
 import { Link } from 'react-router';
 import { api, AS_CSV, given, read, readCsv } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
@@ -6,17 +6,12 @@ import { useApps } from '../api/queries.ts';
 import { formatAgo, formatInstant } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
-import {
-  FilterBar,
-  oneOf,
-  RANGE_FILTERS,
-  RangeFilter,
-  SelectFilter,
-  useFilters,
-  useRange,
-} from '../parts/filters.tsx';
-import type { Filters } from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, fixedFilter, rangeFilter } from '../parts/filter-kinds.ts';
+import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
+import type { Filters } from '../parts/filters.ts';
 import { ListView, useList } from '../parts/list.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { TermsInWords } from '../policies/terms.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import {
@@ -205,40 +200,48 @@ function Audit() {
   );
   const [first] = list.rows;
   const names = new Map((apps.data ?? []).map(({ id, name }) => [id, name]));
+  const [key, object] = [filters.get('key'), filters.get('object')];
+  const only = [
+    ...(key === undefined
+      ? []
+      : [`Only changes by ${first?.actor.label ?? 'one key'} and sessions with that key.`]),
+    ...(object === undefined ? [] : [`Only changes of ${first?.object.label ?? 'one object'}.`]),
+  ].join(' ');
   return (
     <>
-      <FilterBar filters={filters}>
-        <SelectFilter filters={filters} name="app" label="App" options={Object.fromEntries(names)} />
-        <SelectFilter filters={filters} name="kind" label="What" options={OBJECTS} />
-        <SelectFilter filters={filters} name="action" label="Done" options={ACTIONS} />
-        <SelectFilter filters={filters} name="by" label="How" options={ACTORS} />
-        <RangeFilter filters={filters} label="When" />
-      </FilterBar>
-      <Group justify="space-between" mb="xs" gap="sm">
-        <Text size="sm">
-          {[
-            filters.get('key') === undefined
-              ? ''
-              : `Only changes by ${first?.actor.label ?? 'one key'} and sessions with that key.`,
-            filters.get('object') === undefined
-              ? ''
-              : `Only changes of ${first?.object.label ?? 'one object'}.`,
-          ]
-            .join(' ')
-            .trim()}
+      <FilterBar
+        filters={filters}
+        kinds={[
+          choiceFilter('app', 'App', Object.fromEntries(names)),
+          choiceFilter('kind', 'What', OBJECTS),
+          choiceFilter('action', 'Done', ACTIONS),
+          choiceFilter('by', 'How', ACTORS),
+          rangeFilter('When'),
+          fixedFilter('key', 'Key', first?.actor.label ?? key ?? ''),
+          fixedFilter('object', 'Object', first?.object.label ?? object ?? ''),
+        ]}
+        aside={
+          <>
+            <ViewsButton list="audit" appId={null} filters={filters} />
+            <CsvButton
+              name="audit"
+              readPart={async (cursor) =>
+                await readCsv(
+                  api.GET('/accounts/{accountId}/audit', {
+                    params: { path, query: { ...query, ...cursor } },
+                    ...AS_CSV,
+                  }),
+                )
+              }
+            />
+          </>
+        }
+      />
+      {only !== '' && (
+        <Text size="sm" mb="xs">
+          {only}
         </Text>
-        <CsvButton
-          name="audit"
-          readPart={async (cursor) =>
-            await readCsv(
-              api.GET('/accounts/{accountId}/audit', {
-                params: { path, query: { ...query, ...cursor } },
-                ...AS_CSV,
-              }),
-            )
-          }
-        />
-      </Group>
+      )}
       <ListView
         list={list}
         what="changes"

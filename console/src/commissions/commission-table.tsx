@@ -184,6 +184,9 @@ const columnsOf = (
   { name: 'Amount', kind: 'number', isLead: true, cell: (row) => formatMoney(row.amountCents) },
 ];
 
+/** Returns the columns of the commissions of an app, of which some can be hidden. */
+export const commissionColumns = (appId: string) => columnsOf(appId, relationsOf([], {}), true);
+
 /** Commissions with what belongs together, and their status in words. */
 export function CommissionTable({
   appId,
@@ -213,6 +216,7 @@ export function CommissionTable({
     >
       {(rows) => (
         <DataTable
+          {...(hasCreator ? { name: 'commissions' } : {})}
           columns={columnsOf(appId, relationsOf(rows, query), hasCreator)}
           rows={rows}
           idOf={({ id }) => id}

@@ -1,26 +1,30 @@
-import { Group, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from 'react-router';
 import { api, given, AS_CSV, read, readCsv } from '../api/client.ts';
 import { formatMoney } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
-import {
-  FilterBar,
-  oneOf,
-  RANGE_FILTERS,
-  RangeFilter,
-  SelectFilter,
-  TextFilter,
-  useFilters,
-  useRange,
-} from '../parts/filters.tsx';
-import { SearchFilter } from '../parts/search-filter.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, creatorFilter, linkFilter, rangeFilter, textFilter } from '../parts/filter-kinds.ts';
+import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { PROVIDERS } from '../words.ts';
-import { CommissionTable, KINDS, useCommissions } from './commission-table.tsx';
+import { commissionColumns, CommissionTable, KINDS, useCommissions } from './commission-table.tsx';
 import type { CommissionQuery } from './commission-table.tsx';
 import { COMMISSION_STATUSES } from '../parts/money-state.tsx';
+
+const kindsOf = (appId: string) => [
+  choiceFilter('status', 'Status', COMMISSION_STATUSES),
+  choiceFilter('kind', 'Kind', KINDS),
+  choiceFilter('source', 'Provider', PROVIDERS),
+  creatorFilter(appId),
+  linkFilter(appId),
+  textFilter('payout', 'Payout', 'pay_…'),
+  rangeFilter('Purchased'),
+];
 
 const keysOf = <K extends string>(texts: Readonly<Record<K, string>>) => Object.keys(texts) as K[];
 
@@ -35,7 +39,7 @@ function Sum({ appId, query }: { readonly appId: string; readonly query: Commiss
     enabled: hasSum,
   });
   return (
-    <Text size="sm" className="quiet">
+    <Text size="sm" className="quiet" mb="xs">
       {hasSum
         ? totals.data !== undefined && (
             <>
@@ -65,29 +69,28 @@ function Commissions({ appId }: { readonly appId: string }) {
   const list = useCommissions(appId, query);
   return (
     <>
-      <FilterBar filters={filters}>
-        <SelectFilter filters={filters} name="status" label="Status" options={COMMISSION_STATUSES} />
-        <SelectFilter filters={filters} name="kind" label="Kind" options={KINDS} />
-        <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
-        <SearchFilter appId={appId} filters={filters} kind="creator" />
-        <SearchFilter appId={appId} filters={filters} kind="link" />
-        <TextFilter filters={filters} name="payout" label="Payout" placeholder="pay_…" />
-        <RangeFilter filters={filters} label="Purchased" />
-      </FilterBar>
-      <Group justify="space-between" mb="xs" gap="sm">
-        <Sum appId={appId} query={query} />
-        <CsvButton
-          name="commissions"
-          readPart={async (cursor) =>
-            await readCsv(
-              api.GET('/apps/{appId}/commissions', {
-                params: { path: { appId }, query: { ...query, ...cursor } },
-                ...AS_CSV,
-              }),
-            )
-          }
-        />
-      </Group>
+      <FilterBar
+        filters={filters}
+        kinds={kindsOf(appId)}
+        aside={
+          <>
+            <ViewsButton list="commissions" appId={appId} filters={filters} />
+            <ColumnsButton table="commissions" columns={commissionColumns(appId)} />
+            <CsvButton
+              name="commissions"
+              readPart={async (cursor) =>
+                await readCsv(
+                  api.GET('/apps/{appId}/commissions', {
+                    params: { path: { appId }, query: { ...query, ...cursor } },
+                    ...AS_CSV,
+                  }),
+                )
+              }
+            />
+          </>
+        }
+      />
+      <Sum appId={appId} query={query} />
       <CommissionTable
         appId={appId}
         list={list}

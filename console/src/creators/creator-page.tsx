@@ -13,7 +13,7 @@ import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Section } from '../lists.tsx';
-import { PayoutHistory } from '../payouts/payouts-page.tsx';
+import { PayoutHistory } from '../payouts/payout-history.tsx';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
 import { CreatorActions } from './creator-actions.tsx';

@@ -1,4 +1,4 @@
-import { Button, Group } from '@mantine/core';
+import { Button, Group, NativeSelect } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, given, AS_CSV, read, readCsv } from '../api/client.ts';
@@ -7,14 +7,22 @@ import { Dialog } from '../dialog.tsx';
 import { formatCount, formatMoney } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
-import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, textFilter } from '../parts/filter-kinds.ts';
+import { oneOf, useFilters } from '../parts/filters.ts';
+import type { Filters } from '../parts/filters.ts';
 import { ListView, useList } from '../parts/list.tsx';
+import { BulkBar, useSelection } from '../parts/selection.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
+import { CreatorsBulk } from './bulk.tsx';
 import { CreatorSheet } from './creator-sheet.tsx';
+import { PauseDialog } from './pause-dialog.tsx';
 
 const PasteDialog = lazy(async () => await import('./paste-dialog.tsx'));
 
@@ -28,6 +36,11 @@ export const CREATOR_STATUSES: Readonly<Record<Creator['status'], string>> = {
 export const CREATOR_TONES = { active: 'good', paused: 'wait', removed: 'plain' } as const;
 
 const SORTS = { name: 'By name', earnings: 'Earned most' } as const;
+
+const SEARCH = textFilter('q', 'Search', 'Search: name, e-mail, id');
+const KINDS = [choiceFilter('status', 'Status', CREATOR_STATUSES)];
+
+const idOf = ({ id }: Creator) => id;
 
 /** How many creators a page has. */
 const PAGE_SIZE = 50;
@@ -60,6 +73,25 @@ const columnsOf = (appId: string): readonly Column<Creator>[] => [
   },
 ];
 
+/** The order of the list, also where the heads of the columns are not shown. */
+function Order({ filters }: { readonly filters: Filters }) {
+  return (
+    <NativeSelect
+      aria-label="Order"
+      size="xs"
+      value={filters.get('sort') ?? ''}
+      onChange={(event) => filters.set({ sort: event.currentTarget.value })}
+    >
+      <option value="">Oldest first</option>
+      {Object.entries(SORTS).map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </NativeSelect>
+  );
+}
+
 function Creators({ appId }: { readonly appId: string }) {
   const filters = useFilters('q', 'status', 'sort');
   const path = { appId };
@@ -69,6 +101,13 @@ function Creators({ appId }: { readonly appId: string }) {
     status: oneOf(['active', 'paused', 'removed'], filters.get('status')),
     sort,
   });
+  const selection = useSelection<Creator>(({ name }) => name);
+  const [pausing, setPausing] = useState<readonly Creator[] | null>(null);
+  const columns = columnsOf(appId);
+  const readPart = async (cursor: { readonly cursor?: string }) =>
+    await readCsv(
+      api.GET('/apps/{appId}/affiliates', { params: { path, query: { ...query, ...cursor } }, ...AS_CSV }),
+    );
   const list = useList(
     ['creators', appId, query],
     async (cursor) =>
@@ -77,30 +116,23 @@ function Creators({ appId }: { readonly appId: string }) {
           params: { path, query: { limit: PAGE_SIZE, ...query, ...cursor } },
         }),
       ),
-    { idOf: ({ id }) => id, keepsRows: true },
+    { idOf, keepsRows: true },
   );
   return (
     <>
       <FilterBar
         filters={filters}
+        lead={SEARCH}
+        kinds={KINDS}
         aside={
-          <CsvButton
-            name="creators"
-            readPart={async (cursor) =>
-              await readCsv(
-                api.GET('/apps/{appId}/affiliates', {
-                  params: { path, query: { ...query, ...cursor } },
-                  ...AS_CSV,
-                }),
-              )
-            }
-          />
+          <>
+            <Order filters={filters} />
+            <ViewsButton list="creators" appId={appId} filters={filters} />
+            <ColumnsButton table="creators" columns={columns} />
+            <CsvButton name="creators" readPart={readPart} />
+          </>
         }
-      >
-        <TextFilter filters={filters} name="q" label="Search" placeholder="name, e-mail, id" />
-        <SelectFilter filters={filters} name="status" label="Status" options={CREATOR_STATUSES} />
-        <SelectFilter filters={filters} name="sort" label="Order" all="Oldest first" options={SORTS} />
-      </FilterBar>
+      />
       <ListView
         list={list}
         what="creators"
@@ -109,14 +141,34 @@ function Creators({ appId }: { readonly appId: string }) {
         nothingYet="Add a creator, then give them a link. What users who came by the link pay earns a commission."
       >
         {(rows) => (
-          <DataTable
-            columns={columnsOf(appId)}
-            rows={rows}
-            idOf={({ id }) => id}
-            sorting={{ by: sort ?? '', onChange: (by) => filters.set({ sort: by }) }}
-          />
+          <>
+            <DataTable
+              name="creators"
+              columns={columns}
+              rows={rows}
+              idOf={idOf}
+              sorting={{ by: sort ?? '', onChange: (by) => filters.set({ sort: by }) }}
+              selection={selection}
+            />
+            <BulkBar rows={rows} idOf={idOf} selection={selection}>
+              {(selected) => (
+                <CreatorsBulk
+                  appId={appId}
+                  selected={selected}
+                  readPart={readPart}
+                  onPause={() => setPausing(selected)}
+                />
+              )}
+            </BulkBar>
+          </>
         )}
       </ListView>
+      <PauseDialog
+        appId={appId}
+        creators={pausing}
+        onDone={(done) => selection.set(done.map(idOf), false)}
+        onClose={() => setPausing(null)}
+      />
     </>
   );
 }

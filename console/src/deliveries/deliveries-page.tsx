@@ -5,18 +5,14 @@ import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatInstant } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
-import {
-  FilterBar,
-  oneOf,
-  RANGE_FILTERS,
-  RangeFilter,
-  SelectFilter,
-  useFilters,
-  useRange,
-} from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, rangeFilter } from '../parts/filter-kinds.ts';
+import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { ProviderHealth } from './health.tsx';
 import { Reprocess } from './reprocess.tsx';
@@ -24,6 +20,12 @@ import { DELIVERY_STATUSES, PROVIDERS } from '../words.ts';
 
 type Delivery = Schemas['Delivery'];
 type Status = Delivery['processingStatus'];
+
+const KINDS = [
+  choiceFilter('source', 'Provider', PROVIDERS),
+  choiceFilter('status', 'Outcome', DELIVERY_STATUSES),
+  rangeFilter(),
+];
 
 const TONES: Readonly<Record<Status, 'good' | 'bad' | 'wait' | 'plain'>> = {
   received: 'wait',
@@ -95,6 +97,7 @@ function Deliveries({ appId }: { readonly appId: string }) {
     ...range,
     ...given({ processingStatus, source }),
   };
+  const columns = columnsOf(appId);
   const list = useList(
     ['deliveries', appId, query],
     async (cursor) =>
@@ -110,12 +113,15 @@ function Deliveries({ appId }: { readonly appId: string }) {
       <ProviderHealth appId={appId} filters={filters} />
       <FilterBar
         filters={filters}
-        aside={<Reprocess appId={appId} selection={query} openedAt={openedAt} filters={runFilter} />}
-      >
-        <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
-        <SelectFilter filters={filters} name="status" label="Outcome" options={DELIVERY_STATUSES} />
-        <RangeFilter filters={filters} />
-      </FilterBar>
+        kinds={KINDS}
+        aside={
+          <>
+            <ViewsButton list="deliveries" appId={appId} filters={filters} />
+            <ColumnsButton table="deliveries" columns={columns} />
+            <Reprocess appId={appId} selection={query} openedAt={openedAt} filters={runFilter} />
+          </>
+        }
+      />
       <ListView
         list={list}
         what="deliveries"
@@ -128,7 +134,7 @@ function Deliveries({ appId }: { readonly appId: string }) {
           </>
         }
       >
-        {(rows) => <DataTable columns={columnsOf(appId)} rows={rows} idOf={({ id }) => id} />}
+        {(rows) => <DataTable name="deliveries" columns={columns} rows={rows} idOf={({ id }) => id} />}
       </ListView>
     </>
   );

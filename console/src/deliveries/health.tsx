@@ -7,7 +7,7 @@ import { ErrorBox, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
-import type { Filters } from '../parts/filters.tsx';
+import type { Filters } from '../parts/filters.ts';
 
 type Health = Schemas['ProviderHealth'];
 

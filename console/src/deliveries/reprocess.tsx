@@ -6,7 +6,7 @@ import type { Schemas } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
-import type { Filters } from '../parts/filters.tsx';
+import type { Filters } from '../parts/filters.ts';
 import { ErrorBox } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { DELIVERY_STATUSES, PROVIDERS, RUN_STATES } from '../words.ts';

@@ -3,20 +3,14 @@ import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatInstant } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
-import {
-  FilterBar,
-  oneOf,
-  RANGE_FILTERS,
-  RangeFilter,
-  SelectFilter,
-  TextFilter,
-  useFilters,
-  useRange,
-} from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, creatorFilter, rangeFilter, textFilter } from '../parts/filter-kinds.ts';
+import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
-import { SearchFilter } from '../parts/search-filter.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { EVENT_KINDS, OUTCOMES, PROVIDERS } from '../words.ts';
 import { Amount, Outcome, Why } from './outcome.tsx';
@@ -24,6 +18,16 @@ import { Amount, Outcome, Why } from './outcome.tsx';
 type Event = Schemas['Event'];
 
 const ENVIRONMENTS = { production: 'Production', sandbox: 'Sandbox' } as const;
+
+const USER = textFilter('user', 'User id', 'User id, exactly as reported');
+const kindsOf = (appId: string) => [
+  choiceFilter('outcome', 'Outcome', OUTCOMES),
+  choiceFilter('kind', 'Kind', EVENT_KINDS),
+  choiceFilter('source', 'Provider', PROVIDERS),
+  choiceFilter('environment', 'Environment', ENVIRONMENTS),
+  creatorFilter(appId),
+  rangeFilter(),
+];
 
 const columnsOf = (appId: string): readonly Column<Event>[] => [
   {
@@ -66,6 +70,7 @@ function Events({ appId }: { readonly appId: string }) {
     ...range,
     ...given({ kind, source, environment, outcome, customerUserId, affiliateId }),
   };
+  const columns = columnsOf(appId);
   const list = useList(
     ['events', appId, query],
     async (cursor) =>
@@ -76,15 +81,17 @@ function Events({ appId }: { readonly appId: string }) {
   );
   return (
     <>
-      <FilterBar filters={filters}>
-        <SelectFilter filters={filters} name="outcome" label="Outcome" options={OUTCOMES} />
-        <SelectFilter filters={filters} name="kind" label="Kind" options={EVENT_KINDS} />
-        <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
-        <SelectFilter filters={filters} name="environment" label="Environment" options={ENVIRONMENTS} />
-        <TextFilter filters={filters} name="user" label="User id" placeholder="exactly as reported" />
-        <SearchFilter appId={appId} filters={filters} kind="creator" />
-        <RangeFilter filters={filters} />
-      </FilterBar>
+      <FilterBar
+        filters={filters}
+        lead={USER}
+        kinds={kindsOf(appId)}
+        aside={
+          <>
+            <ViewsButton list="events" appId={appId} filters={filters} />
+            <ColumnsButton table="events" columns={columns} />
+          </>
+        }
+      />
       <ListView
         list={list}
         what="events"
@@ -97,7 +104,7 @@ function Events({ appId }: { readonly appId: string }) {
           </>
         }
       >
-        {(rows) => <DataTable columns={columnsOf(appId)} rows={rows} idOf={({ eventId }) => eventId} />}
+        {(rows) => <DataTable name="events" columns={columns} rows={rows} idOf={({ eventId }) => eventId} />}
       </ListView>
     </>
   );

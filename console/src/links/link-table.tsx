@@ -72,6 +72,9 @@ const columnsOf = (
   },
 ];
 
+/** Returns the columns of the links of an app, of which some can be hidden. */
+export const linkColumns = (appId: string) => columnsOf(appId, true, () => {});
+
 /** Links with their clicks, installs and revenue of all time; each opens with its addresses, QR code and destinations. */
 export function LinkTable({
   appId,
@@ -109,7 +112,12 @@ export function LinkTable({
         nothingYet={`${hasCreator ? 'Create a link for a creator.' : 'Create a link.'} Clicks on it are counted from then on.`}
       >
         {(rows) => (
-          <DataTable columns={columnsOf(appId, hasCreator, setOpenId)} rows={rows} idOf={({ id }) => id} />
+          <DataTable
+            {...(hasCreator ? { name: 'links' } : {})}
+            columns={columnsOf(appId, hasCreator, setOpenId)}
+            rows={rows}
+            idOf={({ id }) => id}
+          />
         )}
       </ListView>
       <LinkDialog appId={appId} link={open} onClose={() => setOpenId(null)} />

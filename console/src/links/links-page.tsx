@@ -3,15 +3,21 @@ import { useState } from 'react';
 import { useParams } from 'react-router';
 import { api, AS_CSV, given, readCsv } from '../api/client.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
-import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts/filters.tsx';
-import { SearchFilter } from '../parts/search-filter.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, creatorFilter, textFilter } from '../parts/filter-kinds.ts';
+import { oneOf, useFilters } from '../parts/filters.ts';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
-import { LinkTable } from './link-table.tsx';
+import { linkColumns, LinkTable } from './link-table.tsx';
 import { NewLinkDialog } from './new-link.tsx';
 
 const STATES = { active: 'Active', inactive: 'Inactive' } as const;
+
+const SEARCH = textFilter('q', 'Search', 'Search: link code or campaign');
+const kindsOf = (appId: string) => [choiceFilter('state', 'State', STATES), creatorFilter(appId)];
 
 function Links({ appId }: { readonly appId: string }) {
   const filters = useFilters('q', 'state', 'creator');
@@ -25,24 +31,26 @@ function Links({ appId }: { readonly appId: string }) {
     <>
       <FilterBar
         filters={filters}
+        lead={SEARCH}
+        kinds={kindsOf(appId)}
         aside={
-          <CsvButton
-            name="links"
-            readPart={async (cursor) =>
-              await readCsv(
-                api.GET('/apps/{appId}/links', {
-                  params: { path: { appId }, query: { ...query, ...cursor } },
-                  ...AS_CSV,
-                }),
-              )
-            }
-          />
+          <>
+            <ViewsButton list="links" appId={appId} filters={filters} />
+            <ColumnsButton table="links" columns={linkColumns(appId)} />
+            <CsvButton
+              name="links"
+              readPart={async (cursor) =>
+                await readCsv(
+                  api.GET('/apps/{appId}/links', {
+                    params: { path: { appId }, query: { ...query, ...cursor } },
+                    ...AS_CSV,
+                  }),
+                )
+              }
+            />
+          </>
         }
-      >
-        <TextFilter filters={filters} name="q" label="Search" placeholder="link code or campaign" />
-        <SelectFilter filters={filters} name="state" label="State" options={STATES} />
-        <SearchFilter appId={appId} filters={filters} kind="creator" />
-      </FilterBar>
+      />
       <LinkTable appId={appId} query={query} hasCreator onClearFilters={filters.clear} />
     </>
   );

@@ -7,8 +7,8 @@ import { useEffect, useRef, useState } from 'react';
 import { useNavigate } from 'react-router';
 import { usePages } from '../navigation.tsx';
 import { ICON } from '../parts/icon.ts';
-import { TYPING_MS } from '../parts/filters.tsx';
-import { useSearch } from '../parts/search-filter.tsx';
+import { TYPING_MS } from '../parts/filters.ts';
+import { useSearch } from '../parts/found.ts';
 import { usePermission } from '../session.ts';
 import { jumpsTo } from './jumps.ts';
 

@@ -1,8 +1,8 @@
 import { Select } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useState } from 'react';
-import { TYPING_MS } from './filters.tsx';
-import { useFound } from './search-filter.tsx';
+import { TYPING_MS } from './filters.ts';
+import { useFound } from './found.ts';
 
 export interface ChosenCreator {
   readonly id: string;

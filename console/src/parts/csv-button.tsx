@@ -2,6 +2,7 @@ import { Button, Text } from '@mantine/core';
 import { formatCount } from '../format.ts';
 import { useChange } from '../api/queries.ts';
 import { ErrorBox } from '../parts.tsx';
+import { recordsOf } from './csv-text.ts';
 import { saveFile } from './save-file.ts';
 
 /** A part of a list as CSV, and the cursor of the next part. */
@@ -19,6 +20,26 @@ interface Csv {
   readonly file: Blob;
   /** Whether the list has more rows than the file. */
   readonly isCut: boolean;
+}
+
+/** Reads the rows of a list with these ids as CSV: those of the list, with the same columns, of which the first is the id. */
+export async function readSelected(
+  readPart: (cursor: { readonly cursor?: string }) => Promise<CsvPart>,
+  ids: ReadonlySet<string>,
+): Promise<Blob> {
+  const found: string[] = [];
+  let missing = ids.size;
+  let cursor: string | null = null;
+  for (let part = 0; missing > 0 && part < MOST_PARTS; part += 1) {
+    const { text, nextCursor } = await readPart(cursor === null ? {} : { cursor });
+    const [header = '', ...records] = recordsOf(text);
+    const rows = records.filter((record) => ids.has(record.slice(0, record.indexOf(','))));
+    found.push(...(part === 0 ? [header] : []), ...rows);
+    missing -= rows.length;
+    cursor = nextCursor;
+    if (cursor === null) break;
+  }
+  return new Blob(found, { type: 'text/csv' });
 }
 
 /** Reads the parts of a list as CSV, up to 50. The header line of a later part is left out. */

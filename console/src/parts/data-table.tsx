@@ -1,5 +1,8 @@
 import { ArrowDown, ArrowUp, ChevronsUpDown } from 'lucide-react';
 import type { MouseEvent, ReactNode } from 'react';
+import { SelectBox } from './selection.tsx';
+import type { Selection } from './selection.tsx';
+import { useDensity, useHiddenColumns } from './table-look.ts';
 
 /** A column of a table: its name, and what a row has in it, on one line. */
 export interface Column<T> {
@@ -25,6 +28,20 @@ export interface Column<T> {
   /** The order of the list by this column, if it has one. */
   readonly sort?: { readonly by: string; readonly direction: 'ascending' | 'descending' };
 }
+
+/** The columns of a table, without those that a page leaves out. */
+export type Columns<T> = readonly (Column<T> | false)[];
+
+/** Returns the columns, and what a row is about: the first one where none says so. */
+function aboutOf<T>(columns: Columns<T>): readonly Column<T>[] {
+  const given = columns.filter((column) => column !== false);
+  const hasAbout = given.some(({ isAbout }) => isAbout === true);
+  return given.map((column, index) => (hasAbout || index > 0 ? column : { ...column, isAbout: true }));
+}
+
+/** Returns the columns that can be hidden: not what a row is about, nor its buttons. */
+export const columnsToHide = <T,>(columns: Columns<T>): readonly Column<T>[] =>
+  aboutOf(columns).filter(({ isAbout, kind }) => isAbout !== true && kind !== 'actions');
 
 /** The order of a list, and how it is changed. An empty text is the order that no column has. */
 interface Sorting {
@@ -95,39 +112,72 @@ function showWhole({ target }: MouseEvent<HTMLElement>) {
   else cell.removeAttribute('title');
 }
 
+/** The checkbox above the rows. It is no heading of a column. */
+function SelectAll<T>({
+  rows,
+  idOf,
+  selection,
+}: {
+  readonly rows: readonly T[];
+  readonly idOf: (row: T) => string;
+  readonly selection: Selection<T>;
+}) {
+  const count = rows.filter((row) => selection.has(idOf(row))).length;
+  return (
+    <td className="select">
+      <SelectBox
+        label="Select all rows"
+        isSelected={count === rows.length}
+        isPartly={count > 0 && count < rows.length}
+        onChange={(isSelected) => selection.set(rows.map(idOf), isSelected)}
+      />
+    </td>
+  );
+}
+
 /**
  * A table whose rows are a line high each: a text that does not fit is cut, and whole where the pointer is. One of the class
  * `wrapped` goes on in further lines, with `two-lines` in one. A click anywhere in a row does what its part with `data-opens-row` does, or else the link in the cell of
- * what it is about. On a phone, a row is what it is about and the lead on a line, and the other cells below.
+ * what it is about. On a phone, a row is what it is about and the lead on a line, and the other cells below. Columns that somebody has
+ * hidden by the menu of the table called `name` are left out.
  */
 export function DataTable<T>({
+  name = '',
   columns,
   rows,
   idOf,
   sorting,
+  selection,
   caption,
   foot,
 }: {
-  readonly columns: readonly (Column<T> | false)[];
+  readonly name?: string;
+  readonly columns: Columns<T>;
   readonly rows: readonly T[];
   readonly idOf: (row: T) => string;
   readonly sorting?: Sorting;
+  /** Given where rows can be selected. */
+  readonly selection?: Selection<T>;
   /** What the table is, for screen readers, where no heading says so. */
   readonly caption?: string;
   readonly foot?: ReactNode;
 }) {
-  const given = columns.filter((column) => column !== false);
-  const hasAbout = given.some(({ isAbout }) => isAbout === true);
-  const shown = given.map((column, index) => (hasAbout || index > 0 ? column : { ...column, isAbout: true }));
+  const [hidden] = useHiddenColumns(name);
+  const [density] = useDensity();
+  const away = new Set(
+    columnsToHide(columns).flatMap((one) => (hidden.includes(one.name) ? [one.name] : [])),
+  );
+  const shown = aboutOf(columns).filter((column) => !away.has(column.name));
   const whole = shown.reduce((sum, { share = 0 }) => sum + share, 0);
   return (
     <div className="data-box">
       {/* The links and buttons of the rows do the same by keyboard. */}
       {/* oxlint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions */}
-      <table className="rows data" onClick={followLink} onPointerOver={showWhole}>
+      <table className="rows data" data-density={density} onClick={followLink} onPointerOver={showWhole}>
         {caption !== undefined && <caption className="spoken">{caption}</caption>}
         <thead>
           <tr>
+            {selection !== undefined && <SelectAll rows={rows} idOf={idOf} selection={selection} />}
             {shown.map((column) => (
               <HeadCell
                 key={column.name}
@@ -140,7 +190,16 @@ export function DataTable<T>({
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={idOf(row)}>
+            <tr key={idOf(row)} data-selected={selection?.has(idOf(row)) === true ? true : undefined}>
+              {selection !== undefined && (
+                <td className="select">
+                  <SelectBox
+                    label={`Select ${selection.nameOf(row)}`}
+                    isSelected={selection.has(idOf(row))}
+                    onChange={(isSelected) => selection.set([idOf(row)], isSelected)}
+                  />
+                </td>
+              )}
               {shown.map((column) => (
                 <td
                   key={column.name}

@@ -11,10 +11,12 @@ import { isRaised, RaiseForm } from './raise-form.tsx';
 export function DownloadButton({
   save,
   inRow,
+  text = inRow === undefined ? 'Download the CSV' : 'CSV',
 }: {
   readonly save: () => Promise<void>;
   /** What a button in a row of a list saves. */
   readonly inRow?: string;
+  readonly text?: string;
 }) {
   const session = useCurrentSession();
   const [isAsking, setIsAsking] = useState(false);
@@ -31,7 +33,7 @@ export function DownloadButton({
         onClick={() => (isRaised(session) ? saving.mutate(undefined) : setIsAsking(true))}
         {...(inRow === undefined ? {} : { size: 'compact-sm', 'aria-label': inRow })}
       >
-        {inRow === undefined ? 'Download the CSV' : 'CSV'}
+        {text}
       </Button>
       {saving.error !== null && <ErrorBox error={saving.error} />}
       <Dialog isOpen={isAsking} onClose={() => setIsAsking(false)} title="Download the CSV">

@@ -12,7 +12,7 @@ import { usePermission } from '../session.ts';
 import { CsvDownload } from './csv-download.tsx';
 import { sha256Of } from './csv-file.ts';
 import { PAYOUT_KEYS } from './keys.ts';
-import { payerOf } from './payouts-page.tsx';
+import { payerOf } from './payout-history.tsx';
 import { MoneyOfPayout, Transfers } from './transfers.tsx';
 
 /** Compares a chosen file with the hash of the payout. The file stays in the browser. */

@@ -2,18 +2,18 @@ import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useParams } from 'react-router';
-import { api, read, given } from '../api/client.ts';
+import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { OVERVIEW_MS } from '../api/query-client.ts';
 import { formatAgo, formatCount, formatCountOf, formatInstant, formatMoney } from '../format.ts';
-import { FilterBar, useFilters } from '../parts/filters.tsx';
-import type { Filters } from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { creatorFilter } from '../parts/filter-kinds.ts';
+import { useFilters } from '../parts/filters.ts';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
-import { ListEnd, ListView, useList } from '../parts/list.tsx';
+import { ListEnd } from '../parts/list.tsx';
 import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
-import { SearchFilter } from '../parts/search-filter.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { useAttempts } from './attempts.ts';
 import { PAYOUT_KEYS } from './keys.ts';
@@ -21,9 +21,10 @@ import { PartsOfPayouts } from './parts-of-payouts.tsx';
 import { PayDialog, WaitingPayments } from './pay-dialog.tsx';
 import type { Payment } from './pay-dialog.tsx';
 import { ReturnedMoney } from './run-resend.tsx';
+import { PayoutHistory } from './payout-history.tsx';
 import { DraftButton } from './runs-page.tsx';
 import { useOpenRun } from './runs.ts';
-import { keyName, progressOf, whyNotPaid } from './words.ts';
+import { progressOf, whyNotPaid } from './words.ts';
 import type { Run } from './words.ts';
 
 const paymentOf = (row: Schemas['PayoutPreview']['rows'][number]): Payment => ({
@@ -184,71 +185,6 @@ function NotPaid({ appId }: { readonly appId: string }) {
   );
 }
 
-/** Names who paid: the label of the key, or its first and last characters. */
-export const payerOf = ({ createdBy }: Pick<Schemas['Payout'], 'createdBy'>): string =>
-  createdBy === null ? 'Recorded from its CSV' : keyName(createdBy);
-
-const historyColumnsOf = (
-  appId: string,
-  hasCreator: boolean,
-): readonly (Column<Schemas['Payout']> | false)[] => [
-  {
-    name: 'When',
-    cell: (row) => <Link to={`/apps/${appId}/payouts/${row.id}`}>{formatInstant(row.createdAt)}</Link>,
-  },
-  hasCreator && { name: 'Creator', share: 28, cell: (row) => <bdi>{row.affiliateName}</bdi> },
-  {
-    name: 'By',
-    share: 22,
-    dropsAt: 1,
-    cell: (row) => <span className="quiet">{payerOf(row)}</span>,
-  },
-  { name: 'Rows', kind: 'number', isOffPhone: true, cell: (row) => formatCount(row.itemCount) },
-  { name: 'Total', kind: 'number', isLead: true, cell: (row) => formatMoney(row.totalCents) },
-];
-
-export function PayoutHistory({
-  appId,
-  affiliateId,
-  filters,
-}: {
-  readonly appId: string;
-  readonly affiliateId?: string | undefined;
-  /** Given where `affiliateId` is a filter: the rows name their creator. */
-  readonly filters?: Filters;
-}) {
-  const list = useList(
-    PAYOUT_KEYS.list(appId, affiliateId),
-    async (cursor) =>
-      await read(
-        api.GET('/apps/{appId}/payouts', {
-          params: {
-            path: { appId },
-            query: { limit: 25, ...cursor, ...given({ affiliateId }) },
-          },
-        }),
-      ),
-    { idOf: ({ id }) => id },
-  );
-  return (
-    <ListView
-      list={list}
-      what="payouts"
-      isFiltered={filters !== undefined && !filters.isEmpty}
-      onClearFilters={() => filters?.clear()}
-      nothingYet="What you pay is listed here, with its CSV."
-    >
-      {(rows) => (
-        <DataTable
-          columns={historyColumnsOf(appId, filters !== undefined)}
-          rows={rows}
-          idOf={({ id }) => id}
-        />
-      )}
-    </ListView>
-  );
-}
-
 function DuePart({ appId }: { readonly appId: string }) {
   const session = useCurrentSession();
   const scope = { accountId: session.account.id, appId };
@@ -273,9 +209,7 @@ function DuePart({ appId }: { readonly appId: string }) {
       </Section>
       <NotPaid appId={appId} />
       <Section id="history" title="History">
-        <FilterBar filters={filters}>
-          <SearchFilter appId={appId} filters={filters} kind="creator" />
-        </FilterBar>
+        <FilterBar filters={filters} kinds={[creatorFilter(appId)]} />
         <PayoutHistory appId={appId} affiliateId={filters.get('creator')} filters={filters} />
       </Section>
       <PayDialog scope={scope} payment={payment} onClose={() => setPayment(null)} />

@@ -23,6 +23,9 @@ export const IS_NEW = { 'data-new': true };
 const OWN_KEYS =
   'input, textarea, select, [contenteditable], [role="menu"], [role="listbox"], [role="radiogroup"]';
 
+/** What filters a list: the field of its text, or the button that adds a filter. */
+const FILTER = 'main [role="search"] :is(input, [data-add-filter])';
+
 /** Moves the focus to the first link of the next row of a list, or of the one before. Starts at the first row. */
 function moveRow(step: 1 | -1): void {
   const links = [...document.querySelectorAll<HTMLAnchorElement>('main table tbody tr')].flatMap(
@@ -44,7 +47,7 @@ function press(key: string, onHelp: () => void): boolean {
       moveRow(-1);
       return true;
     case '/':
-      document.querySelector<HTMLInputElement>('main [role="search"] input:not([type="checkbox"])')?.focus();
+      document.querySelector<HTMLElement>(FILTER)?.focus();
       return true;
     case 'n':
       document.querySelector<HTMLElement>('main [data-new]:not(:disabled)')?.click();

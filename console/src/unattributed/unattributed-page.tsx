@@ -12,20 +12,15 @@ import { waitText } from '../events/outcome.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Section } from '../lists.tsx';
 import { Tag } from '../parts/badges.tsx';
-import {
-  FilterBar,
-  oneOf,
-  RANGE_FILTERS,
-  RangeFilter,
-  SelectFilter,
-  TextFilter,
-  useFilters,
-  useRange,
-} from '../parts/filters.tsx';
-import type { Filters } from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter, rangeFilter, textFilter } from '../parts/filter-kinds.ts';
+import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
+import type { Filters } from '../parts/filters.ts';
+import { ColumnsButton } from '../parts/columns-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { CAUSES, EVENT_KINDS, OUTCOMES, PROVIDERS } from '../words.ts';
 
@@ -236,6 +231,13 @@ const columnsOf = (
   },
 ];
 
+const USER = textFilter('user', 'User id', 'User id, exactly as reported');
+const KINDS = [
+  rangeFilter('Paid', '30d'),
+  choiceFilter('cause', 'Cause', CAUSES),
+  choiceFilter('source', 'Provider', PROVIDERS),
+];
+
 function Payments({
   appId,
   filters,
@@ -279,7 +281,12 @@ function Payments({
           : { isFiltered: true, onClearFilters: filters.clear, nothingYet: '' })}
       >
         {(rows) => (
-          <DataTable columns={columnsOf(appId, setAttributing)} rows={rows} idOf={({ eventId }) => eventId} />
+          <DataTable
+            name="unattributed"
+            columns={columnsOf(appId, setAttributing)}
+            rows={rows}
+            idOf={({ eventId }) => eventId}
+          />
         )}
       </ListView>
       <AttributeDialog appId={appId} payment={attributing} onClose={() => setAttributing(null)} />
@@ -293,12 +300,17 @@ function Unattributed({ appId }: { readonly appId: string }) {
   return (
     <Stack gap="xl">
       <div>
-        <FilterBar filters={filters}>
-          <RangeFilter filters={filters} label="Paid" without="30d" />
-          <SelectFilter filters={filters} name="cause" label="Cause" options={CAUSES} />
-          <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
-          <TextFilter filters={filters} name="user" label="User id" placeholder="exactly as reported" />
-        </FilterBar>
+        <FilterBar
+          filters={filters}
+          lead={USER}
+          kinds={KINDS}
+          aside={
+            <>
+              <ViewsButton list="unattributed" appId={appId} filters={filters} />
+              <ColumnsButton table="unattributed" columns={columnsOf(appId, () => {})} />
+            </>
+          }
+        />
         <Section id="causes" title="By cause" hint="All payments of the range, of any provider and user.">
           <Causes appId={appId} filters={filters} range={range} />
         </Section>

@@ -8,8 +8,11 @@ import { Section } from '../lists.tsx';
 import { SettingsParts } from '../navigation.tsx';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
-import { FilterBar, oneOf, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { choiceFilter } from '../parts/filter-kinds.ts';
+import { oneOf, useFilters } from '../parts/filters.ts';
 import { ListView, useList } from '../parts/list.tsx';
+import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
 import { Endpoints } from './endpoints.tsx';
 import { MessageDetails } from './message.tsx';
@@ -82,30 +85,27 @@ function Messages({ appId, canChange }: { readonly appId: string; readonly canCh
     [slack?.endpointId ?? '', 'Slack'],
     ...endpoints.map(({ id, url }) => [id, url] as const),
   ]);
+  const names = [
+    ...endpoints.map(
+      ({ id, url, description }) => [id, description === null ? url : `${description}: ${url}`] as const,
+    ),
+    ...(slack?.endpointId == null ? [] : [[slack.endpointId, 'Slack'] as const]),
+  ];
   return (
     <Section
       id="messages"
       title="Messages"
       hint="What was sent, or waits to be sent, and each attempt at it."
     >
-      <FilterBar filters={filters}>
-        {canChange && (
-          <SelectFilter
-            filters={filters}
-            name="endpoint"
-            label="Endpoint"
-            options={Object.fromEntries([
-              ...endpoints.map(
-                ({ id, url, description }) =>
-                  [id, description === null ? url : `${description}: ${url}`] as const,
-              ),
-              ...(slack?.endpointId == null ? [] : [[slack.endpointId, 'Slack'] as const]),
-            ])}
-          />
-        )}
-        <SelectFilter filters={filters} name="status" label="State" options={MESSAGE_STATUSES} />
-        <SelectFilter filters={filters} name="type" label="Type" options={MESSAGE_TYPES} />
-      </FilterBar>
+      <FilterBar
+        filters={filters}
+        kinds={[
+          ...(canChange ? [choiceFilter('endpoint', 'Endpoint', Object.fromEntries(names))] : []),
+          choiceFilter('status', 'State', MESSAGE_STATUSES),
+          choiceFilter('type', 'Type', MESSAGE_TYPES),
+        ]}
+        aside={<ViewsButton list="messages" appId={appId} filters={filters} />}
+      />
       <ListView
         list={list}
         what="messages"
