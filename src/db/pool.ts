@@ -122,11 +122,10 @@ export class Pool {
   }
 
   get usage(): PoolUsage {
-    const idle = this.#idle.length;
     return {
       max: this.#options.max,
-      busy: this.#connections.size - idle,
-      idle,
+      busy: this.#connections.size - this.#idle.length,
+      idle: this.#idle.length,
       waiting: this.#waiting.length,
     };
   }

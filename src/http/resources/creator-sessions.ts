@@ -20,7 +20,7 @@ import { route } from '../routing/route.ts';
 import { sessionCookie } from '../session-cookie.ts';
 import { maskedAddress } from '../member-fields.ts';
 import { linkSessionRoutes } from './link-sessions.ts';
-import { endedSessions } from './sessions.ts';
+import { endedSessions } from './sessions-views.ts';
 
 const signInLink = z
   .object({

@@ -2,35 +2,21 @@ import * as z from 'zod';
 import { readCommissionTotal } from '../../db/commission-totals.ts';
 import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
 import { findCreatorPayout, readStatementCsv, readStatementSums } from '../../db/creator-statements.ts';
-import type { CreatorPayout } from '../../db/creator-statements.ts';
 import { listLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readDueBefore, readHeldDates } from '../../db/overviews.ts';
 import { arePayoutsBlocked } from '../../db/payout-blocks.ts';
 import { findPayee } from '../../db/payees.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
 import { findMoney } from '../../db/payout-transfers.ts';
-import type { Money } from '../../db/payout-transfers.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { AffiliateId, AppId } from '../../domain/ids.ts';
 import { nextRunDate } from '../../domain/payout-schedule.ts';
 import type { PayoutSchedule } from '../../domain/payout-schedule.ts';
-import { MONEY_STATES } from '../../domain/payout-transfer.ts';
 import { listWorkingCodes } from '../../db/codes.ts';
 import { readCreatorTerms } from '../../db/terms.ts';
 import * as enums from '../enum-fields.ts';
 import { foundOrThrow } from '../errors.ts';
-import {
-  cents,
-  count,
-  currency,
-  epochMs,
-  filterId,
-  idOf,
-  inputId,
-  orNull,
-  rateBps,
-  textField,
-} from '../fields.ts';
+import { filterId, inputId } from '../fields.ts';
 import { fromTo } from '../instants.ts';
 import {
   decodeCursor,
@@ -45,138 +31,27 @@ import {
 import { CSV_LIST } from '../list-csv.ts';
 import { creatorPageRoutes } from '../routing/creator-page.ts';
 import { totals as rangeTotals } from './commissions.ts';
-import { BRAND_COLOR } from './apps-views.ts';
-import { workingCodes } from './codes.ts';
 import { creatorCommission, presentCreatorCommission } from './creator-commissions.ts';
-import { creatorPolicy, presentCreatorPolicy } from './creator-policy.ts';
-import { linkPresenter, linkRow } from './links.ts';
-import { earnings, funnel, nextDueAt, presentEarnings, presentFunnel } from './overviews.ts';
+import { presentCreatorPolicy } from './creator-policy.ts';
+import { linkPresenter } from './links.ts';
+import { presentEarnings, presentFunnel } from './overviews.ts';
 import { CSV_HEADERS, presentCsv } from './payouts-views.ts';
-import { codeAddress, presentCodeAddress } from './own-payees.ts';
-import { creatorPayee, presentCreatorPayee } from './payees.ts';
-import { presentSeriesPoint, readSeries, seriesOf, seriesPoint, seriesQuery } from './timeseries.ts';
+import { presentCodeAddress } from './own-payees.ts';
+import { presentCreatorPayee } from './payees.ts';
+import { presentSeriesPoint, readSeries, seriesQuery } from './timeseries.ts';
+import {
+  creator,
+  link,
+  overview,
+  payout,
+  presentPayout,
+  REFUNDS,
+  series,
+  statement,
+} from './creator-views.ts';
 
 // What a creator sees: the own numbers only, and nothing about customers, other creators or the app as a whole. The founder sees
 // the same with routes of their own.
-
-const REFUNDS =
-  'If a purchase is refunded or disputed, its commission is taken back. What was paid already reduces the next payout.';
-
-const creator = z
-  .object({
-    name: textField('First creator', 'The name of the creator.'),
-    status: enums.affiliateStatus,
-    appName: textField('Lantern Notes', 'The name of the app.'),
-    brandColor: textField('#0b7285', `${BRAND_COLOR} Absent: none was chosen.`).optional(),
-    rules: z
-      .object({
-        rateBps: rateBps(
-          'The part of a payment that the creator earns from now on. With a policy, the rate that it replaces.',
-        ),
-        policy: creatorPolicy
-          .describe('The policy that the creator earns by. Absent without one.')
-          .optional(),
-        windowDays: count('Days from a click to the first opening of the app: a later one does not count.'),
-        holdDays: count('Days after the payment until its commission can be paid: until then it is held.'),
-        refunds: textField(REFUNDS, 'What happens after a refund or dispute, a sentence for people.'),
-      })
-      .describe('The rules by which the creator earns.'),
-    codes: workingCodes.optional(),
-    payoutsUnderReview: z
-      .literal(true)
-      .describe('No payout is made at present. Absent otherwise.')
-      .optional(),
-    payee: creatorPayee.optional(),
-    payeeCodes: codeAddress.optional(),
-  })
-  .meta({ id: 'Creator', description: 'The creator, and the rules.' });
-
-const overview = z
-  .object({
-    funnel,
-    earnings,
-    nextDueAt,
-    nextDueCents: orNull(
-      cents('The net amount that becomes due at `nextDueAt`.'),
-      'Null without `nextDueAt`.',
-    ),
-    heldUntil: orNull(epochMs('When the last of the held commissions becomes due.'), 'Null if none is held.'),
-    carriedBalanceCents: cents('The negative balance that the next payout deducts: zero or less.'),
-    nextRun: z
-      .object({
-        date: textField('2026-12-01', "The date of the run, by the wall clock of the app's payout schedule."),
-        estimatedCents: cents(
-          'What is due now, and what becomes due until then. Refunds and purchases can change it. Never negative.',
-        ),
-        minimumCents: cents('Less than this is not paid then. It is kept for a later run.'),
-      })
-      .describe(
-        'The next run of the payout schedule, which somebody approves. Absent if the app has no schedule, and while payouts are under review.',
-      )
-      .optional(),
-  })
-  .meta({ id: 'CreatorOverview', description: "The creator's totals of all time." });
-
-const series = seriesOf(seriesPoint).meta({
-  id: 'CreatorTimeseries',
-  description: "The creator's counts and earnings per hour, day, week or month.",
-});
-
-const link = linkRow
-  .pick({ id: true, slug: true, url: true, directUrl: true, destinationUrl: true, active: true })
-  .extend({
-    clicks: linkRow.shape.clicks,
-    earnedCents: cents('What its commissions have earned in all time, net of refunds and disputes.'),
-    createdAt: linkRow.shape.createdAt,
-  })
-  .meta({ id: 'CreatorLink', description: 'A link of the creator.' });
-
-const payout = z
-  .object({
-    id: idOf('payout'),
-    itemCount: count('The number of commissions, reversals and corrections in it.'),
-    totalCents: cents('The amount of the payout.'),
-    currency,
-    createdAt: epochMs('When the payout was made.'),
-    money: z
-      .object({
-        state: z
-          .enum(MONEY_STATES)
-          .describe(
-            '`sent`: the money was transferred. `returned`: it came back, and is not sent again yet.',
-          ),
-        statedAt: epochMs('When that was stated.'),
-      })
-      .describe('Where the money is. Absent until it is stated.')
-      .optional(),
-  })
-  .meta({ id: 'CreatorPayout', description: 'A payout to the creator.' });
-
-const statement = payout
-  .extend({
-    creatorName: textField('First creator', 'The name of the creator at the time of the payout.'),
-    appName: textField('Lantern Notes', 'The name of the app.'),
-    earnedCents: cents('The sum of the commissions and bonuses.'),
-    earnedCount: count('The number of commissions and bonuses.'),
-    takenBackCents: cents(
-      'The sum of what refunds, disputes, corrections and deductions took back: zero or less.',
-    ),
-    takenBackCount: count('The number of these.'),
-    from: epochMs('The time of the first purchase, refund, dispute, bonus or deduction.'),
-    to: epochMs('The time of the last one.'),
-  })
-  .meta({ id: 'CreatorStatement', description: 'The statement of a payout.' });
-
-function presentPayout({ id, itemCount, totalCents, createdAt }: CreatorPayout, money: Money | undefined) {
-  return {
-    id,
-    itemCount,
-    totalCents,
-    currency: 'USD' as const,
-    createdAt,
-    ...(money !== undefined && { money }),
-  };
-}
 
 /** Returns the next run of the payout schedule with what it would pay a creator. Null without a schedule, and while payouts are blocked. */
 async function findNextRun(

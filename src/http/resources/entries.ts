@@ -24,7 +24,7 @@ import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, EMPTY_PAGE, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
-import { heldKey } from './sessions.ts';
+import { heldKey } from './sessions-views.ts';
 
 const entry = z
   .object({

@@ -32,7 +32,7 @@ import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { accountApp, withPermission } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
-import { heldKey } from './sessions.ts';
+import { heldKey } from './sessions-views.ts';
 
 const NOBODY = 'Null: later payments belong to nobody.';
 const earned = {

@@ -30,7 +30,7 @@ import { sessionCookie } from '../session-cookie.ts';
 import { workflowUrl } from '../workflow-url.ts';
 import { linkSessionRoutes } from './link-sessions.ts';
 import { presentRun, run } from './reprocess-runs.ts';
-import { endedSessions } from './sessions.ts';
+import { endedSessions } from './sessions-views.ts';
 
 const session = z
   .object({

@@ -11,7 +11,7 @@ import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
-import { heldKey } from './sessions.ts';
+import { heldKey } from './sessions-views.ts';
 
 const METHOD =
   '`paypal` and `wise`: by e-mail address. `other`: as the reference says. `none`: the creator has no payee any more.';

@@ -12,7 +12,7 @@ import { MONEY_STATES } from '../../domain/payout-transfer.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../domain/payout.ts';
 import { cents, count, currency, epochMs, idOf, nameOfAffiliate, orNull } from '../fields.ts';
 import { sha256Field } from './payouts-views.ts';
-import { heldKey } from './sessions.ts';
+import { heldKey } from './sessions-views.ts';
 
 export const MINIMUM = 'Creators to whom less is due are left out. US cents.';
 

@@ -5,7 +5,7 @@ import type { PayoutCsv } from '../../db/payout-csv.ts';
 import type { NotPayableRow, PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
 import { nameOfAffiliate, cents, count, currency, epochMs, idOf, orNull, textField } from '../fields.ts';
 import type { RawReply } from '../reply.ts';
-import { heldKey } from './sessions.ts';
+import { heldKey } from './sessions-views.ts';
 
 export const sha256Field = (description: string) =>
   z
