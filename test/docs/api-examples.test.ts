@@ -51,6 +51,11 @@ const signInAs: Partial<Record<Route['auth'], () => Promise<{ readonly cookie: s
 /** Calls that are refused here: the example names nothing that exists, or needs the session of a member. */
 const REFUSED: ReadonlyMap<string, number> = new Map([
   ['POST /session/mail-link', 403],
+  ['POST /session/passkeys/raise-options', 403],
+  ['POST /session/passkeys/options', 403],
+  ['GET /session/passkeys', 403],
+  ['POST /session/passkeys', 403],
+  ['POST /session/passkeys/:passkeyId/revoke', 403],
   ['POST /session/raise', 403],
   ['POST /creator/payee-changes/:id/confirm', 404],
   ['POST /creator/sessions/:id/end', 404],
