@@ -54,6 +54,7 @@ describeInBrowser('the filters of the console in a browser', ({ service, signedI
       ]);
       // What is in use is not offered a second time.
       await button(page, 'Add a filter').click();
+      await page.getByRole('menuitem').first().waitFor();
       expect(await page.getByRole('menuitem').allInnerTexts()).toEqual([
         'Provider',
         'Environment',
@@ -65,7 +66,7 @@ describeInBrowser('the filters of the console in a browser', ({ service, signedI
       await page.waitForURL(/\?outcome=nothing$/);
       await button(page, 'Clear the filters').click();
       await page.waitForURL(/\/events$/);
-      expect(await page.locator('.chip').count()).toBe(0);
+      await page.locator('.chip').first().waitFor({ state: 'detached' });
       expect(await overflowOf(page)).toBe(0);
       expect(problems()).toEqual([]);
     },

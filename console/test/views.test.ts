@@ -51,6 +51,7 @@ describeInBrowser('saved views and columns of the console in a browser', ({ serv
     await save(page, 'The best');
     await page.reload();
     await button(page, 'The best').click();
+    await views(page).getByRole('listitem').first().waitFor();
     expect(await views(page).getByRole('listitem').count()).toBe(1);
     await page.keyboard.press('Escape');
     await views(page).waitFor({ state: 'hidden' });
@@ -130,6 +131,7 @@ describeInBrowser('saved views and columns of the console in a browser', ({ serv
     ]);
     await button(page, 'Columns').click();
     const items = page.getByRole('menuitemcheckbox');
+    await items.first().waitFor();
     expect(await items.allInnerTexts()).toEqual(before.filter((name) => name !== 'Event'));
     await items.filter({ hasText: 'User' }).click();
     await items.filter({ hasText: 'Provider' }).click();
