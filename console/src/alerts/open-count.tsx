@@ -9,7 +9,7 @@ export function OpenCount({ appId }: { readonly appId: string }) {
   if (data === undefined || count === 0) return null;
   const text = countText({ count, hasMore: data.nextCursor !== null });
   return (
-    <span className="tag" data-tone="bad">
+    <span className="tag toned" data-tone="bad">
       {text}
       <span className="spoken"> open</span>
     </span>

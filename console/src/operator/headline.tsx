@@ -18,7 +18,7 @@ export function Headline({ state }: { readonly state: ReturnType<typeof useInsta
   return (
     <div role="status">
       {verdict !== null && Icon !== null && (
-        <p className="headline" data-tone={verdict.tone}>
+        <p className="headline toned" data-tone={verdict.tone}>
           <Icon {...ICON} size={20} />
           <span>
             <b>{verdict.word}.</b> {verdict.text}

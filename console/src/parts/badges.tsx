@@ -9,7 +9,7 @@ export function Tag({
   readonly children: ReactNode;
 }) {
   return (
-    <span className="tag" data-tone={tone}>
+    <span className="tag toned" data-tone={tone}>
       {children}
     </span>
   );
