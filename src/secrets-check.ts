@@ -14,6 +14,10 @@ export interface SecretsCheckDeps {
   readonly logger: Logger;
 }
 
+/** Whether SECRETS_KEY has the key with which something is stored. */
+const opens = ({ keyIds }: SecretBox, { encryptionKeyId }: { readonly encryptionKeyId: string }): boolean =>
+  keyIds.includes(encryptionKeyId);
+
 /**
  * Returns a check of whether SECRETS_KEY opens every stored secret that the service needs. The check returns what is missing, for the
  * operator, or null, and queries the database at most every 30 s. While the database does not say, the last result stays. It
@@ -35,7 +39,7 @@ export function createSecretsCheck({
       if (last === null) throw error;
       return last.problem;
     }
-    const lost = stored.filter((key) => !secretBox.keyIds.includes(key.encryptionKeyId));
+    const lost = stored.filter((key) => !opens(secretBox, key));
     const keys = lost.map(({ encryptionKeyId, secrets, erasures, payees, payoutFiles, openRuns }) => {
       const what = [
         ...(secrets > 0 ? [`${secrets} webhook secrets`] : []),
@@ -64,7 +68,7 @@ export function createSecretsCheck({
  */
 export async function prepareKeys(sql: Sql, secretBox: SecretBox): Promise<void> {
   const stored = await countSecretsByKey(sql);
-  const hasAll = stored.every(({ encryptionKeyId }) => secretBox.keyIds.includes(encryptionKeyId));
+  const hasAll = stored.every((key) => opens(secretBox, key));
   if (hasAll || secretBox.acceptsLostKeys) await prepareErasureKey(sql, secretBox);
 }
 

@@ -43,7 +43,7 @@ export function problem(logger: Logger) {
       if (status >= 500 && code !== 'not_ready') {
         const fault = faultOf(cause ?? error);
         const lacksKey = cause instanceof SecretUnreadable;
-        const reason = fault?.problem ?? (lacksKey ? 'a stored secret cannot be decrypted' : undefined);
+        const reason = fault?.problem ?? (lacksKey ? cause.message : undefined);
         const needsOperator = status === 500 || lacksKey || fault?.remedy === 'wait';
         logger[needsOperator ? 'error' : 'warn']({
           err: cause ?? error,
