@@ -10,6 +10,7 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { readConfig } from '../../src/config/config.ts';
+import { freePort } from '../../src/embedded/processes.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import { runServer } from '../../src/server.ts';
@@ -282,12 +283,15 @@ interface Figures {
 
 async function main(): Promise<void> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
+  const port = await freePort();
   const { service, stop } = await runServer(
     readConfig({
       LOG_LEVEL: 'silent',
       DATA_DIR: dataDir,
-      PORT: '0',
+      PORT: String(port),
       RATES_URL: 'off',
+      // A passkey needs a host name.
+      PUBLIC_URL: `http://localhost:${port}`,
       ...Object.fromEntries(
         ['ADDRESS', 'ACCOUNT', 'SDK', 'CLICKS', 'IDENTIFY', 'REFUSALS', 'SIGN_IN', 'FAILURES'].map((name) => [
           `RATE_LIMIT_${name}`,
@@ -296,7 +300,7 @@ async function main(): Promise<void> {
       ),
     }),
   );
-  const url = service.url ?? '';
+  const url = `http://127.0.0.1:${port}`;
   const account = await createAccount(service.sql, 'Bench');
   const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup']);
   const call = async (method: string, route: string, body: object): Promise<Record<string, string>> => {
