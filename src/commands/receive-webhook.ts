@@ -31,6 +31,9 @@ export type WebhookResult =
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'refused' };
 
+/** What became of a verified webhook. After `secrets_changed`, it is verified again. */
+export type AdmittedResult = WebhookResult | 'secrets_changed';
+
 /** Within how long the provider gets a response, ms. The strictest provider gives up after 5 s. */
 const RESPOND_WITHIN_MS = 2_500;
 
@@ -101,7 +104,7 @@ interface WebhookDeps extends Pick<
   'sql' | 'secretBox' | 'workflows' | 'webhookCache' | 'refusals'
 > {
   /** Runs the work on a verified webhook when there is room for it, or throws. */
-  readonly admit: <T>(work: (keepPlace: KeepPlace) => Promise<T>) => Promise<T>;
+  readonly admit: (work: (keepPlace: KeepPlace) => Promise<AdmittedResult>) => Promise<AdmittedResult>;
 }
 
 /** How often a request is verified again because the secrets change meanwhile. */
@@ -243,7 +246,7 @@ async function storeAndProcess(
   verifying: WebhookSecretRow,
   secrets: readonly WebhookSecretRow[],
   { respondBy, keepPlace }: { readonly respondBy: number; readonly keepPlace: KeepPlace },
-): Promise<WebhookResult | 'secrets_changed'> {
+): Promise<AdmittedResult> {
   const { body } = request;
   const accept = async (stored: Pick<AcceptedDelivery, 'body' | 'bodyKeyId' | 'bodyHashes'>) =>
     await acceptDelivery(sql, {

@@ -222,7 +222,7 @@ const variables = z.object({
   RATE_LIMIT_REPORTS: wholeNumber('RATE_LIMIT_REPORTS', 0, 1_000_000).default(30),
   RATE_LIMIT_FAILURES: wholeNumber('RATE_LIMIT_FAILURES', 0, 1_000_000).default(120),
   WEBHOOKS_IN_FLIGHT: wholeNumber('WEBHOOKS_IN_FLIGHT', 0, 10_000).default(32),
-  OPEN_CALLS_IN_FLIGHT: wholeNumber('OPEN_CALLS_IN_FLIGHT', 0, 10_000).default(128),
+  OPEN_CALLS_IN_FLIGHT: wholeNumber('OPEN_CALLS_IN_FLIGHT', 0, 10_000).default(32),
   DATABASE_CONNECTIONS: wholeNumber('DATABASE_CONNECTIONS', 4, 1_000).default(20),
   MAX_CONNECTIONS: wholeNumber('MAX_CONNECTIONS', 10, 100_000).default(2_000),
   SHARED_HOST_APPS: oneOf('SHARED_HOST_APPS', ['all', 'ios', 'off']).default('all'),

@@ -1,8 +1,10 @@
 import type { KeepPlace } from '../commands/deps.ts';
+import { AdaptiveLimit } from './adaptive-limit.ts';
 import { ApiError } from './errors.ts';
 
 /** How many calls a process works on at one time. 0 means no limit. */
 export interface AdmissionSettings {
+  /** At most; fewer while they take long. */
   readonly webhooks: number;
   /** Clicks, redirects and calls of the SDK. */
   readonly openCalls: number;
@@ -14,8 +16,10 @@ export const NO_ADMISSION_LIMITS: AdmissionSettings = { webhooks: 0, openCalls: 
 const WAIT_MS = 1_000;
 /** Which part of all places calls keep that are answered. */
 const KEPT_PART = 1 / 2;
-/** How many calls may wait, for each that is worked on. */
+/** How many calls may wait, for each that is worked on at most. */
 const WAITING_PER_CALL = 4;
+/** How many calls are worked on at least, where the limit follows their duration. */
+const LEAST_ADAPTED = 4;
 const RETRY_AFTER_SECONDS = 5;
 
 interface Waiter {
@@ -31,6 +35,11 @@ export interface AdmissionRules {
   readonly perApp?: number;
   readonly waitMs?: number;
   readonly keptPart?: number;
+  readonly waitingPerCall?: number;
+  /** Whether fewer calls are worked on at one time while they take long. */
+  readonly isAdaptive?: boolean;
+  /** Returns a time that only advances, ms. */
+  readonly elapsed?: () => number;
 }
 
 /**
@@ -39,10 +48,13 @@ export interface AdmissionRules {
  * an app that has fewer of them takes the one of the app that has most. So a noisy app fills what is free, and no more.
  */
 export class Admission {
-  readonly #limit: number;
+  readonly #most: number;
+  readonly #adapted: AdaptiveLimit | null;
   readonly #perApp: number;
   readonly #waitMs: number;
-  readonly #mostKept: number;
+  readonly #keptPart: number;
+  readonly #mostWaiting: number;
+  readonly #elapsed: () => number;
   /** In their order of arrival. */
   readonly #waiting: Waiter[] = [];
   #working = 0;
@@ -53,12 +65,27 @@ export class Admission {
 
   constructor(
     limit: number,
-    { perApp = Number.POSITIVE_INFINITY, waitMs = WAIT_MS, keptPart = KEPT_PART }: AdmissionRules = {},
+    {
+      perApp = Number.POSITIVE_INFINITY,
+      waitMs = WAIT_MS,
+      keptPart = KEPT_PART,
+      waitingPerCall = WAITING_PER_CALL,
+      isAdaptive = false,
+      elapsed = () => performance.now(),
+    }: AdmissionRules = {},
   ) {
-    this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
+    this.#most = limit === 0 ? Number.POSITIVE_INFINITY : limit;
+    this.#adapted =
+      isAdaptive && limit > 0 ? new AdaptiveLimit({ least: LEAST_ADAPTED, most: limit }, elapsed) : null;
     this.#perApp = perApp;
     this.#waitMs = waitMs;
-    this.#mostKept = this.#limit * keptPart;
+    this.#keptPart = keptPart;
+    this.#mostWaiting = this.#most * waitingPerCall;
+    this.#elapsed = elapsed;
+  }
+
+  get #limit(): number {
+    return this.#adapted?.value ?? this.#most;
   }
 
   /** Whether an app has all the places that it may have. */
@@ -78,15 +105,23 @@ export class Admission {
   /**
    * Runs `work` of an app when there is room. Throws 503 if there is none in time. The place is free again when the work has
    * ended, and also what it passed to `keepPlace`. At most a part of the places is kept in that way: deliveries that
-   * are stuck leave the others room.
+   * are stuck leave the others room. `isMeasured` returns for a result whether the limit follows its duration; by default it
+   * does.
    */
-  async run<T>(app: string, work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
+  async run<T>(
+    app: string,
+    work: (keepPlace: KeepPlace) => Promise<T>,
+    isMeasured: (result: T) => boolean = () => true,
+  ): Promise<T> {
     await this.#enter(app);
+    const from = this.#elapsed();
     let kept: Promise<unknown> | null = null;
     try {
-      return await work((ended) => {
-        if (this.#kept < this.#mostKept) kept = ended;
+      const result = await work((ended) => {
+        if (this.#kept < this.#limit * this.#keptPart) kept = ended;
       });
+      if (isMeasured(result)) this.#adapted?.note(this.#elapsed() - from, this.#working);
+      return result;
     } finally {
       if (kept === null) this.#leave(app);
       else void this.#leaveAfter(app, kept);
@@ -105,7 +140,7 @@ export class Admission {
       this.#begin(app);
       return;
     }
-    if (this.#waiting.length >= this.#limit * WAITING_PER_CALL) this.#makeRoom(app);
+    if (this.#waiting.length >= this.#mostWaiting) this.#makeRoom(app);
     await new Promise<void>((resolve, reject) => {
       const waiter: Waiter = {
         app,
@@ -139,21 +174,29 @@ export class Admission {
     this.#workingOf.set(app, this.#workingFor(app) + 1);
   }
 
-  /** Passes the place to the app with the fewest calls in progress, and of its calls to the one that has waited longest. */
   #leave(app: string): void {
     this.#working -= 1;
     const left = this.#workingFor(app) - 1;
     if (left <= 0) this.#workingOf.delete(app);
     else this.#workingOf.set(app, left);
+    // More than one place is free when the limit has risen.
+    while (this.#working < this.#limit) {
+      const next = this.#nextWaiter();
+      if (next === undefined) return;
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      next.enter();
+    }
+  }
+
+  /** Returns the waiting call of the app with the fewest calls in progress, of its calls the one that has waited longest. */
+  #nextWaiter(): Waiter | undefined {
     const working = (waiter: Waiter) => this.#workingFor(waiter.app);
     let next: Waiter | undefined;
     for (const waiter of this.#waiting) {
       if (this.hasItsPlaces(waiter.app)) continue;
       if (next === undefined || working(waiter) < working(next)) next = waiter;
     }
-    if (next === undefined) return;
-    this.#waiting.splice(this.#waiting.indexOf(next), 1);
-    next.enter();
+    return next;
   }
 }
 

@@ -29,6 +29,12 @@ const FILES = 4;
 const CREATOR_CALLS = 16;
 const CREATOR_RULES = { perApp: 2, waitMs: 4_000 };
 
+/** A webhook that waits for this long still has time to finish before the provider gives up. */
+const WEBHOOK_RULES = { isAdaptive: true, waitMs: 1_500, waitingPerCall: 5 };
+
+/** Open calls are short: few at a time finish as many a second, and other calls do not wait behind all of them. */
+const OPEN_CALL_RULES = { waitingPerCall: 16 };
+
 /** Creates the limits of a process. `sql` is the share of the pool, `elapsed` returns a time that only advances, ms. */
 export function createIntake(
   sql: Sql,
@@ -38,8 +44,8 @@ export function createIntake(
 ): Intake {
   return {
     sql,
-    webhooks: new Admission(settings.webhooks),
-    openCalls: new Admission(settings.openCalls),
+    webhooks: new Admission(settings.webhooks, { ...WEBHOOK_RULES, ...(elapsed && { elapsed }) }),
+    openCalls: new Admission(settings.openCalls, OPEN_CALL_RULES),
     creatorCalls: new Admission(CREATOR_CALLS, CREATOR_RULES),
     creatorFiles: new FileAdmission({ places: FILES, perSharer: 1 }),
     accountFiles: new FileAdmission({ places: FILES, perSharer: 2 }),

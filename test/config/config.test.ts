@@ -45,7 +45,7 @@ describe('the environment', () => {
       maxConnections: 2_000,
       sharedHostApps: 'all',
       drainSeconds: 0,
-      admission: { webhooks: 32, openCalls: 128 },
+      admission: { webhooks: 32, openCalls: 32 },
       databaseConnections: 20,
       webhookTargets: 'public',
       mail: null,

@@ -70,6 +70,40 @@ test('while all places to wait are taken, a call of an app with fewer of them ta
   expect(working.filter((app) => app === 'quiet')).toHaveLength(4);
 });
 
+test('fewer calls are worked on at one time while they take long, and results that are not measured change nothing', async () => {
+  let nowMs = 0;
+  let working = 0;
+  let most = 0;
+  const admission = new Admission(32, { isAdaptive: true, waitMs: 60_000, elapsed: () => nowMs });
+  /** Runs 150 calls, of which the oldest ends every `stepMs`. Returns how many were in progress at most of the last ones. */
+  const saturate = async (stepMs: number, isMeasured?: () => boolean): Promise<number> => {
+    const ends: (() => void)[] = [];
+    const calls = Array.from({ length: 150 }, async () => {
+      await admission.run(
+        'app',
+        async () => {
+          working += 1;
+          most = Math.max(most, working);
+          await new Promise<void>((resolve) => ends.push(resolve));
+          working -= 1;
+        },
+        isMeasured,
+      );
+    });
+    for (let n = 0; n < 150; n += 1) {
+      while (ends.length === 0) await Promise.resolve();
+      if (n === 70) most = 0;
+      nowMs += stepMs;
+      ends.shift()?.();
+      for (let tick = 0; tick < 20; tick += 1) await Promise.resolve();
+    }
+    await Promise.all(calls);
+    return most;
+  };
+  expect(await saturate(25, () => false)).toBe(32);
+  expect(await saturate(25)).toBeLessThanOrEqual(12);
+});
+
 test('places are free again after refused, failed and finished calls', async () => {
   const admission = new Admission(1);
   await expect(admission.run('a', async () => await Promise.reject(new Error('failed')))).rejects.toThrow(

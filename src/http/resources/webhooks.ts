@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { receiveWebhook } from '../../commands/receive-webhook.ts';
+import type { AdmittedResult } from '../../commands/receive-webhook.ts';
 import { isId } from '../../domain/ids.ts';
 import { isProviderName, providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/index.ts';
@@ -55,6 +56,9 @@ function setupFieldsOf(provider: ProviderName, body: Buffer): Readonly<Record<st
   return check === undefined || value === null ? {} : { [check.responseField]: value };
 }
 
+/** Whether the duration says how busy the service is: a duplicate is no work, and what is pending may wait for something else. */
+const isDone = (result: AdmittedResult) => result !== 'secrets_changed' && result.kind === 'done';
+
 export const webhookRoutes = [
   route({
     method: 'POST',
@@ -91,7 +95,7 @@ export const webhookRoutes = [
           // A body counts towards the budget for all bodies (`createBodyBudget`) until its signature is verified.
           admit: (work) => {
             held.free();
-            return deps.intake.webhooks.run(customerAppId, work);
+            return deps.intake.webhooks.run(customerAppId, work, isDone);
           },
         },
         provider,
