@@ -3,7 +3,6 @@ import type { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts
 import { createAddressHasher } from '../commands/address-hasher.ts';
 import type { WebhookCache } from '../commands/webhook-cache.ts';
 import type { RefusalCounter } from '../commands/refusal-counter.ts';
-import { ENDPOINT_CONNECTIONS } from '../db/webhook-endpoints.ts';
 import { DEFAULT_LIMITS } from '../domain/evaluation.ts';
 import { DEFAULT_RETENTION } from '../domain/retention.ts';
 import { serverLimits, startHttpServer } from '../http-server.ts';
@@ -50,7 +49,6 @@ export async function startApi(settings: ServiceSettings, deps: ApiDeps): Promis
       sql: apiSql,
       creatorSql,
       patientSql,
-      endpointSql: sql.share(ENDPOINT_CONNECTIONS),
       logger,
       now: Date.now,
       publicUrl: url.replace(/\/$/, ''),

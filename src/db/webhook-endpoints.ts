@@ -6,12 +6,6 @@ import { retryAfterConflict } from './conflict-retries.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/**
- * Database connections that changes of endpoints, and of messages by a person, have in a process at a time. They wait for each other
- * while a backlog fails with its endpoint, and must leave connections for all other calls.
- */
-export const ENDPOINT_CONNECTIONS = 2;
-
 /** The most messages that a change of the URL makes due. */
 const MAX_HURRIED = 20_000;
 

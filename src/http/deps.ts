@@ -55,12 +55,10 @@ export interface HttpDeps extends CommandDeps {
   /** The part of the pool for calls with a session of a creator. */
   readonly creatorSql: Sql;
   /**
-   * The part of the pool for calls that may wait for a lock which another call or a payout holds, and for checks of ledgers: however
-   * many wait, other calls find a connection.
+   * The part of the pool for calls that may wait for a lock which another call or a payout holds, as changes of endpoints wait while
+   * a backlog fails with its endpoint, and for checks of ledgers: however many wait, other calls find a connection.
    */
   readonly patientSql: Sql;
-  /** The part of the pool for changes of endpoints of outgoing webhooks (`ENDPOINT_CONNECTIONS`). */
-  readonly endpointSql: Sql;
   /** Which addresses endpoints of outgoing webhooks may have; only public ones by default. */
   readonly webhookTargets?: WebhookTargets;
   /** Returns the step that a running workflow retries; null if none, or if Temporal does not say in time. */

@@ -4,7 +4,6 @@ import { createSecretBox } from '../../src/config/secret-box.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import type { Sql, SqlOptions } from '../../src/db/sql.ts';
-import { ENDPOINT_CONNECTIONS } from '../../src/db/webhook-endpoints.ts';
 import { DEFAULT_LIMITS } from '../../src/domain/evaluation.ts';
 import type { AccountId, BindingId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
@@ -73,7 +72,6 @@ export async function startTestApi(
     sql: database.sql,
     creatorSql: overrides.sql ?? database.sql,
     patientSql: overrides.sql ?? database.sql,
-    endpointSql: (overrides.sql ?? database.sql).share(ENDPOINT_CONNECTIONS),
     logger,
     now: () => clock.now,
     publicUrl: 'https://api.example.test',

@@ -136,7 +136,7 @@ export const alertRoutes = [
       const problem = webhookUrlProblem(body.url, deps.webhookTargets ?? 'public');
       if (problem !== null) throw invalidField('url', problem);
       const secretId = idGenerator.id('secret');
-      const set = await setSlackUrl(deps.endpointSql, app.id, {
+      const set = await setSlackUrl(deps.patientSql, app.id, {
         id: idGenerator.id('webhookEndpoint'),
         origin: new URL(body.url).origin,
         secretId,
@@ -155,7 +155,7 @@ export const alertRoutes = [
     description: 'Messages that wait for an attempt fail. The same call again changes nothing.',
     response: { status: 200, schema: slack },
     handler: async ({ deps, app }) => {
-      await removeSlackUrl(deps.endpointSql, app.id);
+      await removeSlackUrl(deps.patientSql, app.id);
       return presentSlack(await findSlackEndpoint(deps.sql, app.id));
     },
   }),
@@ -172,7 +172,7 @@ export const alertRoutes = [
     handler: async ({ deps, app, idGenerator }) => {
       const { id } = foundOrThrow(await findSlackEndpoint(deps.sql, app.id));
       const messageId = idGenerator.id('webhookMessage');
-      const message = await createTestMessage(deps.endpointSql, app.id, id, messageId);
+      const message = await createTestMessage(deps.patientSql, app.id, id, messageId);
       if (message === undefined)
         throw new ApiError('endpoint_not_active', {
           detail: 'The service deactivated the Slack URL, because it failed. Set it again.',

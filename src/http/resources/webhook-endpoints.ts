@@ -198,7 +198,7 @@ export const webhookEndpointRoutes = [
     response: { status: 200, schema: webhookEndpoint },
     handler: async ({ deps, app, ids, body }) => {
       if (body.url !== undefined) requireUrl(deps, body.url);
-      const changed = await changeWebhookEndpoint(deps.endpointSql, app.id, ids.endpointId, {
+      const changed = await changeWebhookEndpoint(deps.patientSql, app.id, ids.endpointId, {
         ...(body.url === undefined ? {} : { url: body.url }),
         ...(body.eventTypes === undefined ? {} : { eventTypes: [...new Set(body.eventTypes)] }),
         ...(body.description === undefined ? {} : { description: body.description }),
@@ -224,7 +224,7 @@ export const webhookEndpointRoutes = [
     handler: async ({ deps, app, ids, body, now, idGenerator }) => {
       const { secret, stored } = createSecret(deps, idGenerator, ids.endpointId);
       const previousEndsAt = now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
-      const rotated = await rotateSigningSecret(deps.endpointSql, app.id, ids.endpointId, {
+      const rotated = await rotateSigningSecret(deps.patientSql, app.id, ids.endpointId, {
         ...stored,
         previousEndsAt,
       });
@@ -245,7 +245,7 @@ export const webhookEndpointRoutes = [
     errors: ['endpoint_not_active'],
     handler: async ({ deps, app, ids, idGenerator }) => {
       const id = idGenerator.id('webhookMessage');
-      const message = await createTestMessage(deps.endpointSql, app.id, ids.endpointId, id);
+      const message = await createTestMessage(deps.patientSql, app.id, ids.endpointId, id);
       if (message === undefined) throw await notSent(deps, app.id, ids.endpointId);
       return presentMessage(message);
     },
@@ -262,6 +262,6 @@ export const webhookEndpointRoutes = [
       'Its secret is deleted with it, and messages that wait for an attempt fail. Its messages stay in the list for as long as messages are kept. The same call again changes nothing.',
     response: { status: 200, schema: webhookEndpoint },
     handler: async ({ deps, app, ids }) =>
-      presentEndpoint(foundOrThrow(await deleteWebhookEndpoint(deps.endpointSql, app.id, ids.endpointId))),
+      presentEndpoint(foundOrThrow(await deleteWebhookEndpoint(deps.patientSql, app.id, ids.endpointId))),
   }),
 ];

@@ -188,7 +188,7 @@ export const webhookMessageRoutes = [
     response: { status: 200, schema: webhookMessage },
     errors: ['endpoint_not_active'],
     handler: async ({ deps, app, ids }) => {
-      const message = await sendMessageAgain(deps.endpointSql, app.id, ids.messageId);
+      const message = await sendMessageAgain(deps.patientSql, app.id, ids.messageId);
       if (message === undefined) {
         const { endpointId } = foundOrThrow(await findWebhookMessage(deps.sql, app.id, ids.messageId));
         throw await notSent(deps, app.id, endpointId);

@@ -85,11 +85,10 @@ const OTHER_PATHS = /^(?!.*\/:appId)/;
 function actingDeps({ ctx, deps, method }: Request, actor: Actor): HttpDeps {
   if (method === 'GET') return deps;
   const named = { ...actor, requestId: ctx.state.requestId };
-  const { sql, endpointSql, patientSql } = deps;
+  const { sql, patientSql } = deps;
   return {
     ...deps,
     sql: sql.actingAs(named),
-    endpointSql: endpointSql.actingAs(named),
     patientSql: patientSql.actingAs(named),
   };
 }
