@@ -8,6 +8,7 @@ import { findActiveWebhookSecrets, openWebhookSecret } from '../db/webhook-secre
 import type { WebhookSecretRow } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
 import { identifyingTexts, isLargeBody } from '../domain/erasure.ts';
+import type { DeliveryOutcome } from '../domain/delivery.ts';
 import type { AppId, CommissionId, EventId, SecretId } from '../domain/ids.ts';
 import { sha256 } from '../providers/hashing.ts';
 import { eventIn, providers } from '../providers/index.ts';
@@ -30,9 +31,6 @@ export type WebhookResult =
   | { readonly kind: 'pending'; readonly eventId: EventId }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'refused' };
-
-/** What became of a verified webhook. After `secrets_changed`, it is verified again. */
-export type AdmittedResult = WebhookResult | 'secrets_changed';
 
 /** Within how long the provider gets a response, ms. The strictest provider gives up after 5 s. */
 const RESPOND_WITHIN_MS = 2_500;
@@ -103,8 +101,16 @@ interface WebhookDeps extends Pick<
   CommandDeps,
   'sql' | 'secretBox' | 'workflows' | 'webhookCache' | 'refusals'
 > {
+  /**
+   * Starts and awaits the workflow of a stored delivery when there is room for it. Returns null without starting it if there is none within
+   * `waitMs`: the relay does it later.
+   */
+  readonly awaitInTurn: (
+    waitMs: number,
+    work: (keepPlace: KeepPlace) => Promise<DeliveryOutcome | null>,
+  ) => Promise<DeliveryOutcome | null>;
   /** Runs the work on a verified webhook when there is room for it, or throws. */
-  readonly admit: (work: (keepPlace: KeepPlace) => Promise<AdmittedResult>) => Promise<AdmittedResult>;
+  readonly admit: <T>(work: (keepPlace: KeepPlace) => Promise<T>) => Promise<T>;
 }
 
 /** How often a request is verified again because the secrets change meanwhile. */
@@ -238,7 +244,8 @@ async function storeAndProcess(
     secretBox,
     workflows,
     webhookCache,
-  }: Pick<WebhookDeps, 'sql' | 'secretBox' | 'workflows' | 'webhookCache'>,
+    awaitInTurn,
+  }: Pick<WebhookDeps, 'sql' | 'secretBox' | 'workflows' | 'webhookCache' | 'awaitInTurn'>,
   request: SignedRequest,
   row: Omit<AcceptedDelivery, 'secretId' | 'body' | 'bodyKeyId' | 'bodyHashes' | 'currentSecretId'> & {
     readonly provider: ProviderName;
@@ -246,7 +253,7 @@ async function storeAndProcess(
   verifying: WebhookSecretRow,
   secrets: readonly WebhookSecretRow[],
   { respondBy, keepPlace }: { readonly respondBy: number; readonly keepPlace: KeepPlace },
-): Promise<AdmittedResult> {
+): Promise<WebhookResult | 'secrets_changed'> {
   const { body } = request;
   const accept = async (stored: Pick<AcceptedDelivery, 'body' | 'bodyKeyId' | 'bodyHashes'>) =>
     await acceptDelivery(sql, {
@@ -297,8 +304,14 @@ async function storeAndProcess(
           secret: verifying,
         };
   const outcome = await webhookCache.keeping(stored, async () => {
-    const waitMs = Math.max(0, respondBy - performance.now());
-    return await workflows.awaitDelivery(row, waitMs, keepPlace);
+    const leftMs = () => Math.max(0, respondBy - performance.now());
+    return await awaitInTurn(leftMs(), async (keepTurn) => {
+      const keepBoth: KeepPlace = (ended) => {
+        keepPlace(ended);
+        keepTurn(ended);
+      };
+      return await workflows.awaitDelivery(row, leftMs(), keepBoth);
+    });
   });
   if (outcome === null) return { kind: 'pending', eventId: row.eventId };
   return outcome.status === 'duplicate'

@@ -4,7 +4,7 @@ import { ApiError } from './errors.ts';
 
 /** How many calls a process works on at one time. 0 means no limit. */
 export interface AdmissionSettings {
-  /** At most; fewer while they take long. */
+  /** Of these, at most as many have their workflows awaited, and fewer while those take long. */
   readonly webhooks: number;
   /** Clicks, redirects and calls of the SDK. */
   readonly openCalls: number;
@@ -18,10 +18,7 @@ const WAIT_MS = 1_000;
 const KEPT_PART = 1 / 2;
 /** How many calls may wait, for each that is worked on at most. */
 const WAITING_PER_CALL = 4;
-/**
- * How many calls are worked on at least, where the limit follows their duration. Other work on the machine makes them slow as well, and then
- * still fewer at a time would be slower for all: with 4, three times as many webhooks were refused after a fault as with 32.
- */
+/** How many are worked on at least where the limit follows their duration: other work on the machine makes them slow as well. */
 const LEAST_ADAPTED = 8;
 const RETRY_AFTER_SECONDS = 5;
 
@@ -108,23 +105,39 @@ export class Admission {
   /**
    * Runs `work` of an app when there is room. Throws 503 if there is none in time. The place is free again when the work has
    * ended, and also what it passed to `keepPlace`. At most a part of the places is kept in that way: deliveries that
-   * are stuck leave the others room. `isMeasured` returns for a result whether the limit follows its duration; by default it
-   * does.
+   * are stuck leave the others room.
    */
-  async run<T>(
+  async run<T>(app: string, work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
+    if (!(await this.#enter(app, this.#waitMs))) throw overloaded();
+    return await this.#work(app, work);
+  }
+
+  /**
+   * The same, but returns null, and does not run the work, if there is no room within `waitMs`. `isMeasured` returns whether the limit
+   * follows how long a result took, ms.
+   */
+  async runWithin<T>(
+    waitMs: number,
     app: string,
     work: (keepPlace: KeepPlace) => Promise<T>,
-    isMeasured: (result: T) => boolean = () => true,
-  ): Promise<T> {
-    await this.#enter(app);
+    isMeasured: (result: T, durationMs: number) => boolean,
+  ): Promise<T | null> {
+    if (!(await this.#enter(app, waitMs))) return null;
     const from = this.#elapsed();
+    return await this.#work(app, async (keepPlace) => {
+      const result = await work(keepPlace);
+      const durationMs = this.#elapsed() - from;
+      if (isMeasured(result, durationMs)) this.#adapted?.note(durationMs, this.#working);
+      return result;
+    });
+  }
+
+  async #work<T>(app: string, work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
     let kept: Promise<unknown> | null = null;
     try {
-      const result = await work((ended) => {
+      return await work((ended) => {
         if (this.#kept < this.#limit * this.#keptPart) kept = ended;
       });
-      if (isMeasured(result)) this.#adapted?.note(this.#elapsed() - from, this.#working);
-      return result;
     } finally {
       if (kept === null) this.#leave(app);
       else void this.#leaveAfter(app, kept);
@@ -138,38 +151,40 @@ export class Admission {
     this.#leave(app);
   }
 
-  async #enter(app: string): Promise<void> {
+  /** Takes a place for an app, for which the call may wait. Returns whether it got one. */
+  async #enter(app: string, waitMs: number): Promise<boolean> {
     if (!this.isFull(app)) {
       this.#begin(app);
-      return;
+      return true;
     }
-    if (this.#waiting.length >= this.#mostWaiting) this.#makeRoom(app);
-    await new Promise<void>((resolve, reject) => {
+    if (this.#waiting.length >= this.#mostWaiting && !this.#makeRoom(app)) return false;
+    return await new Promise<boolean>((resolve) => {
       const waiter: Waiter = {
         app,
         enter: () => {
           clearTimeout(waiter.timer);
           this.#begin(app);
-          resolve();
+          resolve(true);
         },
         refuse: () => {
           clearTimeout(waiter.timer);
           this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
-          reject(overloaded());
+          resolve(false);
         },
-        timer: setTimeout(() => waiter.refuse(), this.#waitMs),
+        timer: setTimeout(() => waiter.refuse(), waitMs),
       };
       this.#waiting.push(waiter);
     });
   }
 
-  /** Refuses the latest call of the app with most waiting calls. Throws if that is no more than `app` would have. */
-  #makeRoom(app: string): void {
+  /** Refuses the latest call of the app with most waiting calls. Returns false if that is no more than `app` would have. */
+  #makeRoom(app: string): boolean {
     const waitingOf = new Map<string, number>();
     for (const waiter of this.#waiting) waitingOf.set(waiter.app, (waitingOf.get(waiter.app) ?? 0) + 1);
     const [most, count] = [...waitingOf].reduce((one, other) => (other[1] > one[1] ? other : one), ['', 0]);
-    if (count <= (waitingOf.get(app) ?? 0) + 1) throw overloaded();
+    if (count <= (waitingOf.get(app) ?? 0) + 1) return false;
     this.#waiting.findLast((waiter) => waiter.app === most)?.refuse();
+    return true;
   }
 
   #begin(app: string): void {

@@ -12,6 +12,11 @@ import { FileAdmission } from './file-admission.ts';
 export interface Intake {
   readonly sql: Sql;
   readonly webhooks: Admission;
+  /**
+   * Webhooks that are stored, and whose workflows are started and awaited. Those for which there is no room are answered as pending, and
+   * the relay starts them: more workflows at a time would make Temporal slow for payouts, too.
+   */
+  readonly deliveries: Admission;
   readonly openCalls: Admission;
   /** Calls of creators' sessions, except for files. They share the places by creator. */
   readonly creatorCalls: Admission;
@@ -29,9 +34,6 @@ const FILES = 4;
 const CREATOR_CALLS = 16;
 const CREATOR_RULES = { perApp: 2, waitMs: 4_000 };
 
-/** A webhook that waits for this long still has time to finish before the provider gives up. */
-const WEBHOOK_RULES = { isAdaptive: true, waitMs: 1_500, waitingPerCall: 5 };
-
 /** Open calls are short: few at a time finish as many a second, and other calls do not wait behind all of them. */
 const OPEN_CALL_RULES = { waitingPerCall: 16 };
 
@@ -44,7 +46,8 @@ export function createIntake(
 ): Intake {
   return {
     sql,
-    webhooks: new Admission(settings.webhooks, { ...WEBHOOK_RULES, ...(elapsed && { elapsed }) }),
+    webhooks: new Admission(settings.webhooks),
+    deliveries: new Admission(settings.webhooks, { isAdaptive: true, ...(elapsed && { elapsed }) }),
     openCalls: new Admission(settings.openCalls, OPEN_CALL_RULES),
     creatorCalls: new Admission(CREATOR_CALLS, CREATOR_RULES),
     creatorFiles: new FileAdmission({ places: FILES, perSharer: 1 }),

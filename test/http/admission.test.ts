@@ -74,21 +74,19 @@ test('fewer calls are worked on at one time while they take long, and results th
   let nowMs = 0;
   let working = 0;
   let most = 0;
-  const admission = new Admission(32, { isAdaptive: true, waitMs: 60_000, elapsed: () => nowMs });
+  const admission = new Admission(32, { isAdaptive: true, elapsed: () => nowMs });
   /** Runs 150 calls, of which the oldest ends every `stepMs`. Returns how many were in progress at most of the last ones. */
-  const saturate = async (stepMs: number, isMeasured?: () => boolean): Promise<number> => {
+  const saturate = async (stepMs: number, isMeasured: (result: string, durationMs: number) => boolean) => {
     const ends: (() => void)[] = [];
     const calls = Array.from({ length: 150 }, async () => {
-      await admission.run(
-        'app',
-        async () => {
-          working += 1;
-          most = Math.max(most, working);
-          await new Promise<void>((resolve) => ends.push(resolve));
-          working -= 1;
-        },
-        isMeasured,
-      );
+      const work = async () => {
+        working += 1;
+        most = Math.max(most, working);
+        await new Promise<void>((resolve) => ends.push(resolve));
+        working -= 1;
+        return 'done';
+      };
+      return await admission.runWithin(60_000, 'app', work, isMeasured);
     });
     for (let n = 0; n < 150; n += 1) {
       while (ends.length === 0) await Promise.resolve();
@@ -97,11 +95,38 @@ test('fewer calls are worked on at one time while they take long, and results th
       ends.shift()?.();
       for (let tick = 0; tick < 20; tick += 1) await Promise.resolve();
     }
-    await Promise.all(calls);
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['done']));
     return most;
   };
   expect(await saturate(25, () => false)).toBe(32);
-  expect(await saturate(25)).toBeLessThanOrEqual(12);
+  expect(
+    await saturate(25, (result, durationMs) => result === 'done' && durationMs >= 25),
+  ).toBeLessThanOrEqual(12);
+});
+
+test('work for which there is no room in time is not run', async () => {
+  const admission = new Admission(1);
+  let end = () => {};
+  const first = admission.runWithin(
+    0,
+    'a',
+    async () => await new Promise<string>((resolve) => (end = () => resolve('first'))),
+    () => true,
+  );
+  let isRun = false;
+  const second = await admission.runWithin(
+    1,
+    'b',
+    async () => {
+      isRun = true;
+      return await Promise.resolve('second');
+    },
+    () => true,
+  );
+  expect([second, isRun]).toEqual([null, false]);
+  end();
+  expect(await first).toBe('first');
+  expect(await admission.run('b', async () => await Promise.resolve('free again'))).toBe('free again');
 });
 
 test('places are free again after refused, failed and finished calls', async () => {

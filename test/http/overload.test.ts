@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
+import { Admission } from '../../src/http/admission.ts';
 import { createIntake } from '../../src/http/intake.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -72,10 +73,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-const webhook = async (secret = SECRET): Promise<ApiResponse> => {
+const webhook = async (secret = SECRET, to: Pick<TestApi, 'call'> = api): Promise<ApiResponse> => {
   const body = bodyOf(stripeInvoicePaid({ userId: 'user', amount: 1_000 }));
   const signature = signStripe(body, secret, Math.floor(api.clock.now / 1000));
-  return await api.call('POST', `/webhooks/stripe/${app.appId}`, {
+  return await to.call('POST', `/webhooks/stripe/${app.appId}`, {
     body,
     headers: { 'stripe-signature': signature },
   });
@@ -107,6 +108,37 @@ describe('a flood of webhooks', () => {
 });
 
 describe('webhooks that are answered as pending', () => {
+  // @promise overload-later
+  test('are stored while as many workflows as fit are awaited, and the relay starts theirs', async () => {
+    const started: string[] = [];
+    let end = () => {};
+    const other = await startTestApi({
+      sql,
+      intake: { ...createIntake(sql.share(2), { webhooks: 3, openCalls: 20 }), deliveries: new Admission(1) },
+      workflows: {
+        ...IDLE_WORKFLOWS,
+        awaitDelivery: async ({ deliveryId, eventId }) => {
+          started.push(deliveryId);
+          await new Promise<void>((resolve) => (end = resolve));
+          return { status: 'done', eventId, commissionId: null };
+        },
+      },
+    });
+    const [first, second] = [webhook(SECRET, other), webhook(SECRET, other)];
+    const pending = await Promise.race([first, second]);
+    expect([pending.status, pending.body]).toMatchObject([200, { pending: true, commissionId: null }]);
+    const [delivery] = await sql<{ id: string; processingStatus: string }>`
+      select id, processing_status from deliveries where event_id = ${(pending.body as { eventId: string }).eventId}`;
+    expect(delivery?.processingStatus).toBe('received');
+    expect(started).toHaveLength(1);
+    expect(started).not.toContain(delivery?.id);
+    end();
+    const answers = await Promise.all([first, second]);
+    expect(answers.filter(({ body }) => !(body as { pending?: boolean }).pending)).toHaveLength(1);
+    expect(started).toHaveLength(1);
+    await other.close();
+  });
+
   // @promise overload-pending
   test('keep their places until their deliveries have ended, and at most half of all places', async () => {
     let endAll = () => {};

@@ -71,7 +71,8 @@ export async function startTestApi(
   const app = createApp({
     sql: database.sql,
     creatorSql: overrides.sql ?? database.sql,
-    patientSql: overrides.sql ?? database.sql,
+    // As many connections as in a service with a pool of 20.
+    patientSql: (overrides.sql ?? database.sql).share(2),
     logger,
     now: () => clock.now,
     publicUrl: 'https://api.example.test',

@@ -9,6 +9,7 @@ import type { KeepPlace } from '../../src/commands/deps.ts';
 import { receiveWebhook } from '../../src/commands/receive-webhook.ts';
 import { createLogger } from '../../src/config/logger.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import type { DeliveryOutcome } from '../../src/domain/delivery.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { newId } from '../../src/db/new-id.ts';
@@ -142,6 +143,8 @@ const deps = {
   webhookCache,
   refusals: { count: () => {}, flush: async () => {} },
   admit: async <T>(work: (keepPlace: KeepPlace) => Promise<T>) => await work(() => {}),
+  awaitInTurn: async (_waitMs: number, work: (keepPlace: KeepPlace) => Promise<DeliveryOutcome | null>) =>
+    await work(() => {}),
   workflows: {
     ...IDLE_WORKFLOWS,
     awaitDelivery: async ({ deliveryId }: { readonly deliveryId: string }) =>

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { receiveWebhook } from '../../commands/receive-webhook.ts';
-import type { AdmittedResult } from '../../commands/receive-webhook.ts';
+import type { DeliveryOutcome } from '../../domain/delivery.ts';
 import { isId } from '../../domain/ids.ts';
 import { isProviderName, providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/index.ts';
@@ -56,8 +56,12 @@ function setupFieldsOf(provider: ProviderName, body: Buffer): Readonly<Record<st
   return check === undefined || value === null ? {} : { [check.responseField]: value };
 }
 
-/** Whether the duration says how busy the service is: a duplicate is no work, and what is pending may wait for something else. */
-const isDone = (result: AdmittedResult) => result !== 'secrets_changed' && result.kind === 'done';
+/** How long a delivery without an outcome takes at least if that says anything, ms: one with its turn at the last moment has no time. */
+const LONG_MS = 1_000;
+
+/** Whether the duration of a delivery says how busy the service is: a duplicate is no work. */
+const saysHowBusy = (outcome: DeliveryOutcome | null, durationMs: number): boolean =>
+  outcome === null ? durationMs >= LONG_MS : outcome.status !== 'duplicate';
 
 export const webhookRoutes = [
   route({
@@ -95,8 +99,10 @@ export const webhookRoutes = [
           // A body counts towards the budget for all bodies (`createBodyBudget`) until its signature is verified.
           admit: (work) => {
             held.free();
-            return deps.intake.webhooks.run(customerAppId, work, isDone);
+            return deps.intake.webhooks.run(customerAppId, work);
           },
+          awaitInTurn: (waitMs, work) =>
+            deps.intake.deliveries.runWithin(waitMs, customerAppId, work, saysHowBusy),
         },
         provider,
         customerAppId,
