@@ -303,8 +303,8 @@ async function storeAndProcess(
           stripeAccounts,
           secret: verifying,
         };
+  const leftMs = () => Math.max(0, respondBy - performance.now());
   const outcome = await webhookCache.keeping(stored, async () => {
-    const leftMs = () => Math.max(0, respondBy - performance.now());
     return await awaitInTurn(leftMs(), async (keepTurn) => {
       const keepBoth: KeepPlace = (ended) => {
         keepPlace(ended);
