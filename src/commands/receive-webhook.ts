@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecretBox } from '../config/secret-box.ts';
 import { acceptDelivery, bodyContext } from '../db/deliveries.ts';
 import type { AcceptedDelivery, StoredDelivery } from '../db/deliveries.ts';
@@ -8,7 +9,7 @@ import { findActiveWebhookSecrets, openWebhookSecret } from '../db/webhook-secre
 import type { WebhookSecretRow } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
 import { identifyingTexts, isLargeBody } from '../domain/erasure.ts';
-import type { DeliveryOutcome } from '../domain/delivery.ts';
+import type { DeliveryKeys, DeliveryOutcome } from '../domain/delivery.ts';
 import type { AppId, CommissionId, EventId, SecretId } from '../domain/ids.ts';
 import { sha256 } from '../providers/hashing.ts';
 import { eventIn, providers } from '../providers/index.ts';
@@ -34,6 +35,12 @@ export type WebhookResult =
 
 /** Within how long the provider gets a response, ms. The strictest provider gives up after 5 s. */
 const RESPOND_WITHIN_MS = 2_500;
+
+/** A delivery with less time than this, ms, is awaited for as long as if it had just arrived. */
+const LEAST_WAIT_MS = 1_000;
+
+/** How long a stored delivery waits for its turn, ms: then the relay soon starts it. Its response does not wait as long. */
+const LATEST_TURN_MS = 20_000;
 
 /** Returns whether one of the secrets verifies a request. */
 async function isProvedByOne(
@@ -103,7 +110,7 @@ interface WebhookDeps extends Pick<
 > {
   /**
    * Starts and awaits the workflow of a stored delivery when there is room for it. Returns null without starting it if there is none within
-   * `waitMs`: the relay does it later.
+   * `waitMs`: the relay does it then.
    */
   readonly awaitInTurn: (
     waitMs: number,
@@ -235,6 +242,34 @@ async function refusalReason(
 }
 
 /**
+ * Starts the workflow of a stored delivery when its turn comes, and waits for the outcome until `respondBy`; null if there is none by then.
+ * A function of its own, so that a delivery whose turn comes later does not keep its body in memory.
+ */
+async function processInTurn(
+  { workflows, awaitInTurn }: Pick<WebhookDeps, 'workflows' | 'awaitInTurn'>,
+  delivery: DeliveryKeys,
+  { respondBy, keepPlace }: { readonly respondBy: number; readonly keepPlace: KeepPlace },
+): Promise<DeliveryOutcome | null> {
+  const leftMs = () => Math.max(0, respondBy - performance.now());
+  const processed = awaitInTurn(LATEST_TURN_MS, async (keepTurn) => {
+    const keepBoth: KeepPlace = (ended) => {
+      keepPlace(ended);
+      keepTurn(ended);
+    };
+    // A delivery whose response is due has its place for as long as others.
+    const waitMs = leftMs() > LEAST_WAIT_MS ? leftMs() : RESPOND_WITHIN_MS;
+    return await workflows.awaitDelivery(delivery, waitMs, keepBoth);
+  });
+  const answered = new AbortController();
+  try {
+    const late = sleep(leftMs(), null, { signal: answered.signal });
+    return await Promise.race([processed, late]);
+  } finally {
+    answered.abort();
+  }
+}
+
+/**
  * Stores a verified delivery and waits for the outcome of its workflow, until `respondBy` (`performance.now()`, ms). Returns `secrets_changed`, and stores nothing, if the
  * secrets have changed since they were read.
  */
@@ -303,16 +338,10 @@ async function storeAndProcess(
           stripeAccounts,
           secret: verifying,
         };
-  const leftMs = () => Math.max(0, respondBy - performance.now());
-  const outcome = await webhookCache.keeping(stored, async () => {
-    return await awaitInTurn(leftMs(), async (keepTurn) => {
-      const keepBoth: KeepPlace = (ended) => {
-        keepPlace(ended);
-        keepTurn(ended);
-      };
-      return await workflows.awaitDelivery(row, leftMs(), keepBoth);
-    });
-  });
+  const outcome = await webhookCache.keeping(
+    stored,
+    async () => await processInTurn({ workflows, awaitInTurn }, row, { respondBy, keepPlace }),
+  );
   if (outcome === null) return { kind: 'pending', eventId: row.eventId };
   return outcome.status === 'duplicate'
     ? { kind: 'duplicate' }

@@ -171,7 +171,7 @@ export class Admission {
           this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
           resolve(false);
         },
-        timer: setTimeout(() => waiter.refuse(), waitMs),
+        timer: setTimeout(() => waiter.refuse(), waitMs).unref(),
       };
       this.#waiting.push(waiter);
     });

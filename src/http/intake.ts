@@ -13,8 +13,8 @@ export interface Intake {
   readonly sql: Sql;
   readonly webhooks: Admission;
   /**
-   * Webhooks that are stored, and whose workflows are started and awaited. Those for which there is no room are answered as pending, and
-   * the relay starts them: more workflows at a time would make Temporal slow for payouts, too.
+   * Webhooks that are stored, and whose workflows are started and awaited. Others wait for their turn and are answered as pending
+   * meanwhile: more workflows at a time would make Temporal slow for payouts, too. The relay starts those that have waited too long.
    */
   readonly deliveries: Admission;
   readonly openCalls: Admission;

@@ -279,7 +279,7 @@ const MONEY: readonly PromiseSection[] = [
       'overload-pending':
         'a webhook that is answered as pending keeps its place until its delivery has ended',
       'overload-later':
-        'a webhook is stored and answered as pending while as many deliveries as fit are in progress, and the relay starts it',
+        'a webhook is stored and answered as pending while as many deliveries as fit are in progress, and started in turn',
       'overload-503': '503 with `Retry-After` beyond what can be finished in time',
       'overload-reads':
         'a flood of webhooks and clicks leaves connections for reads, exports and health checks',
