@@ -2,7 +2,13 @@ import type { SecretBox } from '../config/secret-box.ts';
 import type { MailFacts, MailReader } from '../domain/email.ts';
 import { shownCode } from '../domain/payee-code.ts';
 import { maskRecipient } from '../domain/payee.ts';
-import { CREATOR_LINK_USES, creatorPageUrl, creatorSignInUrl, signInUrl } from '../domain/sessions.ts';
+import {
+  accessPageUrl,
+  CREATOR_LINK_USES,
+  creatorPageUrl,
+  creatorSignInUrl,
+  signInUrl,
+} from '../domain/sessions.ts';
 import { mailSecretContext } from './email-secrets.ts';
 import type { EmailToSend } from './emails.ts';
 import { readAlert, readDraft, readReport } from './notification-facts.ts';
@@ -51,6 +57,8 @@ export async function readMailFacts(deps: MailFactsDeps, email: EmailToSend): Pr
     case 'member_invitation':
     case 'member_sign_in':
       return await readMemberLink(deps, email, email.kind, reader);
+    case 'passkey_added':
+      return await readAddedPasskey(deps, email, reader);
   }
 }
 
@@ -92,6 +100,23 @@ async function readMemberLink(
     url: signInUrl(deps.publicUrl, token, { isNew: false }),
     expiresAt: link.expiresAt,
   };
+}
+
+async function readAddedPasskey(
+  { sql, publicUrl }: MailFactsDeps,
+  { subjectId }: EmailToSend,
+  reader: MailReader,
+): Promise<MailFacts | string> {
+  const row = await sql.maybe<{
+    passkeyName: string;
+    addedAt: number;
+    raises: boolean;
+    isRevoked: boolean;
+  }>`
+    select name as passkey_name, created_at as added_at, raises, revoked_at is not null as is_revoked
+      from passkeys where id = ${subjectId}`;
+  if (row === undefined) return 'The passkey does not exist.';
+  return { ...reader, ...row, kind: 'passkey_added', pageUrl: accessPageUrl(publicUrl) };
 }
 
 async function readChangedPayee(

@@ -624,16 +624,16 @@ create table emails (
   constraint emails_member_id_fkey FOREIGN KEY (member_id) REFERENCES members(id),
   constraint email_end CHECK ((((status = 'queued'::text) = (ended_at IS NULL)) AND ((ended_at IS NULL) = (next_attempt_at IS NOT NULL)) AND ((ended_at IS NULL) = (relay_at IS NOT NULL)))),
   constraint email_ends_without_secret CHECK (((ended_at IS NULL) OR (ciphertext IS NULL))),
-  constraint email_has_reader CHECK ((((affiliate_id IS NULL) = (kind = ANY (ARRAY['alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text, 'member_invitation'::text, 'member_sign_in'::text]))) AND
+  constraint email_has_reader CHECK ((((affiliate_id IS NULL) = (kind = ANY (ARRAY['alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text, 'member_invitation'::text, 'member_sign_in'::text, 'passkey_added'::text]))) AND
 CASE kind
     WHEN 'payee_changed'::text THEN true
-    ELSE ((recipient IS NULL) = (kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payout_sent'::text, 'member_invitation'::text, 'member_sign_in'::text])))
+    ELSE ((recipient IS NULL) = (kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payout_sent'::text, 'member_invitation'::text, 'member_sign_in'::text, 'passkey_added'::text])))
 END)),
-  constraint email_of_app_or_member CHECK ((((member_id IS NOT NULL) = (kind = ANY (ARRAY['member_invitation'::text, 'member_sign_in'::text]))) AND ((account_id IS NULL) = (member_id IS NULL)) AND ((app_id IS NULL) = (member_id IS NOT NULL)))),
+  constraint email_of_app_or_member CHECK ((((member_id IS NOT NULL) = (kind = ANY (ARRAY['member_invitation'::text, 'member_sign_in'::text, 'passkey_added'::text]))) AND ((account_id IS NULL) = (member_id IS NULL)) AND ((app_id IS NULL) = (member_id IS NOT NULL)))),
   constraint email_secret_has_its_key CHECK (((ciphertext IS NULL) = (encryption_key_id IS NULL))),
   constraint email_sent_by_an_attempt CHECK (((status <> 'sent'::text) OR (attempts >= 1))),
   constraint emails_attempts_check CHECK (((attempts >= 0) AND (attempts <= 10))),
-  constraint emails_kind_check CHECK ((kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payee_changed'::text, 'payout_sent'::text, 'address_changed'::text, 'alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text, 'member_invitation'::text, 'member_sign_in'::text]))),
+  constraint emails_kind_check CHECK ((kind = ANY (ARRAY['invitation'::text, 'payee_code'::text, 'payee_changed'::text, 'payout_sent'::text, 'address_changed'::text, 'alert_opened'::text, 'alert_closed'::text, 'run_drafted'::text, 'weekly_report'::text, 'member_invitation'::text, 'member_sign_in'::text, 'passkey_added'::text]))),
   constraint emails_last_problem_check CHECK (((length(last_problem) >= 1) AND (length(last_problem) <= 300))),
   constraint emails_recipient_check CHECK (((length(recipient) >= 3) AND (length(recipient) <= 320))),
   constraint emails_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'failed'::text, 'skipped'::text]))),
@@ -1116,6 +1116,7 @@ CREATE INDEX passkeys_by_member ON passkeys USING btree (member_id, created_at, 
 CREATE UNIQUE INDEX passkeys_one_credential ON passkeys USING btree (credential_id);
 CREATE TRIGGER passkeys_audit AFTER INSERT OR UPDATE OF revoked_at ON passkeys FOR EACH ROW EXECUTE FUNCTION write_audit_row('passkey', 'id', 'member_id name raises revoked_at');
 CREATE TRIGGER passkeys_guard BEFORE INSERT OR DELETE OR UPDATE ON passkeys FOR EACH ROW EXECUTE FUNCTION guard_passkey();
+CREATE TRIGGER passkeys_mail AFTER INSERT ON passkeys FOR EACH ROW EXECUTE FUNCTION mail_added_passkey();
 
 create table payee_changes (
   id payee_change_id not null,
@@ -3674,6 +3675,15 @@ AS $function$
 begin
   perform pg_advisory_xact_lock(hashtextextended('payout of ' || new.affiliate_id::text, 0));
   return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mail_added_passkey()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into emails (id, account_id, member_id, kind, subject_id) values (new_email_id(), new.account_id, new.member_id, 'passkey_added', new.id);
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION mail_alert()

@@ -28,9 +28,9 @@ export type AppEmailKind = (typeof APP_EMAIL_KINDS)[number];
 
 /**
  * What a mail to a member of an account tells. `member_invitation`: the link with which a new member signs in. `member_sign_in`: the one that a
- * member asked for.
+ * member asked for. `passkey_added`: a passkey was added that signs in as the member.
  */
-const MEMBER_EMAIL_KINDS = ['member_invitation', 'member_sign_in'] as const;
+const MEMBER_EMAIL_KINDS = ['member_invitation', 'member_sign_in', 'passkey_added'] as const;
 
 /** What a mail tells. */
 export const EMAIL_KINDS = [...APP_EMAIL_KINDS, ...MEMBER_EMAIL_KINDS] as const;
@@ -212,6 +212,18 @@ interface MemberLink extends MailReader {
   readonly expiresAt: number;
 }
 
+interface AddedPasskey extends MailReader {
+  readonly kind: 'passkey_added';
+  readonly passkeyName: string;
+  readonly addedAt: number;
+  /** Whether it lets a session pay, if the role of the member does. */
+  readonly raises: boolean;
+  /** Whether it was revoked meanwhile. */
+  readonly isRevoked: boolean;
+  /** The address of the page with the passkeys of the member. */
+  readonly pageUrl: string;
+}
+
 /** What a mail of each kind tells. */
 export type MailFacts =
   | Invitation
@@ -222,4 +234,5 @@ export type MailFacts =
   | MailedAlert
   | DraftedRun
   | MailedReport
-  | MemberLink;
+  | MemberLink
+  | AddedPasskey;

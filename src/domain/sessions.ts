@@ -54,6 +54,11 @@ export function creatorPageUrl(publicUrl: string): string {
   return `${publicUrl.replace(/\/$/, '')}/console/creator/`;
 }
 
+/** Returns the address of the console's page with the passkeys, keys and sessions of who is signed in. */
+export function accessPageUrl(publicUrl: string): string {
+  return `${publicUrl.replace(/\/$/, '')}/console/access`;
+}
+
 /** Returns the address at which an operator spends a sign-in link. */
 export function operatorSignInUrl(publicUrl: string, token: string): string {
   return `${publicUrl.replace(/\/$/, '')}/console/operator/#token=${token}`;

@@ -189,6 +189,31 @@ function memberSignIn({ url, expiresAt }: MemberFacts, account: Foreign): Messag
   };
 }
 
+function passkeyAdded(facts: FactsOf<'passkey_added'>, account: Foreign): Message {
+  const { passkeyName, addedAt, raises, isRevoked, pageUrl } = facts;
+  const also = raises ? ', and lets the browser pay if your role may' : '';
+  return {
+    subject: ['A passkey was added to your access to ', account],
+    blocks: [
+      paragraph('A passkey was added with which one signs in to ', account, ` as you${also}:`),
+      {
+        type: 'facts',
+        facts: [
+          ['Name', foreign(passkeyName)],
+          ['Added', dateText(addedAt)],
+          ...(isRevoked ? ([['Now', 'Revoked: it does nothing any more']] as const) : []),
+        ],
+      },
+      paragraph(
+        'If it was you, there is nothing to do. If not, revoke it and end the other sessions on the page Access, and tell an owner of ',
+        account,
+        '.',
+      ),
+      { type: 'button', label: 'Open the page Access', url: pageUrl },
+    ],
+  };
+}
+
 function messageOf(facts: MailFacts, app: Foreign): Message {
   switch (facts.kind) {
     case 'invitation':
@@ -213,6 +238,8 @@ function messageOf(facts: MailFacts, app: Foreign): Message {
       return memberInvitation(facts, app);
     case 'member_sign_in':
       return memberSignIn(facts, app);
+    case 'passkey_added':
+      return passkeyAdded(facts, app);
   }
 }
 
@@ -232,6 +259,7 @@ function footerOf(facts: MailFacts, sender: Foreign): readonly Part[] {
   switch (facts.kind) {
     case 'member_invitation':
     case 'member_sign_in':
+    case 'passkey_added':
       return ['You get this mail because you are a member of ', sender, '.', ...isKnown];
     case 'address_changed':
       return [

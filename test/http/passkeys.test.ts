@@ -1,9 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { readMailFacts } from '../../src/db/email-facts.ts';
+import { loadEmail } from '../../src/db/emails.ts';
 import { deleteExpiredChallenges } from '../../src/db/passkeys.ts';
+import type { EmailId } from '../../src/domain/ids.ts';
 import { MOST_PASSKEYS } from '../../src/domain/passkeys.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
-import { newApp, startTestApi } from '../support/api.ts';
+import { newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { addPasskeyOf, Authenticator, optionsOf } from '../support/authenticator.ts';
 import type { Faults } from '../support/authenticator.ts';
@@ -531,6 +535,37 @@ describe('the list of passkeys', () => {
         ),
       ).rejects.toThrow(/does not change this way|passkey_revoked_without_key/);
     await expect(api.sql`delete from passkeys where id = ${passkeyId}`).rejects.toThrow('never deleted');
+  });
+
+  test('each new passkey has a mail to its member, once, with its name and what it can do', async () => {
+    const { browser, member, passkeyId } = await newOwner();
+    const mails = await api.sql<{ id: EmailId; subjectId: string }>`
+      select id, subject_id from emails where member_id = ${member.id} and kind = 'passkey_added'`;
+    expect(mails).toMatchObject([{ subjectId: passkeyId }]);
+    const factsNow = async () => {
+      const email = await loadEmail(api.sql, mails[0]?.id as EmailId);
+      if (email === undefined) throw new Error('the mail is missing');
+      expect(email).toMatchObject({ address: member.email, accountId: app.accountId, appId: null });
+      return await readMailFacts(
+        {
+          sql: api.sql,
+          secretBox: createSecretBox([TEST_KEY]),
+          publicUrl: 'https://t.example/',
+          titleOf: String,
+        },
+        email,
+      );
+    };
+    expect(await factsNow()).toMatchObject({
+      kind: 'passkey_added',
+      passkeyName: 'Laptop',
+      addedAt: api.clock.now,
+      raises: true,
+      isRevoked: false,
+      pageUrl: 'https://t.example/console/access',
+    });
+    await post(`/session/passkeys/${passkeyId}/revoke`, browser);
+    expect(await factsNow()).toMatchObject({ isRevoked: true });
   });
 
   // @promise passkey-audit

@@ -41,10 +41,20 @@ const SENT: MailFacts = {
   pageUrl: PAGE,
 };
 
+const PASSKEY: Extract<MailFacts, { readonly kind: 'passkey_added' }> = {
+  ...READER,
+  kind: 'passkey_added',
+  passkeyName: 'Laptop',
+  addedAt: Date.UTC(2026, 10, 26, 14, 5),
+  raises: true,
+  isRevoked: false,
+  pageUrl: 'https://partners.example.com/console/access',
+};
+
 const FORMER: MailFacts = { ...READER, kind: 'address_changed' };
 
 type ToCreator = Extract<MailFacts, { readonly readerName: string }>;
-const ALL = [INVITATION, PAYEE, CODE, SENT, FORMER] as readonly ToCreator[];
+const ALL = [INVITATION, PAYEE, CODE, SENT, FORMER, PASSKEY] as readonly ToCreator[];
 
 describe('the text of mails', () => {
   test.each(ALL)('a mail of the kind $kind names the app, greets the creator and has both forms', (facts) => {
@@ -111,6 +121,19 @@ describe('the text of mails', () => {
     expect(text).toContain('\n    K7QM-2XPD\n');
     expect(html).toContain('>K7QM-2XPD<');
     expect(text).toContain('until 26 November 2026, 14:20 UTC');
+  });
+
+  test('a mail about a passkey has its name, what it can do, and what to do about one of somebody else', () => {
+    const { subject, text, html } = writeMail(PASSKEY);
+    expect(subject).toBe('A passkey was added to your access to Lantern Notes');
+    expect(text).toContain('as you, and lets the browser pay if your role may:');
+    expect(text).toContain('Name: Laptop\nAdded: 26 November 2026, 14:05 UTC\n');
+    expect(text).toContain('If not, revoke it');
+    expect(html).toContain('href="https://partners.example.com/console/access"');
+    const { text: other } = writeMail({ ...PASSKEY, raises: false, isRevoked: true, passkeyName: '<b>' });
+    expect(other).toContain('as you:');
+    expect(other).toContain('Now: Revoked');
+    expect(writeMail({ ...PASSKEY, passkeyName: '<b>' }).html).toContain('&lt;b&gt;');
   });
 
   // @promise email-code-payee
