@@ -200,6 +200,8 @@ describeInBrowser(
       await page.getByRole('checkbox', { name: 'Select all rows' }).check();
       await bar(page).getByText('3 selected').waitFor();
       await bar(page).getByText('$30.03').waitFor();
+      const money = (state: string) => page.getByRole('cell', { name: state, exact: true });
+      expect([await money('Booked').count(), await money('Sent').count()]).toEqual([2, 1]);
       await inBar(page, 'Mark as sent …').click();
       await raise(page, founder, 'Mark as sent');
       await page.getByRole('dialog').getByLabel('Reference').fill('batch 7');
@@ -215,6 +217,8 @@ describeInBrowser(
       ]);
       await inDialog(page, 'Close').click();
       await bar(page).getByText('1 selected').waitFor();
+      await money('Sent').nth(2).waitFor();
+      expect(await money('Booked').count()).toBe(0);
       expect(problems(/status of 409/)).toEqual([]);
     });
 

@@ -7063,6 +7063,19 @@ export interface components {
             createdAt: number;
             /** @description An account key, without its text. It paid the payout. Null for one that was recorded from its CSV. */
             createdBy: components["schemas"]["HeldKey"] | null;
+            /** @description Where the money is. Null until it is stated. */
+            money: {
+                /**
+                 * @description `sent`: the money was transferred. `returned`: it came back, and is not sent again yet.
+                 * @enum {string}
+                 */
+                state: "sent" | "returned";
+                /**
+                 * @description When that was stated. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                statedAt: number;
+            } | null;
             /** @description The SHA-256 of its CSV, hexadecimal. Null for a moment until the CSV is stored. */
             csvSha256: string | null;
             /** @description Its place in the hash chain of the payouts of the app, from 1. Null for a moment until the CSV is stored. */
@@ -7186,6 +7199,19 @@ export interface components {
             createdAt: number;
             /** @description An account key, without its text. It paid the payout. Null for one that was recorded from its CSV. */
             createdBy: components["schemas"]["HeldKey"] | null;
+            /** @description Where the money is. Null until it is stated. */
+            money: {
+                /**
+                 * @description `sent`: the money was transferred. `returned`: it came back, and is not sent again yet.
+                 * @enum {string}
+                 */
+                state: "sent" | "returned";
+                /**
+                 * @description When that was stated. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                statedAt: number;
+            } | null;
             /** @description The SHA-256 of its CSV, hexadecimal. Null for a moment until the CSV is stored. */
             csvSha256: string | null;
             /** @description Its place in the hash chain of the payouts of the app, from 1. Null for a moment until the CSV is stored. */

@@ -7,6 +7,7 @@ import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import type { Filters } from '../parts/filters.ts';
 import { ListView, useList } from '../parts/list.tsx';
+import { MoneyTag } from '../parts/money-state.tsx';
 import { BulkBar, useSelection } from '../parts/selection.tsx';
 import { MarkDialog, PayoutsBulk } from './bulk.tsx';
 import { PAYOUT_KEYS } from './keys.ts';
@@ -31,6 +32,7 @@ const historyColumnsOf = (
     dropsAt: 1,
     cell: (row) => <span className="quiet">{payerOf(row)}</span>,
   },
+  { name: 'Money', cell: (row) => <MoneyTag said={row.money?.state ?? null} /> },
   { name: 'Rows', kind: 'number', isOffPhone: true, cell: (row) => formatCount(row.itemCount) },
   { name: 'Total', kind: 'number', isLead: true, cell: (row) => formatMoney(row.totalCents) },
 ];

@@ -12,6 +12,7 @@ import { Tag } from '../parts/badges.tsx';
 import { MoneyTag } from '../parts/money-state.tsx';
 import { AskToPay, watchRaise } from './raise-form.tsx';
 import { sayDone } from '../parts/toast.tsx';
+import { useMoneyChanged } from './runs.ts';
 
 type Transfer = Schemas['PayoutTransfer'];
 type State = Transfer['state'];
@@ -98,6 +99,7 @@ function MarkForm({
     ...given({ method: filled(method), reference: filled(reference), note: filled(note) }),
   };
   const key = useIdempotencyKey(body);
+  const moneyChanged = useMoneyChanged(appId);
   const mark = useChange(
     async () =>
       await read(
@@ -106,7 +108,6 @@ function MarkForm({
           body,
         }),
       ),
-    ['payout', appId],
   );
   const errors = useFieldErrors(mark.error, { method: 'Method', reference: 'Reference', note: 'Note' });
   return (
@@ -116,6 +117,8 @@ function MarkForm({
         event.preventDefault();
         mark.mutate(undefined, {
           onSuccess: () => {
+            // Lists of payouts say where the money is, too.
+            void moneyChanged();
             sayDone(MARKS[state].done);
             onClose();
           },

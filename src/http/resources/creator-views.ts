@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import type { CreatorPayout } from '../../db/creator-statements.ts';
 import type { Money } from '../../db/payout-transfers.ts';
-import { MONEY_STATES } from '../../domain/payout-transfer.ts';
 import * as enums from '../enum-fields.ts';
 import { cents, count, currency, epochMs, idOf, orNull, rateBps, textField } from '../fields.ts';
 import { BRAND_COLOR } from './apps-views.ts';
@@ -11,6 +10,7 @@ import { linkRow } from './links.ts';
 import { earnings, funnel, nextDueAt } from './overviews.ts';
 import { codeAddress } from './own-payees.ts';
 import { creatorPayee } from './payees.ts';
+import { payoutMoney } from './payouts-views.ts';
 import { seriesOf, seriesPoint } from './timeseries.ts';
 
 export const REFUNDS =
@@ -92,17 +92,7 @@ export const payout = z
     totalCents: cents('The amount of the payout.'),
     currency,
     createdAt: epochMs('When the payout was made.'),
-    money: z
-      .object({
-        state: z
-          .enum(MONEY_STATES)
-          .describe(
-            '`sent`: the money was transferred. `returned`: it came back, and is not sent again yet.',
-          ),
-        statedAt: epochMs('When that was stated.'),
-      })
-      .describe('Where the money is. Absent until it is stated.')
-      .optional(),
+    money: payoutMoney.describe('Where the money is. Absent until it is stated.').optional(),
   })
   .meta({ id: 'CreatorPayout', description: 'A payout to the creator.' });
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { TRANSFER_STATES } from '../../domain/payout-transfer.ts';
-import type { PayoutTransfer } from '../../db/payout-transfers.ts';
+import { MONEY_STATES, TRANSFER_STATES } from '../../domain/payout-transfer.ts';
+import type { Money, PayoutTransfer } from '../../db/payout-transfers.ts';
 import type { PayoutCsv } from '../../db/payout-csv.ts';
 import type { NotPayableRow, PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
 import { nameOfAffiliate, cents, count, currency, epochMs, idOf, orNull, textField } from '../fields.ts';
@@ -15,6 +15,15 @@ export const sha256Field = (description: string) =>
 
 const UNTIL_STORED = 'Null for a moment until the CSV is stored.';
 
+export const payoutMoney = z
+  .object({
+    state: z
+      .enum(MONEY_STATES)
+      .describe('`sent`: the money was transferred. `returned`: it came back, and is not sent again yet.'),
+    statedAt: epochMs('When that was stated.'),
+  })
+  .describe('Where the money is.');
+
 export const payout = z
   .object({
     id: idOf('payout'),
@@ -25,6 +34,7 @@ export const payout = z
     currency,
     createdAt: epochMs('When the payout was exported.'),
     createdBy: orNull(heldKey, 'It paid the payout. Null for one that was recorded from its CSV.'),
+    money: orNull(payoutMoney, 'Null until it is stated.'),
     csvSha256: orNull(sha256Field('The SHA-256 of its CSV, hexadecimal.'), UNTIL_STORED),
     chainPosition: orNull(
       count('Its place in the hash chain of the payouts of the app, from 1.'),
@@ -141,7 +151,7 @@ export const notPayable = z
   })
   .meta({ id: 'NotPayableList', description: 'Affiliates whom exports would pay nothing now, and why.' });
 
-export function presentPayout(row: PayoutListRow) {
+export function presentPayout(row: PayoutListRow, stated: Money | undefined) {
   const { id, affiliateId, affiliateName, itemCount, totalCents, createdAt, csvSha256 } = row;
   const { chainPosition, chainPreviousHash, chainHash } = row;
   return {
@@ -158,6 +168,7 @@ export function presentPayout(row: PayoutListRow) {
     chainHash,
     createdBy:
       row.keyId === null ? null : { id: row.keyId, label: row.keyLabel, display: row.keyDisplay ?? '' },
+    money: stated ?? null,
   };
 }
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { exportPayout } from '../../commands/export-payout.ts';
-import { appendTransfer, listTransfers } from '../../db/payout-transfers.ts';
+import { appendTransfer, findMoney, listTransfers } from '../../db/payout-transfers.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../domain/payout.ts';
 import { readExtendedPayoutCsv } from '../../db/extended-payout-csv.ts';
 import { readPayoutCsv } from '../../db/payout-csv.ts';
@@ -68,7 +68,11 @@ export const payoutRoutes = [
       const affiliateId = filterId('affiliate', query.affiliateId);
       if (affiliateId === 'none') return EMPTY_PAGE;
       const page = await listPayouts(deps.sql, app.id, { affiliateId }, after, query.limit);
-      return presentPage(key, page, presentPayout);
+      const money = await findMoney(
+        deps.sql,
+        page.rows.map(({ id }) => id),
+      );
+      return presentPage(key, page, (row) => presentPayout(row, money.get(row.id)));
     },
   }),
 
@@ -123,11 +127,15 @@ export const payoutRoutes = [
     ids: { payoutId: 'payout' },
     response: { status: 200, schema: payoutWithTransfers },
     handler: async ({ deps, app, ids }) => {
-      const [found, transfers] = await Promise.all([
+      const [found, money, transfers] = await Promise.all([
         findListedPayout(deps.sql, app.id, ids.payoutId),
+        findMoney(deps.sql, [ids.payoutId]),
         listTransfers(deps.sql, app.id, ids.payoutId),
       ]);
-      return { ...presentPayout(foundOrThrow(found)), transfers: transfers.map(presentTransfer) };
+      return {
+        ...presentPayout(foundOrThrow(found), money.get(ids.payoutId)),
+        transfers: transfers.map(presentTransfer),
+      };
     },
   }),
 
