@@ -114,6 +114,7 @@ describe('from a click to a payout CSV', () => {
         currency: 'USD',
         createdAt: expect.any(Number),
         createdBy: { id: expect.any(String), display: expect.any(String), label: null },
+        money: null,
         csvSha256: csv.headers.get('x-payout-sha256'),
         chainPosition: expect.any(Number),
         chainPreviousHash: null,
