@@ -39,6 +39,9 @@ const RESPOND_WITHIN_MS = 2_500;
 /** A delivery with less time than this, ms, is awaited for as long as if it had just arrived. */
 const LEAST_WAIT_MS = 1_000;
 
+/** How much later than due a response without a turn is, ms: a delivery in its turn says first whether it keeps its place. */
+const MOMENT_MS = 100;
+
 /** How long a stored delivery waits for its turn, ms: then the relay soon starts it. Its response does not wait as long. */
 const LATEST_TURN_MS = 20_000;
 
@@ -262,7 +265,7 @@ async function processInTurn(
   });
   const answered = new AbortController();
   try {
-    const late = sleep(leftMs(), null, { signal: answered.signal });
+    const late = sleep(leftMs() + MOMENT_MS, null, { signal: answered.signal });
     return await Promise.race([processed, late]);
   } finally {
     answered.abort();

@@ -139,6 +139,30 @@ describe('webhooks that are answered as pending', () => {
     await other.close();
   });
 
+  test('keep their places also where the delivery says so only when the response is due', async () => {
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const other = await startTestApi({
+      sql,
+      intake: createIntake(sql.share(2), { webhooks: 1, openCalls: 20 }),
+      workflows: {
+        ...IDLE_WORKFLOWS,
+        awaitDelivery: async (_delivery, waitMs, keepPlace) => {
+          // A timer of the same length that was started a moment later.
+          await sleep(waitMs + 20);
+          keepPlace?.(ended);
+          return null;
+        },
+      },
+    });
+    expect(await webhook(SECRET, other)).toMatchObject({ status: 200, body: { pending: true } });
+    expect((await webhook(SECRET, other)).status).toBe(503);
+    end();
+    await other.close();
+  });
+
   // @promise overload-pending
   test('keep their places until their deliveries have ended, and at most half of all places', async () => {
     let endAll = () => {};
