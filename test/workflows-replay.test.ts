@@ -61,6 +61,10 @@ const BRANCHES = [
   'delivery-duplicate',
   'delivery-ignored',
   'delivery-fallback',
+  // A step had to wait, so the others ran in one local activity.
+  'delivery-quick-after-waiting',
+  // The same with the code from before; today's code cannot record it.
+  'delivery-one-by-one-after-waiting',
   'delivery-without-search-attribute',
   // A delivery whose fast path fails and that ends before the last step.
   'delivery-ends-at-verify',
@@ -119,8 +123,14 @@ const BREAKING: readonly (readonly [what: string, workflow: string, from: string
   [
     'one more activity in a delivery that ends early',
     'delivery',
-    'fallback.markHealed(step, failure);',
-    "if (step !== 'writeCommission') await steps.storeRaw(deliveryId);\n            fallback.markHealed(step, failure);",
+    'fallback.markHealed(step, cause);',
+    "{ if (step.name !== 'writeCommission') await steps.storeRaw(deliveryId); fallback.markHealed(step, cause); }",
+  ],
+  [
+    'the fast path after a step that had to wait, for deliveries that began without it',
+    'delivery',
+    "(0,_temporalio_workflow__WEBPACK_IMPORTED_MODULE_0__.patched)('quickly-after-waiting')",
+    'true',
   ],
 ];
 

@@ -153,6 +153,14 @@ try {
 
   await runOn(
     service.database.url,
+    'create trigger test_breaks before insert on events for each row execute function test_breaks()',
+  );
+  await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 3_500 })));
+  await runOn(service.database.url, 'drop trigger test_breaks on events');
+  await record('delivery-quick-after-waiting', await latestDelivery());
+
+  await runOn(
+    service.database.url,
     'create trigger test_breaks before update on commissions for each row execute function test_breaks()',
   );
   const due = stripeInvoicePaid({ userId: user, amount: 4_000, occurredAt: Date.now() - 40 * DAY_MS });

@@ -19,16 +19,23 @@ afterAll(async () => {
   await service.close();
 });
 
-/** Makes the commission step fail in the database, as a bug or a full disk does. */
-async function breakCommissions(): Promise<void> {
+/** Makes the step that writes a table fail in the database, as a bug or a full disk does. Returns what repairs it. */
+async function breakWritesOf(table: 'commissions' | 'events'): Promise<() => Promise<void>> {
+  const { url } = service.database;
   await runOn(
-    service.database.url,
+    url,
     `create function test_breaks() returns trigger language plpgsql as $$ begin raise exception 'the test broke this step'; end $$;
-     create trigger test_breaks before insert on commissions for each row execute function test_breaks();`,
+     create trigger test_breaks before insert on ${table} for each row execute function test_breaks();`,
   );
+  return async () => await runOn(url, `drop trigger test_breaks on ${table}; drop function test_breaks();`);
 }
-async function fixCommissions(): Promise<void> {
-  await runOn(service.database.url, `drop trigger test_breaks on commissions; drop function test_breaks();`);
+
+/** Waits until the pending step of a workflow was tried a second time. */
+async function untilTriedAgain(handle: WorkflowHandle): Promise<void> {
+  await eventually('the pending step shows a second attempt', async () => {
+    const { raw } = await handle.describe();
+    return (raw.pendingActivities?.[0]?.attempt ?? 0) >= 2;
+  });
 }
 
 /** Asks a workflow for its current details, as the UI does. */
@@ -43,7 +50,7 @@ describe('stuck deliveries', () => {
   // @promise retried-step-no-duplicate, webhook-pending, workflows-found-by-app, workflow-details-in-words
   test('a delivery whose commission step fails returns pending, shows step, attempt and cause, and heals automatically', async () => {
     const user = await founder.customer();
-    await breakCommissions();
+    const fixCommissions = await breakWritesOf('commissions');
     const send = async () => {
       const begin = Date.now();
       const sent = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
@@ -70,10 +77,7 @@ describe('stuck deliveries', () => {
       return found.includes(`delivery:${id}`);
     });
     const handle = service.temporal.workflow.getHandle(`delivery:${id}`);
-    await eventually('the pending step shows a second attempt', async () => {
-      const { raw } = await handle.describe();
-      return (raw.pendingActivities?.[0]?.attempt ?? 0) >= 2;
-    });
+    await untilTriedAgain(handle);
     const description = await handle.describe();
     expect(description.searchAttributes).toMatchObject({
       DeliveryState: ['stuck:writeCommission'],
@@ -105,5 +109,32 @@ describe('stuck deliveries', () => {
     const after = await service.sql.one<{ status: string; lastError: string | null }>`
       select processing_status as status, last_error from deliveries where id = ${id}`;
     expect(after).toEqual({ status: 'processed', lastError: null });
+  });
+
+  // @promise retried-step-no-duplicate
+  test('after a step that had to wait, the steps that are left run in one local activity, not one by one', async () => {
+    const fixEvents = await breakWritesOf('events');
+    const sent = await founder.stripe(
+      bodyOf(stripeInvoicePaid({ userId: await founder.customer(), amount: 2_500 })),
+    );
+    expect(sent.body).toMatchObject({ pending: true, commissionId: null });
+    const { id } = await service.sql.one<{
+      id: string;
+    }>`select id from deliveries where app_id = ${founder.app.id} order by received_at desc limit 1`;
+    const handle = service.temporal.workflow.getHandle(`delivery:${id}`);
+    await untilTriedAgain(handle);
+    await fixEvents();
+    await expect(handle.result()).resolves.toMatchObject({
+      status: 'done',
+      commissionId: expect.stringMatching(/^com_/),
+    });
+
+    const { events } = await handle.fetchHistory();
+    const scheduled = events?.map((event) => event.activityTaskScheduledEventAttributes?.activityType?.name);
+    expect(scheduled?.filter(Boolean)).toEqual(['verify', 'storeRaw', 'normalize', 'dedupe']);
+    expect(await currentDetails(handle)).toMatch(
+      /^\*\*Healed\.\*\* At first the service could not store the event, .*\n\nProcessed\. The commission com_\w+ was booked for the event evt_/,
+    );
+    expect((await handle.describe()).searchAttributes['DeliveryState']).toEqual(['healed']);
   });
 });
