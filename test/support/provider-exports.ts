@@ -150,6 +150,21 @@ export function stripeRows(sales: readonly ListedSale[]): readonly Cells[] {
   });
 }
 
+const objectOf = (event: Payload) => (event['data'] as { readonly object: Payload }).object;
+
+/** The invoices of Stripe's API, one on each line. */
+export function stripeInvoices(sales: readonly ListedSale[]): string {
+  return sales.map((sale) => `${JSON.stringify(objectOf(purchaseOf('stripe', sale)))}\n`).join('');
+}
+
+/** A page of the refunds of Stripe's API. */
+export function stripeRefunds(sales: readonly ListedSale[]): string {
+  const data = sales.flatMap((sale) =>
+    sale.refundedAt === null ? [] : [objectOf(refundOf('stripe', sale, sale.refundedAt))],
+  );
+  return JSON.stringify({ object: 'list', data, has_more: false }, null, 2);
+}
+
 /** The transactions of Paddle's API, one on each line. */
 export function paddleTransactions(sales: readonly ListedSale[]): string {
   const entities = sales.map(

@@ -91,22 +91,26 @@ function readBalanceRow(row: ExportRow): RowReading {
     kind: 'events',
     bodies: [body],
     group,
-    refusal: isPayment ? methodRefusal(row, names) : null,
+    refusal: isPayment ? refusalOf(row, names) : null,
     isNegative: isPayment && category !== 'charge',
   };
 }
 
-/** Returns why a charge may not have succeeded, as a sentence. Bank debits are in the balance while they are pending. */
-function methodRefusal(row: ExportRow, { invoice }: BalanceRow): string | null {
+/**
+ * Returns why a charge is not fed back, as a sentence. The report does not show whether its invoice is paid, and the first amount of a
+ * payment stays. Bank debits are in the balance while they are pending.
+ */
+function refusalOf(row: ExportRow, { invoice }: BalanceRow): string | null {
+  if (invoice !== null) {
+    return 'The report does not show whether the invoice is paid in full. Export the invoices as JSON, and compare that file.';
+  }
   const method = exported.text(row, METHOD);
   if (method === 'card') return null;
   const what =
     method === null
       ? `The row has no ${METHOD}, and a bank debit is in the balance before it succeeds or fails.`
       : 'The payment is not by card, and it may be in the balance before it succeeds or fails.';
-  return invoice === null
-    ? `${what} Have Stripe send the webhook again.`
-    : `${what} Export the invoices as JSON, and compare that file.`;
+  return `${what} Have Stripe send the webhook again.`;
 }
 
 /** Returns the payment of a row. The parts of one payment are added up in `mergePayments`. */
@@ -124,7 +128,6 @@ function paymentOf(row: ExportRow, names: BalanceRow): Payload {
       currency,
       amount_paid: amount,
       customer,
-      subscription: exported.text(row, 'subscription_id'),
       payment_intent: intent,
       charge,
       metadata,
@@ -238,10 +241,10 @@ const balance: ExportFormat = {
     'payment_intent_id',
     'invoice_id',
   ],
-  optional: ['subscription_id', 'customer_id', METHOD, USER],
+  optional: ['customer_id', METHOD, USER],
   lists: 'both',
   namesUsers: false,
-  withoutUser: `The report names no user of this payment, and no webhook has named the user of its subscription or customer. Request the column ${USER}, or export the invoices as JSON.`,
+  withoutUser: `The report names no user of this payment, and no webhook has named the user of its customer. Request the column ${USER}.`,
   read: readBalanceRow,
   merge: mergePayments,
 };
