@@ -2652,7 +2652,7 @@ AS $function$
     join user_transfers g on g.event_id = r.event_id and g.app_id = r.app_id and g.role = 'giver'
     join bindings b on b.app_id = g.app_id and b.customer_user_id = g.customer_user_id
    where r.app_id = of_app and r.customer_user_id = receiver and r.role = 'receiver' and b.customer_user_id <> receiver
-     and of_attribution in (b.attribution_id, attribution_at(b, now()))
+     and of_attribution in (b.attribution_id, attribution_at(b, now())) and is_somebody(b.customer_user_id)
 $function$;
 
 CREATE OR REPLACE FUNCTION camel_case(name text)
@@ -3534,9 +3534,11 @@ CREATE OR REPLACE FUNCTION is_only_user(b bindings, at timestamp with time zone)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
-  select not exists (select from bindings z where z.id = b.counts_with and z.key_source is null and z.created_at <= at)
-     and not exists (select from bindings z where z.counts_with = coalesce(b.counts_with, b.id::text) and z.id <> b.id
-                                              and z.key_source is null and z.created_at <= at)
+  select not exists (select from bindings z
+                      where z.id = b.counts_with and z.key_source is null and z.created_at <= at and is_somebody(z.customer_user_id))
+     and not exists (select from bindings z
+                      where z.counts_with = coalesce(b.counts_with, b.id::text) and z.id <> b.id
+                        and z.key_source is null and z.created_at <= at and is_somebody(z.customer_user_id))
 $function$;
 
 CREATE OR REPLACE FUNCTION is_part_of(p payments, whole payments)
@@ -3573,6 +3575,19 @@ AS $function$
     select from payment_aliases l
      where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.alias_ref = p.ref
        and l.payment_ref <> l.alias_ref)
+$function$;
+
+CREATE OR REPLACE FUNCTION is_somebody(customer_user_id text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select customer_user_id !~ '^[0\s!-/:-@\[-`{-~]*$'
+     and lower(regexp_replace(customer_user_id, '["''`\s_]', '', 'g')) <> all (array[
+           'nouser', 'no-user', 'null', 'none', 'nil', '(null)', 'nan', 'unidentified', 'undefined', 'unknown', 'anonymous', 'anon', 'guest',
+           'default', 'test', 'n/a', 'na', 'true', 'false', 'unset', 'notset', '(notset)', 'empty', 'optional(nil)', '<null>', '<nil>',
+           '[objectobject]', '-1', 'unknownuser', 'anonymoususer', 'guestuser', 'loggedout', 'logged-out', 'notloggedin', 'nouserid',
+           'appuserid', '${userid}', '{{userid}}'])
 $function$;
 
 CREATE OR REPLACE FUNCTION keep_an_owner()

@@ -245,7 +245,7 @@ test('an upgrade notes the apps that have ever assigned a policy to a creator or
   });
 });
 
-test('an upgrade deletes the links to placeholders that an earlier version stored, and no other', async () => {
+test('an upgrade deletes the links to placeholders that an earlier version stored, and no other; the database knows who is nobody', async () => {
   const users =
     'undefined,Null,none,GUEST,anonymous,N/A,no_user,0,000,-1,{},<nil>,[object Object],"null",not logged in, ,${user_id},ann,guest-7,user-0,nullable,00a,Ann Null'.split(
       ',',
@@ -260,6 +260,10 @@ test('an upgrade deletes the links to placeholders that an earlier version store
       new Set(users.filter((user) => !isPlaceholder(user))),
     );
     expect(left).toHaveLength(6);
+    // The functions of the database know the same list.
+    const somebody = await sql<{ user: string }>`
+      select u as user from unnest(${users}::text[]) u where is_somebody(u)`;
+    expect(somebody.map(({ user }) => user)).toEqual(users.filter((user) => !isPlaceholder(user)));
   });
 });
 

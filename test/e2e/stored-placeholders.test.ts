@@ -192,6 +192,44 @@ describe('a placeholder that an earlier version has stored and bound is nobody',
   });
 
   // @promise placeholders-are-anonymous
+  test('beside the only user of a subscription, also where it was bound with the key: what a founder says of the user holds for the key', async () => {
+    const [key, user] = [randomUUID(), randomUUID()];
+    await renew(key, null, { code: 'SPRING20' });
+    await api.sql`
+      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, counts_with)
+      select ${newId('binding')}, app_id, 'guest', attribution_id, now(), coalesce(counts_with, id::text)
+        from bindings where app_id = ${app.appId} and customer_user_id = ${`app_store:${key}`}`;
+    await renew(key, user);
+    await call('POST', 'manual-attributions', {
+      customerUserId: user,
+      affiliateId: first,
+      reason: 'A test',
+    });
+    await renew(key, null, { at: Date.now() + 2_000 });
+    expect(await creators()).toEqual([second, second, first]);
+  });
+
+  // @promise placeholders-are-anonymous
+  test('for the number of payments: the receiver of a transfer goes on with that of the real giver', async () => {
+    const [receiver, giver] = [randomUUID(), randomUUID()];
+    const attributionId = await bring(giver, first);
+    await api.sql`
+      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+      values (${newId('binding').replace(/_.*/, '_00000000000000000000000000')}, ${app.appId}, 'guest', ${attributionId}, now())`;
+    api.clock.now = Date.now() + 1;
+    const eventId = await deliver(revenuecatTransfer({ from: [], to: [receiver] }));
+    await api.sql`
+      insert into user_transfers (app_id, event_id, role, customer_user_id)
+      select ${app.appId}::text, ${eventId}::text, 'giver', g from unnest(${['guest', giver]}::text[]) g`;
+    await bindTransfers(api.sql, app.appId as AppId, { eventId });
+    const bindings = await api.sql<{ countsWith: string | null; giver: string }>`
+      select r.counts_with, g.id as giver from bindings r, bindings g
+       where r.app_id = ${app.appId} and r.customer_user_id = ${receiver}
+         and g.app_id = ${app.appId} and g.customer_user_id = ${giver}`;
+    expect(bindings).toEqual([{ countsWith: bindings[0]?.giver, giver: expect.any(String) }]);
+  });
+
+  // @promise placeholders-are-anonymous
   test.each([
     ['gives nothing', [], []],
     ['does not stand beside a real giver', ['giver'], ['receiver']],
