@@ -310,6 +310,15 @@ describe('mails', () => {
     expect(mailProblems(mailFacts())).toEqual([]);
   });
 
+  test('a repeated mail may state another end of the wait of a payee, which the run itself ends', () => {
+    const facts = mailFacts();
+    const received = facts.received.map((copy, n) => ({
+      ...copy,
+      text: `How: PayPal\nCounts from: ${n + 1} November 2026\nHello`,
+    }));
+    expect(mailProblems({ ...facts, received })).toEqual([]);
+  });
+
   test('a mail that was not sent because its alert is closed, or its money came back, has no problem', () => {
     const facts = mailFacts();
     const received = facts.received.slice(0, 0);

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KINDS } from './fault-kinds.ts';
 import type { FaultKind, Sign } from './fault-kinds.ts';
@@ -37,6 +38,9 @@ export interface TriedFault extends PlannedFault {
   readonly calm: readonly Recovery[];
 }
 
+/** The history of an export that took longer after a fault is kept, ms. */
+const LATE_MS = 10_000;
+
 /** What became of the planned faults. */
 export interface TriedFaults {
   readonly tried: readonly TriedFault[];
@@ -64,6 +68,10 @@ async function tryFault(around: Surroundings, probes: Probes, planned: PlannedFa
     probes.recover(endedAt),
     ...stack.processes.map(async (one) => await one.whenReady()),
   ]);
+  if (recoveries.some(({ exportMs }) => exportMs > LATE_MS)) {
+    const file = path.join(around.folder, `payouts-after-${planned.kind.replaceAll(' ', '-')}.json`);
+    await probes.keepHistory(file).catch(() => {});
+  }
   const said = watch.compare({ ...(await seen), says, affected, beats: await beats });
   return { ...planned, ...said, beats: await beats, recoveries, calm };
 }

@@ -1,6 +1,8 @@
+import { writeFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { PAYOUT_REQUESTED } from '../../src/domain/signals.ts';
 import { workflowIdOf } from '../../src/domain/workflow-id.ts';
 import { awaitedQueue } from '../../temporal/names.ts';
@@ -170,14 +172,35 @@ export class Probes {
     );
   }
 
+  /** Writes the history of the probe's payouts into a file, which shows what a late export waited for. */
+  async keepHistory(file: string): Promise<void> {
+    const connection = await Connection.connect({ address: this.#temporalAddress });
+    try {
+      const { workflow } = new Client({ connection });
+      const history = await workflow.getHandle(this.#payoutsWorkflow).fetchHistory();
+      await writeFile(file, historyToJSON(history));
+    } finally {
+      await connection.close();
+    }
+  }
+
+  /** The Temporal server, past the proxies. */
+  get #temporalAddress(): string {
+    return `127.0.0.1:${this.#stack.temporal.port}`;
+  }
+
+  get #payoutsWorkflow(): string {
+    return workflowIdOf('payout', this.#load.affiliateOf(PROBED_APP, 0));
+  }
+
   /**
    * Whether the Temporal server, past the proxies, takes a signal for the workflow of the probe's payouts: that of a request that
    * was settled before, which changes nothing. Before the first one, whether it can say that there is no such workflow.
    */
   async #askTemporal(): Promise<boolean> {
     const affiliateId = this.#load.affiliateOf(PROBED_APP, 0);
-    const workflowId = workflowIdOf('payout', affiliateId);
-    const connection = await Connection.connect({ address: `127.0.0.1:${this.#stack.temporal.port}` });
+    const workflowId = this.#payoutsWorkflow;
+    const connection = await Connection.connect({ address: this.#temporalAddress });
     try {
       const { workflow } = new Client({ connection });
       this.#settled ??= await this.#findSettled(affiliateId);
