@@ -1,9 +1,14 @@
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
+
+const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+/** The files that take minutes with the many rounds of `npm run test:long`. */
+const LONG = process.env.TEST_ROUNDS === 'long' ? scripts['test:long'].match(/test\/\S+/g) : [];
 
 /** Files that wait for servers, processes or a large database, the slowest first. The size of a file says little about them. */
 const SLOW = [/\/db\/query-plans\./, /\/docs\/pages\.|\/e2e\/|\/temporal\/|\/embedded\//];
 
 const rankOf = (file) => {
+  if (LONG.some((part) => file.includes(part))) return -1;
   const index = SLOW.findIndex((pattern) => pattern.test(file));
   return index === -1 ? SLOW.length : index;
 };
