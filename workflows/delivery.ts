@@ -20,7 +20,7 @@ const WAITED_MS = 500;
  * functions run one by one as activities that retry without limit, until one has the outcome. The UI then lists the delivery under
  * `DeliveryState STARTS_WITH "stuck:"` with its step, attempt and last failure; it continues automatically.
  *
- * After a step that had to wait, the fast path is tried again: what was away has come back, often for many deliveries at
+ * After the first step that had to wait, the fast path is tried once more: what was away has come back, often for many deliveries at
  * once, and the steps that are left would cost Temporal several times as much.
  *
  * @startedBy the receipt of a webhook; the relay
@@ -28,6 +28,7 @@ const WAITED_MS = 500;
 export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryOutcome> {
   const fallback = new Fallback();
   let failure: unknown;
+  let isTriedAgain = false;
   const quickly = async (): Promise<DeliveryOutcome | null> => {
     try {
       return await fast.processDelivery(deliveryId);
@@ -47,7 +48,8 @@ export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryO
     const begin = Date.now();
     let outcome: T | DeliveryOutcome = await run(deliveryId);
     const waited = Date.now() - begin >= WAITED_MS;
-    if (outcome === null && waited && patched('quickly-after-waiting')) {
+    if (outcome === null && waited && !isTriedAgain && patched('quickly-after-waiting')) {
+      isTriedAgain = true;
       outcome = (await quickly()) ?? outcome;
     }
     if (outcome !== null) fallback.markHealed(step, cause);
