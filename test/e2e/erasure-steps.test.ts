@@ -118,7 +118,7 @@ describe('the steps of an erasure', () => {
   // @promise erased-beside-others
   test('purchases, refunds, identifies and exports beside an erasure leave no trace and the right money', async () => {
     const texts: string[] = [];
-    for (let round = 0; round < rounds(4, 60); round += 1) {
+    for (let round = 0; round < rounds(4, 20); round += 1) {
       const person = await erasing.newPerson();
       const { userId, deviceId } = person;
       const [before, refunded] = [`tx-${randomUUID()}`, `tx-${randomUUID()}`];

@@ -347,7 +347,7 @@ describe('disputes', () => {
           expect(reversed).toBe(isGone ? 2_000 : isRefundedBefore ? 800 : 0);
         },
       ),
-      cases(15, 1_000),
+      cases(15, 150),
     );
   });
 
@@ -996,7 +996,7 @@ describe('invoices that were paid in parts', () => {
         fc.asyncProperty(fc.shuffledSubarray([...events], { minLength: events.length }), async (order) => {
           expect(await sumsAfter(order)).toEqual(sums);
         }),
-        cases(6, 200),
+        cases(6, 40),
       );
     },
   );
@@ -1030,7 +1030,7 @@ describe('invoices that were paid in parts', () => {
         ]);
         expect(await sumsAfter([whole({ amount: 10_500 })], shop)).toEqual({ net: 1_600, revenue: 8_000 });
       }),
-      cases(6, 200),
+      cases(6, 40),
     );
   });
 
