@@ -3534,7 +3534,8 @@ CREATE OR REPLACE FUNCTION is_only_user(b bindings, at timestamp with time zone)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
-  select not exists (select from bindings z
+  select is_somebody(b.customer_user_id)
+     and not exists (select from bindings z
                       where z.id = b.counts_with and z.key_source is null and z.created_at <= at and is_somebody(z.customer_user_id))
      and not exists (select from bindings z
                       where z.counts_with = coalesce(b.counts_with, b.id::text) and z.id <> b.id

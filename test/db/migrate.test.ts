@@ -267,6 +267,33 @@ test('an upgrade deletes the links to placeholders that an earlier version store
   });
 });
 
+test('an upgrade counts the receivers of a transfer from a placeholder alone, unless their payments are numbered', async () => {
+  const rows = `set session_replication_role = replica;
+     create function an_id(prefix text, name text) returns text language sql as $$ select prefix || '_0' || lpad(translate(name, 'ilou', ''), 25, '0') $$;
+     insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, counts_with)
+     select an_id('bnd', name), an_id('app', 'a'), name, an_id('att', name), now(), an_id('bnd', giver)
+       from (values ('guest', null), ('ann', 'guest'), ('bob', 'cat'), ('cat', null), ('null', null), ('dan', 'null')) v (name, giver);
+     insert into payment_numbers (payment_id, app_id, subject_id, number, first_paid_at)
+     select an_id('pmt', 'a'), an_id('app', 'a'), an_id('bnd', 'null'), 1, now();
+     drop function an_id`;
+  await upgraded('migrated_receivers', { until: '0165', rows }, async (sql) => {
+    const found = await sql<{ name: string; giver: string | null }>`
+      select b.customer_user_id as name, g.customer_user_id as giver
+        from bindings b left join bindings g on g.id = b.counts_with order by name`;
+    expect(Object.fromEntries(found.map(({ name, giver }) => [name, giver]))).toEqual({
+      ann: null,
+      bob: 'cat',
+      cat: null,
+      dan: 'null',
+      guest: null,
+      null: null,
+    });
+    await expect(sql`update bindings set counts_with = null where customer_user_id = 'bob'`).rejects.toThrow(
+      'the binding of a user cannot be changed',
+    );
+  });
+});
+
 test('a new database has one line in the log, the rest of an interrupted start a line per file, and a file that fails is named', async () => {
   const server = process.env['TEST_POSTGRES_URL'] ?? '';
   await createDatabase(server, 'migrated_lines');

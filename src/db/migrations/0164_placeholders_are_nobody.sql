@@ -1,5 +1,6 @@
 -- Whether a user is somebody. Earlier versions took placeholders such as `guest` for users and bound them. A binding of one makes no second
--- user of a person, and gives no number of payments. The list is that of src/domain/user-ids.ts, in the usual spellings.
+-- user of a person, and whoever gets its purchases by a transfer is not counted with it. The list is that of src/domain/user-ids.ts, in the
+-- usual spellings.
 create function is_somebody(customer_user_id text) returns boolean language sql immutable parallel safe as $$
   select customer_user_id !~ '^[0\s!-/:-@\[-`{-~]*$'
      and lower(regexp_replace(customer_user_id, '["''`\s_]', '', 'g')) <> all (array[
@@ -10,7 +11,8 @@ create function is_somebody(customer_user_id text) returns boolean language sql 
 $$;
 
 create or replace function is_only_user(b bindings, at timestamptz) returns boolean language sql stable parallel safe as $$
-  select not exists (select from bindings z
+  select is_somebody(b.customer_user_id)
+     and not exists (select from bindings z
                       where z.id = b.counts_with and z.key_source is null and z.created_at <= at and is_somebody(z.customer_user_id))
      and not exists (select from bindings z
                       where z.counts_with = coalesce(b.counts_with, b.id::text) and z.id <> b.id
