@@ -69,7 +69,10 @@ async function tryFault(around: Surroundings, probes: Probes, planned: PlannedFa
     ...stack.processes.map(async (one) => await one.whenReady()),
   ]);
   if (recoveries.some(({ exportMs }) => exportMs > LATE_MS)) {
-    const file = path.join(around.folder, `payouts-after-${planned.kind.replaceAll(' ', '-')}.json`);
+    const file = path.join(
+      around.folder,
+      `payouts-after-${planned.kind.replaceAll(' ', '-')}-${endedAt}.json`,
+    );
     await probes.keepHistory(file).catch(() => {});
   }
   const said = watch.compare({ ...(await seen), says, affected, beats: await beats });

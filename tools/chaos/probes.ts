@@ -177,7 +177,9 @@ export class Probes {
     const connection = await Connection.connect({ address: this.#temporalAddress });
     try {
       const { workflow } = new Client({ connection });
-      const history = await workflow.getHandle(this.#payoutsWorkflow).fetchHistory();
+      const history = await connection.withDeadline(Date.now() + ASK_TIMEOUT_MS, () =>
+        workflow.getHandle(this.#payoutsWorkflow).fetchHistory(),
+      );
       await writeFile(file, historyToJSON(history));
     } finally {
       await connection.close();
