@@ -229,6 +229,20 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     expect(await colours('.brand-mark')).toEqual(expected);
     expect(await colours('.share-first button[data-variant=filled]')).toEqual(expected);
     await checkPage(page, 'creator-branded');
+    // A dialog is outside of the elements of the page. Its button that ends something stays red.
+    await signIn(await newPage(), await invite(founder, ada));
+    await page.getByRole('link', { name: 'Devices' }).click();
+    await button(page, 'Sign all others out …').click();
+    await page.getByRole('dialog').waitFor();
+    const [background, text] = await colours('[role=dialog] .mantine-Button-root:not([data-variant])');
+    expect(background).not.toBe(expected[0]);
+    expect(text).toBe('rgb(255, 255, 255)');
+    expect(
+      await page
+        .getByRole('dialog')
+        .evaluate((one) => getComputedStyle(one).getPropertyValue('--brand').trim()),
+    ).toBe('#ffd400');
+    await checkPage(page, 'creator-branded-dialog');
     expect(guarded.problems()).toEqual([]);
     expect(settings.problems(/status of 400/)).toEqual([]);
   });

@@ -1,21 +1,20 @@
-import type { CSSProperties, ReactNode } from 'react';
+import { useLayoutEffect } from 'react';
 import { textOn } from './brand.ts';
 
-/** Gives what is in it the colour of the app, if one was chosen: the mark of the app and the main buttons. */
-export function Branded({
-  color,
-  children,
-}: {
-  readonly color: string | undefined;
-  readonly children: ReactNode;
-}) {
-  if (color === undefined) return children;
-  const style = { '--brand': color, '--brand-text': textOn(color) } as CSSProperties;
-  return (
-    <div className="branded" style={style}>
-      {children}
-    </div>
-  );
+/** Gives the page the colour of the app, if one was chosen: the mark of the app and the main buttons, also those of dialogs. */
+export function useBrand(color: string | undefined): void {
+  useLayoutEffect(() => {
+    if (color === undefined) return;
+    const { classList, style } = document.documentElement;
+    classList.add('branded');
+    style.setProperty('--brand', color);
+    style.setProperty('--brand-text', textOn(color));
+    return () => {
+      classList.remove('branded');
+      style.removeProperty('--brand');
+      style.removeProperty('--brand-text');
+    };
+  }, [color]);
 }
 
 /** The first letter of the app, whose name is beside it. */

@@ -7,7 +7,7 @@ import { LinkPageHeader, LinkSignInPage } from '../link-sign-in.tsx';
 import { ErrorBox, Extra, PageBoundary, PageHead, Waiting } from '../parts.tsx';
 import { useSignInLink } from '../sign-in-link.ts';
 import { api, seenAs } from './api.ts';
-import { Branded, BrandMark } from './branded.tsx';
+import { BrandMark, useBrand } from './branded.tsx';
 import { CommissionsPage } from './commissions-page.tsx';
 import { EarningsPage } from './earnings-page.tsx';
 import { LinksPage } from './links-page.tsx';
@@ -55,8 +55,9 @@ const STATUS: Readonly<Record<Creator['status'], string | null>> = {
 
 function Shell({ creator, children }: { readonly creator: Creator; readonly children: ReactNode }) {
   const notice = STATUS[creator.status];
+  useBrand(creator.brandColor);
   return (
-    <Branded color={creator.brandColor}>
+    <>
       <LinkPageHeader
         title={creator.appName}
         {...(creator.brandColor === undefined ? {} : { mark: <BrandMark name={creator.appName} /> })}
@@ -81,7 +82,7 @@ function Shell({ creator, children }: { readonly creator: Creator; readonly chil
         {children}
       </main>
       <footer className="creator-foot quiet no-print">Times are in {timeZone}.</footer>
-    </Branded>
+    </>
   );
 }
 
