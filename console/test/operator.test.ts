@@ -193,8 +193,12 @@ describeInBrowserWith({ settings })('reprocessing and the page of the operator i
     const { backlog, rateGaps } = LACKS;
     expect(await show({ rateGaps })).toEqual([
       'wait',
-      'Degraded. Payments in TRY, ARS wait for an exchange rate: import it with “tributary rates import”.',
+      'Degraded. Payments, refunds and disputes in TRY, ARS wait for an exchange rate: import it with “tributary rates import”.',
     ]);
+    const [, refunds] = await show({
+      rateGaps: rateGaps.slice(0, 1).map((gap) => ({ ...gap, payments: 0 })),
+    });
+    expect(refunds).toContain('Degraded. Refunds and disputes in TRY wait');
     const [, waits] = await show({ backlog: { ...backlog, stuckDeliveries: 1, oldestUnfinishedSeconds: 9 } });
     expect(waits).toBe(
       'Degraded. 1 delivery is retried because a step fails: look at the cause under “Stuck deliveries”. One other thing needs you, below.',

@@ -1,6 +1,6 @@
 import { Problem } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { atLeast, formatCount, formatDuration } from '../format.ts';
+import { lateWork } from './late-work.ts';
 
 type InstallationState = Schemas['InstallationState'];
 
@@ -14,55 +14,16 @@ export interface Verdict {
   readonly others: number;
 }
 
-/** Counts of the service end here. */
-const MOST = 10_000;
-const MINUTE = 60;
-
-const counted = (number: number) => atLeast(formatCount(number), number >= MOST);
-
 /** Returns a cause of the service as a sentence. */
 const sentence = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 
-const late = (seconds: number, minutes: number, text: (time: string) => string): string[] =>
-  seconds > minutes * MINUTE ? [text(formatDuration(seconds))] : [];
-
-/** Returns what waits too long, by the limits of deploy/prometheus/alerts.yaml, each with what to do first. */
-function lateWork(backlog: InstallationState['backlog']): string[] {
-  return [
-    ...(backlog.stuckDeliveries > 0
-      ? [
-          `${backlog.stuckDeliveries === 1 ? '1 delivery is' : `${counted(backlog.stuckDeliveries)} deliveries are`} retried because a step fails: look at the cause under “Stuck deliveries”.`,
-        ]
-      : []),
-    ...late(
-      backlog.oldestUnfinishedSeconds,
-      5,
-      (time) =>
-        `A delivery has had no outcome for ${time}: look at whether a process with a worker runs, and at its log.`,
-    ),
-    ...late(
-      backlog.oldestPayoutRequestSeconds,
-      5,
-      (time) => `An export of a payout has been open for ${time}: look at the workflow “sweep” in Temporal.`,
-    ),
-    ...late(
-      backlog.oldestOverdueSeconds,
-      10,
-      (time) => `A commission is ${time} overdue: look at the workflow “sweep” in Temporal.`,
-    ),
-    ...late(
-      backlog.oldestUnhealedSeconds,
-      15,
-      (time) =>
-        `Earlier payments of a user have waited for ${time}: look at the “heal” workflows in Temporal.`,
-    ),
-    ...late(
-      backlog.oldestDueWebhookSeconds,
-      15,
-      (time) => `A webhook to an endpoint has been due for ${time}: look at the log of the workers.`,
-    ),
-  ];
+/** Returns what waits for exchange rates, as the start of a sentence. */
+function waiting(gaps: InstallationState['rateGaps']): string {
+  const hasPayments = gaps.some(({ payments }) => payments > 0);
+  const hasOthers = gaps.some(({ refundsAndDisputes }) => refundsAndDisputes > 0);
+  const others = hasPayments ? 'Payments, refunds and disputes' : 'Refunds and disputes';
+  return `${hasOthers ? others : 'Payments'} in ${gaps.map(({ currency }) => currency).join(', ')}`;
 }
 
 /** Returns whether the installation works, from its state. */
@@ -72,13 +33,12 @@ export function verdictOf({ readiness, backlog, rateGaps }: InstallationState): 
       .filter(({ ok, optional }) => !ok && optional === isOptional)
       .map(({ name, detail }) => sentence(detail ?? `${name} is not available`));
   const down = missing(false);
-  const currencies = rateGaps.map(({ currency }) => currency).join(', ');
   const degraded = [
     ...missing(true),
     ...lateWork(backlog),
-    ...(currencies === ''
+    ...(rateGaps.length === 0
       ? []
-      : [`Payments in ${currencies} wait for an exchange rate: import it with “tributary rates import”.`]),
+      : [`${waiting(rateGaps)} wait for an exchange rate: import it with “tributary rates import”.`]),
   ];
   const [first, ...others] = [...down, ...degraded];
   if (first === undefined)
