@@ -204,8 +204,9 @@ function overviewPage(groups: readonly RouteGroup[]): string {
     const rows = routes.map((route) => [
       signatureOf(route),
       `[${inCell(titleOf(route))}](${slugOf(name)}.md#${anchors.get(route) ?? ''})`,
+      route.permission ?? '',
     ]);
-    return `## ${name}\n\n${inText(description)}\n\n${table(['Method and path', 'What it does'], rows)}`;
+    return `## ${name}\n\n${inText(description)}\n\n${table(['Method and path', 'What it does', 'Permission'], rows)}`;
   });
   return `# Operations
 

@@ -63,7 +63,8 @@ export const PARTS: readonly Part[] = [
   {
     title: 'Operate',
     pages: [
-      ...docs('operators', 'deploy', 'runbook', 'backup', 'upgrading', 'reprocess', 'audit', 'scaling'),
+      ...docs('operators', 'deploy', 'runbook', 'backup', 'upgrading', 'reprocess', 'audit'),
+      { from: 'docs/scaling.md', to: 'scaling.md', title: 'Scaling' },
       { from: 'CHANGELOG.md', to: 'changelog.md' },
       { from: 'SECURITY.md', to: 'security-policy.md', title: 'Vulnerabilities and releases' },
     ],
