@@ -98,7 +98,7 @@ describe('of any history', () => {
           [],
         );
       }),
-      cases(2_000, 100_000),
+      cases(2_000, 20_000),
     );
   });
 
@@ -114,7 +114,7 @@ describe('of any history', () => {
           .map(([, one]) => one);
         expect(payeeAt(shuffled, at)).toEqual(payeeAt(versions, at));
       }),
-      cases(1_000, 50_000),
+      cases(1_000, 10_000),
     );
   });
 });
@@ -151,7 +151,7 @@ describe('a recipient', () => {
         const [shown = ''] = maskRecipient(recipient).split('@');
         expect(shown.replace('•••', '')).toMatch(/^.?$/su);
       }),
-      cases(500, 20_000),
+      cases(500, 5_000),
     );
   });
 
@@ -165,7 +165,7 @@ describe('a recipient', () => {
           one.method === other.method && JSON.stringify(entries(one)) === JSON.stringify(entries(other));
         expect(isSamePayee(one, other)).toBe(isEqual);
       }),
-      cases(500, 20_000),
+      cases(500, 5_000),
     );
   });
 
