@@ -4,8 +4,6 @@ import { project, reporters } from '../../test/jest.config.js';
 export default {
   ...project,
   roots: ['<rootDir>/console/test'],
-  runtime: undefined,
-  testEnvironment: 'node',
   testTimeout: 90_000,
   // In CI the tests of the SDKs run beside these, and end first.
   maxWorkers: 2,
