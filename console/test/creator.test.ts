@@ -256,11 +256,16 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
       ['12m', null, 1],
       ['30d', null, null],
     ] as const) {
-      await page.goto(`${service.url}/console/creator/`);
-      const [request] = await Promise.all([
-        page.waitForRequest((sent) => sent.url().includes('/creator/timeseries')),
-        page.goto(`${service.url}/console/creator/?range=${range}`),
-      ]);
+      // The request of the page before has gone, too, before that of the range is waited for.
+      const open = async (query: string) => {
+        const [sent] = await Promise.all([
+          page.waitForRequest((one) => one.url().includes('/creator/timeseries')),
+          page.goto(`${service.url}/console/creator/${query}`),
+        ]);
+        return sent;
+      };
+      await open('');
+      const request = await open(`?range=${range}`);
       const from = Number(new URL(request.url()).searchParams.get('from'));
       const start = await page.evaluate((at) => {
         const local = new Date(at);

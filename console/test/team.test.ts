@@ -80,8 +80,9 @@ describeInBrowserWith({ settings: { mail, relay: { overdueMs: 30_000, pauseMs: 1
       await page.goto(`${service.url}/console/#token=${await tokenOf(1)}`);
       await button(page, 'Sign in').click();
       await button(page, 'Lantern Ltd').waitFor();
-      const names = await page.getByRole('combobox', { name: 'App' }).locator('option').allTextContents();
-      expect(names).toEqual(['Lantern Notes']);
+      const names = page.getByRole('combobox', { name: 'App' }).locator('option');
+      await names.first().waitFor({ state: 'attached' });
+      expect(await names.allTextContents()).toEqual(['Lantern Notes']);
       expect(await page.getByRole('link', { name: 'Team' }).count()).toBe(0);
       await page.goto(`${service.url}/console/apps/${hidden.id}/overview`);
       await page.getByText('There is no such app in your account.').waitFor();

@@ -116,6 +116,8 @@ export async function startServer(port = 0) {
     requests = [];
     unexpected = [];
     offline = false;
+    // What the scenario before has given up is not of this one, also where a browser goes on with it.
+    held.clear();
   };
   const release = () => {
     for (const answer of held) answer();

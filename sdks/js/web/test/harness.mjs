@@ -10,6 +10,8 @@ const clock = createFakeClock(saved.now);
 const logged = [];
 let ids = saved.ids;
 let inFlight = 0;
+/** Requests that nobody waits for any more and that the server still holds: Chromium goes on with them for half a minute. */
+let givenUp = await window.heldRequests();
 let tributary;
 
 const remember = () => {
@@ -36,6 +38,7 @@ window.fetch = async (...given) => {
     return { status, headers, text: () => response.text().finally(end) };
   } catch (error) {
     end();
+    if (given[1]?.signal?.aborted) givenUp += 1;
     throw error;
   }
 };
@@ -45,11 +48,18 @@ const fail = () => {
 };
 const macrotask = () => new Promise((resolve) => realTimeout(resolve, 0));
 
+/** For how many looks a number of held requests stays the same until those of before have ended. */
+const LOOKS = 100;
+
 /** Resolves when every request is answered but those that the server holds. */
 async function settled() {
-  for (let quiet = 0; quiet < 4;) {
+  for (let quiet = 0, others = 0; quiet < 4;) {
     await macrotask();
-    quiet = inFlight === (await window.heldRequests()) ? quiet + 1 : 0;
+    const held = await window.heldRequests();
+    const isSettled = held === inFlight + givenUp;
+    quiet = isSettled ? quiet + 1 : 0;
+    others = isSettled || held < inFlight ? 0 : others + 1;
+    if (others === LOOKS) givenUp = held - inFlight;
   }
 }
 
