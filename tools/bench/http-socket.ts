@@ -2,25 +2,31 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 
+async function open(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.setNoDelay(true);
+  await once(socket, 'connect');
+  // Fails the request in flight. Without one, nobody listens.
+  socket.once('end', () => socket.destroy(new Error('the service closed the connection')));
+  socket.on('error', () => {});
+  return socket;
+}
+
 /**
  * An HTTP connection that is kept open and sends one request at a time. The client of Node costs more than the service. A request
- * fails when the service closes the connection.
+ * fails when the service closes the connection meanwhile; one that was closed while it was idle, as on a machine that stalls, is opened again.
  */
 export class HttpSocket {
-  readonly #socket: Socket;
+  readonly #port: number;
+  #socket: Socket;
 
-  private constructor(socket: Socket) {
+  private constructor(port: number, socket: Socket) {
+    this.#port = port;
     this.#socket = socket;
   }
 
   static async open(port: number): Promise<HttpSocket> {
-    const socket = connect(port, '127.0.0.1');
-    socket.setNoDelay(true);
-    await once(socket, 'connect');
-    // Fails the request in flight. Without one, nobody listens.
-    socket.once('end', () => socket.destroy(new Error('the service closed the connection')));
-    socket.on('error', () => {});
-    return new HttpSocket(socket);
+    return new HttpSocket(port, await open(port));
   }
 
   /** Posts JSON. Returns the status and the body of the response, which needs a Content-Length. */
@@ -46,7 +52,7 @@ export class HttpSocket {
     headers: Readonly<Record<string, string>>,
     body = '',
   ): Promise<{ status: number; body: string }> {
-    if (this.#socket.destroyed) throw new Error('the connection is closed');
+    if (this.#socket.destroyed) this.#socket = await open(this.#port);
     const lines = Object.entries({ host: 'localhost', ...headers }).map(
       ([name, value]) => `${name}: ${value}\r\n`,
     );
