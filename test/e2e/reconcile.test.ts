@@ -749,7 +749,13 @@ describe('tributary reconcile', () => {
     expect(await compare('--from', between)).toMatchObject({
       payments: 1,
       skipped: [],
-      findings: [{ paymentRef: `in_${sale.ref}`, exportedMinor: 2_400 }],
+      findings: [
+        {
+          paymentRef: `in_${sale.ref}`,
+          exportedMinor: 2_400,
+          feedBack: expect.stringContaining('Export the invoices as JSON'),
+        },
+      ],
     });
     expect(await compare('--to', between)).toMatchObject({
       payments: 0,
