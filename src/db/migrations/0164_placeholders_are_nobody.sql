@@ -1,6 +1,6 @@
 -- Whether a user is somebody. Earlier versions took placeholders such as `guest` for users and bound them. A binding of one makes no second
--- user of a person, and whoever gets its purchases by a transfer is not counted with it. The list is that of src/domain/user-ids.ts, in the
--- usual spellings.
+-- user of a person, and the receiver of a transfer from it is not counted with it. The list is that of src/domain/user-ids.ts, in the usual
+-- spellings.
 create function is_somebody(customer_user_id text) returns boolean language sql immutable parallel safe as $$
   select customer_user_id !~ '^[0\s!-/:-@\[-`{-~]*$'
      and lower(regexp_replace(customer_user_id, '["''`\s_]', '', 'g')) <> all (array[
