@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { NormalizedEvent } from '../domain/events.ts';
 import { identifiersOf, referencesOf, tiedKeys } from '../domain/erasure.ts';
+import { CUSTOMER_KEY } from '../domain/payment-snapshot.ts';
 import { isPlaceholder } from '../domain/user-ids.ts';
 import type { Identifiers, SubjectKey } from '../domain/erasure.ts';
 import type { AppId } from '../domain/ids.ts';
@@ -15,9 +16,19 @@ const PSEUDONYM_BYTES = 16;
 /** The key of each database that this process works with. It never changes. */
 const hashKeys = new WeakMap<Sql, Buffer>();
 
-/** Returns a new random text that replaces an identifier. It cannot be computed from the identifier. */
-export function newPseudonym(): string {
-  return `erased:${randomBytes(PSEUDONYM_BYTES).toString('base64url')}`;
+const randomText = () => randomBytes(PSEUDONYM_BYTES).toString('base64url');
+
+/** Returns a new random text that replaces a user id. It cannot be computed from the id. */
+export const newPseudonym = (): string => `erased:${randomText()}`;
+
+const CUSTOMER = new RegExp(CUSTOMER_KEY);
+
+/**
+ * Returns a new random text that replaces a key. It says whether the key is of a customer, who may be a company: its payments go on to
+ * belong to the users of their subscriptions.
+ */
+export function newKeyPseudonym(userKey: string): string {
+  return CUSTOMER.test(userKey) ? `erased:customer:${randomText()}` : newPseudonym();
 }
 
 /**
@@ -229,7 +240,7 @@ export async function addErasedKeys(
     source,
     userKey,
     hash: hash(appId, userKey).toString('hex'),
-    pseudonym: newPseudonym(),
+    pseudonym: newKeyPseudonym(userKey),
   }));
   await sql`
     with k as materialized (

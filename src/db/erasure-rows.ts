@@ -8,7 +8,7 @@ import {
   isShared,
   MOST_KEYS,
   MOST_PAYMENTS,
-  newPseudonym,
+  newKeyPseudonym,
 } from './erased-identifiers.ts';
 import { replaceInRows } from './erasure-replacements.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
@@ -133,7 +133,7 @@ export async function eraseRows(deps: ErasureDeps, erasure: OpenErasure): Promis
   const isKey = user !== null && !isKeyOfOthers && !isPlaceholder(user);
   const texts = new Set([...keys.map(({ userKey }) => userKey), ...(isKey ? [user] : [])]);
   const marks = [
-    ...[...texts].map((userKey) => ({ kind: 'key', identifier: userKey, pseudonym: newPseudonym() })),
+    ...[...texts].map((key) => ({ kind: 'key', identifier: key, pseudonym: newKeyPseudonym(key) })),
     ...refs.map((ref) => ({ kind: 'ref', identifier: ref, pseudonym: null })),
   ].map(({ identifier, ...mark }) => ({ ...mark, hash: hash(appId, identifier).toString('hex') }));
   await addSubjectKeys(deps, erasure, keys);

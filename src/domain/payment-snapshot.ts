@@ -50,8 +50,11 @@ export const CANDIDATE_SOURCES = ['bound_key', 'event', 'key', 'customer_key'] a
 
 export type CandidateSource = (typeof CANDIDATE_SOURCES)[number];
 
-/** A regular expression for the keys of customers: Stripe's and Paddle's. Every other key is of a subscription. */
-export const CUSTOMER_KEY = '^(cus|ctm)_';
+/**
+ * A regular expression for the keys of customers: Stripe's and Paddle's, and what stands for one that was erased. Every other key is of a
+ * subscription.
+ */
+export const CUSTOMER_KEY = '^((cus|ctm)_|erased:customer:)';
 
 export interface UserCandidate {
   readonly customerUserId: string;

@@ -294,6 +294,42 @@ test('an upgrade counts the receivers of a transfer from a placeholder alone, un
   });
 });
 
+test('an upgrade keeps the kind of an erased customer in what stands for it, unless somebody has bound it', async () => {
+  const pseudonym = (name: string) => `erased:${name.padEnd(22, '_')}`;
+  // The key of each payment with its place; `bound` is a customer that a code had bound.
+  const rows = `set session_replication_role = replica;
+     create function an_id(prefix text, name text) returns text language sql as $$ select prefix || '_0' || lpad(translate(name, 'ilou', ''), 25, '0') $$;
+     insert into erased_identifiers (app_id, hash, erasure_id, kind, pseudonym)
+     select an_id('app', 'a'), sha256(name::bytea), an_id('ers', 'a'), case when name = 'person' then 'user' else 'key' end, 'erased:' || rpad(name, 22, '_')
+       from unnest('{subscription,customer,once,bound,trial,store,person}'::text[]) name;
+     insert into payment_user_keys (app_id, source, user_key, payment_id, environment, position)
+     select an_id('app', 'a'), source, case when key like 'sub_%' then key else 'erased:' || rpad(key, 22, '_') end, an_id('pmt', payment), 'production', position
+       from (values ('a', 'stripe', 'subscription', 0), ('a', 'stripe', 'customer', 1), ('b', 'stripe', 'sub_of_another', 0), ('b', 'stripe', 'customer', 1),
+                    ('c', 'stripe', 'once', 0), ('d', 'stripe', 'bound', 0), ('e', 'revenuecat', 'store', 0)) v (payment, source, key, position);
+     insert into user_links (app_id, environment, source, user_key, customer_user_id)
+     select an_id('app', 'a'), 'production', 'stripe', 'erased:' || rpad(key, 22, '_'), 'erased:' || rpad('person', 22, '_')
+       from unnest('{subscription,customer,trial}'::text[]) key;
+     insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, key_source)
+     select an_id('bnd', 'a'), an_id('app', 'a'), 'erased:' || rpad('bound', 22, '_'), an_id('att', 'a'), now(), 'stripe';
+     drop function an_id`;
+  await upgraded('migrated_customers', { until: '0166', rows }, async (sql) => {
+    const customer = (name: string) => `erased:customer:${name.padEnd(22, '_')}`;
+    const texts = async (reading: Promise<readonly { text: string }[]>) =>
+      [...new Set((await reading).map(({ text }) => text))].toSorted();
+    const others = ['bound', 'store', 'subscription'].map(pseudonym);
+    const customers = ['customer', 'once'].map(customer);
+    expect(await texts(sql<{ text: string }>`select pseudonym as text from erased_identifiers`)).toEqual(
+      [...others, ...['person', 'trial'].map(pseudonym), ...customers].toSorted(),
+    );
+    expect(await texts(sql<{ text: string }>`select user_key as text from payment_user_keys`)).toEqual(
+      [...others, ...customers, 'sub_of_another'].toSorted(),
+    );
+    expect(await texts(sql<{ text: string }>`select user_key as text from user_links`)).toEqual(
+      [customer('customer'), pseudonym('subscription'), pseudonym('trial')].toSorted(),
+    );
+  });
+});
+
 test('a new database has one line in the log, the rest of an interrupted start a line per file, and a file that fails is named', async () => {
   const server = process.env['TEST_POSTGRES_URL'] ?? '';
   await createDatabase(server, 'migrated_lines');

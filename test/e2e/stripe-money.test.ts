@@ -153,6 +153,11 @@ async function bindLater({ app }: Shop, customerUserId: string): Promise<string>
   return affiliateCode;
 }
 
+/** Erases the user of the shop. */
+async function eraseUserOf({ app: { appId, key }, sale: { userId } }: Shop): Promise<void> {
+  expect((await api.call('DELETE', `/apps/${appId}/users/${userId}`, { key })).status).toBe(200);
+}
+
 /** Returns kind and cause of what the app's founder sees as unattributed. */
 async function unattributedOf({ app }: Shop): Promise<readonly { kind: string; likelyCause: string }[]> {
   type Items = { readonly items: readonly { kind: string; likelyCause: string }[] };
@@ -721,6 +726,30 @@ describe('users', () => {
     }
   });
 
+  // @promise keys-beside-users
+  test('once the user who opened a company is erased, members without a creator still earn for nobody', async () => {
+    const shop = await newShop();
+    const memberOpens: Event = (sale) => stripeCheckoutSession({ ...ofMember(sale), mode: 'subscription' });
+    for (const event of [company, memberOpens, anonymousInvoice]) await shop.deliver(event);
+    expect(await shop.books()).toEqual(nothing);
+    await eraseUserOf(shop);
+    await activities.convertPage(null);
+    expect(await shop.books()).toEqual(nothing);
+    await shop.deliver((sale) => anonymousInvoice({ ...sale, invoiceId: `${sale.invoiceId}_next` }));
+    expect(await shop.books()).toEqual(nothing);
+    // A payment of the company alone goes on to be the user's.
+    await shop.deliver((sale) =>
+      stripeCheckoutSession({
+        userId: null,
+        paymentIntentId: sale.intentId,
+        customerId,
+        amount: 10_000,
+        occurredAt: at(1),
+      }),
+    );
+    expect(await shop.books()).toEqual(kept);
+  });
+
   // Before API version 2025-03-31 a payment intent and a charge state their invoice.
   const intentOf = (sale: Sale, userId: string) =>
     stripePaymentIntent({
@@ -784,9 +813,8 @@ describe('users', () => {
     await shop.deliver((sale) => intentOf(sale, sale.userId));
     await shop.deliver(anonymousInvoice);
     expect(await shop.books()).toEqual(kept);
-    const { appId, key } = shop.app;
-    const path = `/apps/${appId}/users/${shop.sale.userId}`;
-    expect((await api.call('DELETE', path, { key })).status).toBe(200);
+    const { appId } = shop.app;
+    await eraseUserOf(shop);
     const rows = await api.sql`
       select customer_user_id from commissions where app_id = ${appId}
       union all select customer_user_id from events where app_id = ${appId} and payment_ref is not null
