@@ -11,6 +11,7 @@ import {
   newKeyPseudonym,
 } from './erased-identifiers.ts';
 import { replaceInRows } from './erasure-replacements.ts';
+import { isInvoice } from './invoice-users.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 import { addSubjectKeys, usersOf, addedCounts } from './erasure-state.ts';
@@ -42,7 +43,8 @@ async function findKeys(sql: Sql, person: Person, known: readonly SubjectKey[]):
   if (user !== null && isPlaceholder(user)) return [];
   const users = usersOf(user, pseudonym);
   const linked = await sql<SubjectKey>`
-    select source, user_key from user_links where app_id = ${appId} and customer_user_id = any(${users}::text[])
+    select source, user_key from user_links
+     where app_id = ${appId} and customer_user_id = any(${users}::text[]) and not ${isInvoice(sql)}
     union
     select source, user_key from subscription_codes where app_id = ${appId} and customer_user_id = any(${users}::text[])
      limit ${MOST_KEYS}`;

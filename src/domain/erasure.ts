@@ -38,10 +38,12 @@ const isDistinctive = (text: string) => text.length >= DISTINCTIVE_LENGTH && !is
 
 /**
  * Returns the identifiers of persons that the facts of an event hold. A placeholder beside a user id names nobody. Ids that a
- * provider's SDK generated are keys.
+ * provider's SDK generated are keys. What links a user to a payment is the reference of the payment, which is kept.
  */
 export function identifiersOf(event: NormalizedEvent): Identifiers {
   const { userLinks, transfer } = event;
+  const refs = new Set(referencesOf(event));
+  const linked = userLinks.map(({ key }) => key).filter((key) => !refs.has(key));
   const users = [
     ...new Set([
       ...event.userIds,
@@ -52,7 +54,7 @@ export function identifiersOf(event: NormalizedEvent): Identifiers {
   const named = users.filter((user) => !isPlaceholder(user));
   return {
     users: named.length > 0 ? named : users,
-    keys: [...new Set([...event.userKeys, ...userLinks.map(({ key }) => key), ...event.anonymousUserIds])],
+    keys: [...new Set([...event.userKeys, ...linked, ...event.anonymousUserIds])],
   };
 }
 

@@ -236,6 +236,15 @@ test('a short text of a webhook that names a user is compared only where it is a
   expect(namesOneOf(body(value), event, ['gold'])).toBe(true);
 });
 
+test('what links a user to a payment by the reference of the payment is no key of the user', () => {
+  const links = ['sub_12345', 'in_12345'].map((key) => ({ key, customerUserId: 'person' }));
+  const paymentAliases = [{ store: 'stripe', aliasRef: 'pi_12345', paymentRef: 'in_12345' }];
+  expect(identifiersOf(named({ userLinks: links, paymentAliases }))).toEqual({
+    users: ['person'],
+    keys: ['sub_12345'],
+  });
+});
+
 const isPerson = (userId: string) => userId === 'person' || userId === 'guest';
 const isOwnKey = (key: string) => key === 'sub_of_person';
 const keys = ['sub_12345', 'cus_12345'];

@@ -808,6 +808,32 @@ describe('users', () => {
     },
   );
 
+  // @promise keys-beside-users
+  test.each(NAMING)(
+    'an erased user whom only the %s of an invoice names goes on to earn, in any order',
+    async (_, event) => {
+      const next: readonly Event[] = [(sale) => event(sale, sale.userId), anonymousInvoice];
+      for (const order of orders(next)) {
+        const shop = await newShop();
+        for (const one of next) await shop.deliver(one);
+        expect(await shop.books()).toEqual(kept);
+        await eraseUserOf(shop);
+        for (const one of order) {
+          await shop.deliver(({ userId, subscriptionId, ...ids }) =>
+            one({
+              userId,
+              subscriptionId,
+              invoiceId: `${ids.invoiceId}_next`,
+              intentId: `${ids.intentId}_next`,
+              chargeId: `${ids.chargeId}_next`,
+            }),
+          );
+        }
+        expect(await shop.books()).toEqual({ earned: 4_000, reversed: 0, revenue: 20_000 });
+      }
+    },
+  );
+
   test('a user whom only the payment intent of an invoice names can be erased', async () => {
     const shop = await newShop();
     await shop.deliver((sale) => intentOf(sale, sale.userId));
