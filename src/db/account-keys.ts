@@ -122,12 +122,30 @@ export async function createAccountKey(
   return generated;
 }
 
-/** Returns all keys of an account but those of members, oldest first. Undefined for an unknown account. */
-export async function listAccountKeys(sql: Sql, accountId: AccountId): Promise<AccountKey[] | undefined> {
+/** The most valid keys that a list returns, and the most of those that have ended. */
+export const MOST_LISTED = { valid: 1_000, ended: 100 };
+
+/**
+ * Returns the keys of an account but those of members, oldest first: of the valid ones and of those that have ended the newest
+ * (`MOST_LISTED`). Undefined for an unknown account.
+ */
+export async function listAccountKeys(
+  sql: Sql,
+  accountId: AccountId,
+  now: number,
+): Promise<AccountKey[] | undefined> {
+  const hasExpired = sql.fragment`coalesce(expires_at <= ${instant(now)}, false)`;
+  const newest = sql.fragment`account_id = a.id and not is_member`;
   const rows = await sql<AccountKey | { readonly id: null }>`
     select k.id, k.account_id, k.display, k.label, k.is_console, k.permissions, k.created_at, k.last_used_at,
            k.expires_at, k.revoked_at
-      from accounts a left join account_keys k on k.account_id = a.id and not k.is_member
+      from accounts a
+      left join lateral (
+        (select * from account_keys where ${newest} and revoked_at is null and not ${hasExpired}
+          order by created_at desc, id desc limit ${MOST_LISTED.valid})
+        union all
+        (select * from account_keys where ${newest} and (revoked_at is not null or ${hasExpired})
+          order by created_at desc, id desc limit ${MOST_LISTED.ended})) k on true
      where a.id = ${accountId}
      order by k.created_at, k.id`;
   return rows.length === 0 ? undefined : rows.filter((row): row is AccountKey => row.id !== null);

@@ -418,6 +418,24 @@ describe('keys in a session', () => {
     expect(list.text).not.toContain(created.body.key);
   });
 
+  // @promise get-accounts-accountid-keys
+  test('of an account that has made thousands of keys, the list has the newest valid ones and the newest that have ended', async () => {
+    const { accountId, key } = await newAccount(api);
+    const headers = await signIn(api, key);
+    await api.sql`
+      insert into account_keys (id, account_id, key_sha256, display, permissions, created_at, expires_at, revoked_at)
+      select 'key_' || substr(new_audit_id(), 5), ${accountId}, sha256(convert_to(${accountId} || n, 'UTF8')), n::text, '{read}',
+             now() + n * interval '1 second', case when n % 2 = 0 then '2026-01-01'::timestamptz end, case when n % 4 = 0 then now() end
+        from generate_series(1, 3000) n`;
+    const { body } = await api.call<{
+      keys: readonly { display: string; expiresAt: number | null; revokedAt: number | null }[];
+    }>('GET', keysOf(accountId), { headers });
+    const isValid = (one: (typeof body.keys)[number]) => one.expiresAt === null && one.revokedAt === null;
+    const newest = (rows: typeof body.keys) => [rows.length, rows[0]?.display, rows.at(-1)?.display];
+    expect(newest(body.keys.filter(isValid))).toEqual([1_000, '1001', '2999']);
+    expect(newest(body.keys.filter((one) => !isValid(one)))).toEqual([100, '2802', '3000']);
+  });
+
   // @promise key-within-session
   test('a session gives no permission that it lacks, neither to a new key nor by a rotation', async () => {
     const { accountId, key: ownerKey } = await newAccount(api);

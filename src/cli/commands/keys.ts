@@ -56,7 +56,7 @@ export function addKeysCommand(program: Command, { withDatabase, print }: Comman
     .action(async (options: JsonOptions & { account: string }) => {
       const { account } = options;
       const found = isId('account', account)
-        ? await withDatabase((sql) => listAccountKeys(sql, account))
+        ? await withDatabase((sql) => listAccountKeys(sql, account, Date.now()))
         : undefined;
       if (found === undefined) throw noAccount(account);
       const rows = found.map(

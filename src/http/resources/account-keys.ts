@@ -3,6 +3,7 @@ import {
   findAccountKey,
   generateAccountKey,
   listAccountKeys,
+  MOST_LISTED,
   revokeAccountKey,
   rotateAccountKey,
 } from '../../db/account-keys.ts';
@@ -97,11 +98,17 @@ export const accountKeyRoutes = [
     response: {
       status: 200,
       schema: z
-        .object({ keys: z.array(accountKey).describe('All keys, also those that have ended.') })
+        .object({
+          keys: z
+            .array(accountKey)
+            .describe(
+              `The newest ${MOST_LISTED.valid} valid keys, and the newest ${MOST_LISTED.ended} of those that have ended.`,
+            ),
+        })
         .meta({ id: 'AccountKeyList', description: 'The keys of the account, oldest first.' }),
     },
-    handler: async ({ deps, ids }) => ({
-      keys: foundOrThrow(await listAccountKeys(deps.sql, ids.accountId)).map(presentKey),
+    handler: async ({ deps, ids, now }) => ({
+      keys: foundOrThrow(await listAccountKeys(deps.sql, ids.accountId, now)).map(presentKey),
     }),
   }),
 
