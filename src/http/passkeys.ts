@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { verifyAuthenticationResponse, verifyRegistrationResponse } from '@simplewebauthn/server';
+import { decodeAttestationObject, isoBase64URL } from '@simplewebauthn/server/helpers';
 import { SecretUnreadable } from '../config/secret-box.ts';
 import type { SecretBox } from '../config/secret-box.ts';
 import { findPasskey } from '../db/passkeys.ts';
@@ -119,6 +120,19 @@ interface VerifiedCredential {
   readonly answered: AnsweredChallenge;
 }
 
+/**
+ * Throws for a new credential with a statement of its maker. Its certificates can be those of the caller, and the library fetches the lists
+ * of revoked ones from the addresses in them, without a limit of time or size. None is asked for: browsers then send only what has no
+ * certificates, which is no statement at all (`none`) or a signature with the key of the credential itself (`packed` without `x5c`).
+ */
+function refuseStatementOfMaker(attestationObject: string): void {
+  const attestation = decodeAttestationObject(isoBase64URL.toBuffer(attestationObject));
+  const format = attestation.get('fmt');
+  if (format === 'none') return;
+  if (format === 'packed' && attestation.get('attStmt').get('x5c') === undefined) return;
+  throw new Error('The credential has a statement of its maker.');
+}
+
 /** Verifies a new credential. Throws 403 for one that did not answer a challenge of the purpose on a page of this service. */
 export async function verifyNewPasskey(
   { id, clientDataJSON, attestationObject }: Omit<AddedPasskey, 'name'>,
@@ -126,17 +140,21 @@ export async function verifyNewPasskey(
   verification: Verification,
 ): Promise<VerifiedCredential> {
   const { answered, expected } = expectationOf(purpose, verification);
-  const result = await verifyRegistrationResponse({
-    response: {
-      id,
-      rawId: id,
-      type: 'public-key',
-      clientExtensionResults: {},
-      response: { clientDataJSON, attestationObject },
-    },
-    ...expected,
-    supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
-  }).catch((error: unknown): never => {
+  const verify = async () => {
+    refuseStatementOfMaker(attestationObject);
+    return await verifyRegistrationResponse({
+      response: {
+        id,
+        rawId: id,
+        type: 'public-key',
+        clientExtensionResults: {},
+        response: { clientDataJSON, attestationObject },
+      },
+      ...expected,
+      supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
+    });
+  };
+  const result = await verify().catch((error: unknown): never => {
     // Everything that the verification throws is about what the caller sent.
     throw refusedPasskey(error);
   });

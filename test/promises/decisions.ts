@@ -1092,6 +1092,8 @@ const CONSOLE: readonly PromiseSection[] = [
         'who adds a passkey has shown within 15 minutes to be the member: a copied link does not suffice for one that pays',
       'passkey-own-origin':
         'an answer counts only from a page of `PUBLIC_URL`, for its host, with a check of who uses the authenticator and with a right signature',
+      'passkey-no-attestation':
+        'what a maker of authenticators states is refused unread, so that no address in its certificates is asked',
       'passkey-challenge-once':
         'a challenge counts for one purpose and session, within five minutes and once, also for two calls at the same time',
       'passkey-of-one-member': 'a credential belongs to one member, and answers for no other one',

@@ -6,7 +6,7 @@ import type { Browser } from './members.ts';
 /** The page of the test API, whose public address it is. */
 const ORIGIN = 'https://api.example.test';
 
-type Cbor = number | string | Buffer | ReadonlyMap<number | string, Cbor>;
+type Cbor = number | string | Buffer | Cbor[] | ReadonlyMap<number | string, Cbor>;
 
 /** Returns the head of a value in CBOR: its type and its length or number. */
 function cborHead(type: number, size: number): Buffer {
@@ -16,16 +16,42 @@ function cborHead(type: number, size: number): Buffer {
 }
 
 /** Encodes what an authenticator says. */
-function cbor(value: Cbor): Buffer {
+export function cbor(value: Cbor): Buffer {
   if (typeof value === 'number') return value < 0 ? cborHead(1, -1 - value) : cborHead(0, value);
   if (typeof value === 'string')
     return Buffer.concat([cborHead(3, Buffer.byteLength(value)), Buffer.from(value)]);
   if (Buffer.isBuffer(value)) return Buffer.concat([cborHead(2, value.length), value]);
+  if (Array.isArray(value))
+    return Buffer.concat([cborHead(4, value.length), ...value.map((one) => cbor(one))]);
   const pairs = [...value].flatMap(([key, one]) => [cbor(key), cbor(one)]);
   return Buffer.concat([cborHead(5, value.size), ...pairs]);
 }
 
 const sha256 = (bytes: Buffer | string): Buffer => createHash('sha256').update(bytes).digest();
+
+/** What an authenticator says about itself when it makes a passkey. */
+interface Attestation {
+  readonly format: string;
+  readonly statement: ReadonlyMap<string, Cbor>;
+}
+
+/** Returns it. `signed` is what statements sign: the authenticator data and the hash of the client data. `key` is that of the passkey. */
+type Attest = (signed: Buffer, key: KeyObject) => Attestation;
+
+/** What is left when none was asked for: nothing. */
+const ATTEST_NOTHING: Attest = () => ({ format: 'none', statement: new Map() });
+
+/** Attests with a signature of the passkey itself. With certificates, the statement is that of a maker. */
+export const attestAs =
+  (format: string, certificates?: readonly Buffer[]): Attest =>
+  (signed, key) => {
+    const statement = new Map<string, Cbor>([
+      ['alg', -7],
+      ['sig', sign('sha256', signed, key)],
+    ]);
+    if (certificates !== undefined) statement.set('x5c', [...certificates]);
+    return { format, statement };
+  };
 
 /** What a test changes of a right answer. */
 export interface Faults {
@@ -35,6 +61,7 @@ export interface Faults {
   /** The bits of the authenticator data: by default, the person was there (1) and was verified (4). */
   readonly flags?: number;
   readonly userHandle?: string | null;
+  readonly attest?: Attest;
 }
 
 const PRESENT_AND_VERIFIED = 0b101;
@@ -47,6 +74,9 @@ export class Authenticator {
   signCount: number;
   readonly #counts: boolean;
   readonly #privateKey: KeyObject;
+  /** In PEM. */
+  readonly publicKeyPem: string;
+  /** In the format of COSE. */
   readonly #publicKey: Buffer;
   #userHandle = Buffer.from('nobody').toString('base64url');
 
@@ -60,6 +90,7 @@ export class Authenticator {
     this.signCount = 0;
     this.#counts = counts;
     this.#privateKey = privateKey;
+    this.publicKeyPem = publicKey.export({ format: 'pem', type: 'spki' }).toString();
     this.#publicKey = cbor(
       new Map<number, Cbor>([
         [1, 2],
@@ -83,6 +114,11 @@ export class Authenticator {
     return Buffer.concat([sha256(rpId ?? new URL(ORIGIN).hostname), head, credential]);
   }
 
+  /** Returns the hash of the client data with which a passkey is made for a challenge. */
+  clientDataSha256(challenge: string): Buffer {
+    return sha256(this.#clientData('webauthn.create', challenge, {}));
+  }
+
   /** Makes the passkey that creation options ask for. Returns what the console sends of it, without a name. */
   create(
     options: { readonly challenge: string; readonly user: { readonly id: string } },
@@ -92,14 +128,18 @@ export class Authenticator {
     const length = Buffer.alloc(2);
     length.writeUInt16BE(this.credentialId.length);
     const credential = Buffer.concat([Buffer.alloc(16), length, this.credentialId, this.#publicKey]);
+    const clientData = this.#clientData('webauthn.create', options.challenge, faults);
+    const data = this.#authenticatorData(faults, credential);
+    const { attest = ATTEST_NOTHING } = faults;
+    const { format, statement } = attest(Buffer.concat([data, sha256(clientData)]), this.#privateKey);
     const attestation = new Map<string, Cbor>([
-      ['fmt', 'none'],
-      ['attStmt', new Map()],
-      ['authData', this.#authenticatorData(faults, credential)],
+      ['fmt', format],
+      ['attStmt', statement],
+      ['authData', data],
     ]);
     return {
       id: this.credentialId.toString('base64url'),
-      clientDataJSON: this.#clientData('webauthn.create', options.challenge, faults).toString('base64url'),
+      clientDataJSON: clientData.toString('base64url'),
       attestationObject: cbor(attestation).toString('base64url'),
     };
   }
