@@ -70,6 +70,11 @@ export function violatedConstraint(error: unknown): string | undefined {
   return error.code.startsWith('23') ? (error.constraint_name ?? '') : undefined;
 }
 
+/** Whether a trigger refused a change that breaks a rule of its table. */
+export function isRefusedByTrigger(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && error.code === '23000';
+}
+
 /** Data exceptions, such as a text that cannot be stored; limits, such as the size of a row of an index; a check of a column or row. */
 const CONTENT_CODES = /^(22|54)|^(23502|23514)$/;
 

@@ -4,6 +4,7 @@ import { MOST_PASSKEYS } from '../domain/passkeys.ts';
 import { RAISED_MS, SESSION_MAX_MS } from '../domain/sessions.ts';
 import { DAY_MS } from '../domain/time.ts';
 import { acting } from './audit.ts';
+import { isRefusedByTrigger } from './errors.ts';
 import { newId } from './new-id.ts';
 import { EXPIRED_BATCH, findSession, isValid, tokenSha256 } from './sessions.ts';
 import type { NewSession, Session } from './sessions.ts';
@@ -85,8 +86,8 @@ export interface NewPasskey {
   readonly raises: boolean;
 }
 
-/** Why a passkey was not added. */
-export type PasskeyRefusal = 'too_many_passkeys' | 'passkey_exists' | 'challenge_used';
+/** Why a passkey was not added. `no_member`: the member was removed meanwhile. */
+export type PasskeyRefusal = 'too_many_passkeys' | 'passkey_exists' | 'challenge_used' | 'no_member';
 
 /**
  * Adds a passkey to a member, and spends the challenge that it answers. One statement, so that of two answers to one challenge at most
@@ -119,13 +120,18 @@ export async function addPasskey(
         from member, spent
       on conflict (credential_id) do nothing
     )
-    select is_full, is_known from member`;
+    select is_full, is_known from member`.catch((error: unknown) => {
+    // The statement has waited for the removal of the member, which it had not seen when it began.
+    if (isRefusedByTrigger(error)) return undefined;
+    throw error;
+  });
   // A statement whose answer was lost is sent again, and then finds its own row.
   const added = await sql.maybe<Passkey>`
     select id, name, raises, created_at, last_used_at from passkeys where id = ${id}`;
   if (added !== undefined) return added;
-  if (before?.isKnown === true) return 'passkey_exists';
-  return before?.isFull === true ? 'too_many_passkeys' : 'challenge_used';
+  if (before === undefined) return 'no_member';
+  if (before.isKnown) return 'passkey_exists';
+  return before.isFull ? 'too_many_passkeys' : 'challenge_used';
 }
 
 /** Revokes a passkey of a member and erases its key. Revoking twice changes nothing. Returns false for an unknown one. */

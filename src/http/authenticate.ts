@@ -88,6 +88,11 @@ export async function authenticateSession(
 
 const NO_SESSION = 'This route takes no key. Sign in to the console at /console, whose session it needs.';
 
+/** Returns the 401 of a session that has ended, by itself or with its key: that of a member ends with the removal. */
+export function sessionEnded(): ApiError {
+  return unauthorized('account', 'The session has ended, or its key has. Sign in again.');
+}
+
 async function sessionCaller(
   ctx: HttpContext,
   deps: HttpDeps,
@@ -96,8 +101,7 @@ async function sessionCaller(
   refuseOtherOrigins(ctx, deps.publicUrl);
   await limitRate(ctx, deps.rateLimits, 'account', token);
   const session = await findByCredential(ctx, deps, token, () => findSession(deps.sql, token, deps.now()));
-  if (session === undefined)
-    throw unauthorized('account', 'The session has ended, or its key has. Sign in again.');
+  if (session === undefined) throw sessionEnded();
   ctx.state.accountId = session.accountId;
   const { accountId, keyId, permissions } = session;
   return { accountId, keyId, permissions, session };

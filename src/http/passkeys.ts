@@ -8,7 +8,7 @@ import { findPasskey } from '../db/passkeys.ts';
 import type { AnsweredChallenge, PasskeyUse } from '../db/passkeys.ts';
 import type { Sql } from '../db/sql.ts';
 import type { MemberId, SessionId } from '../domain/ids.ts';
-import { PASSKEY_CHALLENGE_MS } from '../domain/passkeys.ts';
+import { CREDENTIAL_ID_BYTES, MOST_PUBLIC_KEY_BYTES, PASSKEY_CHALLENGE_MS } from '../domain/passkeys.ts';
 import { ERRORS } from './error-codes.ts';
 import { ApiError, withAdvice } from './errors.ts';
 import type { AddedPasskey, PasskeyAnswer } from './passkey-fields.ts';
@@ -160,12 +160,14 @@ export async function verifyNewPasskey(
   });
   if (!result.verified || answered.challenge === null) throw refusedPasskey();
   const { credential } = result.registrationInfo;
-  return {
-    credentialId: Buffer.from(credential.id, 'base64url'),
-    publicKey: Buffer.from(credential.publicKey),
-    signCount: credential.counter,
-    answered: answered.challenge,
-  };
+  const credentialId = Buffer.from(credential.id, 'base64url');
+  const publicKey = Buffer.from(credential.publicKey);
+  // Nothing proves that an authenticator has made them: a program can send any bytes.
+  const { least, most } = CREDENTIAL_ID_BYTES;
+  const isIdOfCredential =
+    credential.id === id && credentialId.length >= least && credentialId.length <= most;
+  if (!isIdOfCredential || publicKey.length > MOST_PUBLIC_KEY_BYTES) throw refusedPasskey();
+  return { credentialId, publicKey, signCount: credential.counter, answered: answered.challenge };
 }
 
 /**

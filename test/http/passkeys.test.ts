@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { readMailFacts } from '../../src/db/email-facts.ts';
 import { loadEmail } from '../../src/db/emails.ts';
@@ -14,6 +15,7 @@ import type { Faults } from '../support/authenticator.ts';
 import { mailedTokens, newMember, openLink, signInManager, signInMember } from '../support/members.ts';
 import type { Browser, TestMember } from '../support/members.ts';
 import { cookieOf, OWN_PAGE, signIn } from '../support/sessions.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -441,6 +443,56 @@ describe('adding a passkey', () => {
     expect(await post('/session/passkeys', two.browser, garbage)).toMatchObject(REFUSED);
     for (const name of ['', 'a\u202eb', 'x'.repeat(201)])
       expect((await post('/session/passkeys', two.browser, { ...garbage, name })).status).toBe(400);
+  });
+
+  test.each<[string, ConstructorParameters<typeof Authenticator>[0]]>([
+    ['an id of 16 bytes', { credentialId: randomBytes(16) }],
+    ['an id of 1,023 bytes', { credentialId: randomBytes(1_023) }],
+    ['a key of 2,048 bytes', { keyBytes: 2_048 }],
+  ])('a credential with %s is added, and signs in', async (_, given) => {
+    const { authenticator } = await newOwner('finance', new Authenticator(given));
+    expect((await signInWith(authenticator)).status).toBe(200);
+  });
+
+  test.each<[string, ConstructorParameters<typeof Authenticator>[0]]>([
+    ['an id of 15 bytes', { credentialId: randomBytes(15) }],
+    ['a key of 2,049 bytes', { keyBytes: 2_049 }],
+  ])('a credential with %s is refused', async (_, given) => {
+    const { browser } = await newOwner();
+    const made = new Authenticator(given).create(await optionsOf(api, 'options', browser));
+    expect(await post('/session/passkeys', browser, { name: 'Odd', ...made })).toMatchObject(REFUSED);
+  });
+
+  test('a credential under another id than its own is refused, also under another text of its id', async () => {
+    const { browser } = await newOwner();
+    const authenticator = new Authenticator({ credentialId: Buffer.alloc(16) });
+    const made = authenticator.create(await optionsOf(api, 'options', browser));
+    const ids = [randomBytes(16).toString('base64url'), made.id.replace(/A$/, 'B')];
+    expect(Buffer.from(ids[1] ?? '', 'base64url')).toEqual(authenticator.credentialId);
+    for (const id of ids)
+      expect(await post('/session/passkeys', browser, { name: 'Other', ...made, id })).toMatchObject(REFUSED);
+    const none = new Authenticator({ credentialId: Buffer.alloc(0) });
+    const withoutId = none.create(await optionsOf(api, 'options', browser));
+    const body = { name: 'None', ...withoutId, id: made.id };
+    expect(await post('/session/passkeys', browser, body)).toMatchObject(REFUSED);
+  });
+
+  // @promise passkey-ends-with-member
+  test('a member who is removed while a passkey is added gets none, and the session has ended', async () => {
+    const { browser, member } = await newOwner();
+    const made = new Authenticator().create(await optionsOf(api, 'options', browser));
+    const other = new pg.Client(api.database.url);
+    await other.connect();
+    await other.query('begin');
+    await other.query('update members set removed_at = now(), email = null where id = $1', [member.id]);
+    const adding = post('/session/passkeys', browser, { name: 'Late', ...made });
+    await untilWaiting(api.sql);
+    await other.query('commit');
+    await other.end();
+    expect(await adding).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+    expect(
+      await api.sql`select id from passkeys where member_id = ${member.id} and revoked_at is null`,
+    ).toEqual([]);
   });
 
   // @promise post-passkeys

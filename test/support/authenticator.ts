@@ -83,7 +83,13 @@ export class Authenticator {
   constructor({
     counts = true,
     credentialId = randomBytes(32),
-  }: { readonly counts?: boolean; readonly credentialId?: Buffer } = {}) {
+    keyBytes,
+  }: {
+    readonly counts?: boolean;
+    readonly credentialId?: Buffer;
+    /** How long its public key is, in the format of COSE: from 400 bytes on. By default it is as long as that of other authenticators. */
+    readonly keyBytes?: number;
+  } = {}) {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const { x = '', y = '' } = publicKey.export({ format: 'jwk' });
     this.credentialId = credentialId;
@@ -91,15 +97,16 @@ export class Authenticator {
     this.#counts = counts;
     this.#privateKey = privateKey;
     this.publicKeyPem = publicKey.export({ format: 'pem', type: 'spki' }).toString();
-    this.#publicKey = cbor(
-      new Map<number, Cbor>([
-        [1, 2],
-        [3, -7],
-        [-1, 1],
-        [-2, Buffer.from(x, 'base64url')],
-        [-3, Buffer.from(y, 'base64url')],
-      ]),
-    );
+    const parts = new Map<number, Cbor>([
+      [1, 2],
+      [3, -7],
+      [-1, 1],
+      [-2, Buffer.from(x, 'base64url')],
+      [-3, Buffer.from(y, 'base64url')],
+    ]);
+    // The number of a further part, and its head, take five bytes.
+    if (keyBytes !== undefined) parts.set(100, Buffer.alloc(keyBytes - cbor(parts).length - 5));
+    this.#publicKey = cbor(parts);
   }
 
   #clientData(type: string, challenge: string, { origin = ORIGIN, type: other }: Faults): Buffer {

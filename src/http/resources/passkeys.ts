@@ -5,6 +5,7 @@ import { newId } from '../../db/new-id.ts';
 import type { Session, SessionMember } from '../../db/sessions.ts';
 import { PASSKEY_CHALLENGE_MS } from '../../domain/passkeys.ts';
 import { RAISED_MS } from '../../domain/sessions.ts';
+import { sessionEnded } from '../authenticate.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError, notFound, withAdvice } from '../errors.ts';
 import { epochMs, idOf, orNull } from '../fields.ts';
@@ -206,6 +207,7 @@ export const passkeyRoutes = [
       });
       const added = { id: newId('passkey'), memberId: member.id, name, raises, ...credential };
       const result = await addPasskey(deps.sql, added, answered, now);
+      if (result === 'no_member') throw sessionEnded();
       if (result === 'challenge_used') throw refusedPasskey();
       if (typeof result === 'string') throw withAdvice(result);
       return presentPasskey(result);
