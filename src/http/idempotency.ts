@@ -45,10 +45,16 @@ function context(part: 'seed' | 'response', { accountId, idempotencyKey: key }: 
 }
 
 /**
+ * The statuses of refusals that leave the key free, because what they ask for makes the same request succeed, or a corrected one: sign
+ * in, raise the session, wait. A handler throws them before it writes anything.
+ */
+const KEEPING_KEY_FREE: readonly number[] = [400, 401, 403, 429];
+
+/**
  * Runs a call once per idempotency key. A repeat within 24 hours returns the stored response, also a 404 or a 409. While
  * the first call is in progress, and for another request with the same key, throws 409. A 5xx is not stored: the next
- * call with the key runs again with the same ids and keys, so it finds what the first one wrote and creates no duplicate. Nor is a
- * 400, which has written nothing: the corrected request may have the same key.
+ * call with the key runs again with the same ids and keys, so it finds what the first one wrote and creates no duplicate. Nor are
+ * refusals of `KEEPING_KEY_FREE`, which have written nothing: the next request may have the same key.
  */
 export async function respondOnce(
   ctx: HttpContext,
@@ -100,7 +106,7 @@ export async function respondOnce(
       await releaseClaim(sql, request, claimId).catch(() => {});
       throw error;
     }
-    if (error.status === 400) {
+    if (KEEPING_KEY_FREE.includes(error.status)) {
       // Only an earlier attempt at the same call can have written something.
       const end = claimed.requestedAt === now ? forgetKey : releaseClaim;
       await end(sql, request, claimId).catch(() => {});

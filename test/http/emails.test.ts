@@ -33,6 +33,19 @@ const send = async (affiliateId: string, idempotencyKey?: string) =>
       ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }),
     },
   );
+const countsOf = async (affiliateId: string) =>
+  await api.sql.one`
+    select (select count(*)::int from emails where affiliate_id = ${affiliateId}) as mails,
+           (select count(*)::int from creator_sign_in_links where affiliate_id = ${affiliateId}) as links`;
+
+/** Adds as many invitations of a creator as an hour can have. */
+const fillHour = async (affiliateId: string) =>
+  await api.sql`
+    insert into emails (id, app_id, affiliate_id, kind, subject_id)
+    select new_email_id(), ${app.appId}, ${affiliateId}, 'invitation', ${affiliateId}::text || n from generate_series(1, 5) n`;
+/** Removes them, as if the hour were over. */
+const endHour = async (affiliateId: string) =>
+  await api.sql`delete from emails where affiliate_id = ${affiliateId} and subject_id like ${affiliateId}::text || '%'`;
 const list = async (query = '') =>
   await api.call<{ items: Mail[]; nextCursor: string | null }>('GET', `/apps/${app.appId}/emails${query}`, {
     key: app.key,
@@ -53,10 +66,7 @@ describe('POST /apps/:appId/affiliates/:affiliateId/sign-in-links/send', () => {
       },
     ]);
     expect((await send(affiliateId, 'invite-1')).body).toEqual(first.body);
-    const counts = await api.sql.one`
-      select (select count(*)::int from emails where affiliate_id = ${affiliateId}) as mails,
-             (select count(*)::int from creator_sign_in_links where affiliate_id = ${affiliateId}) as links`;
-    expect(counts).toEqual({ mails: 1, links: 1 });
+    expect(await countsOf(affiliateId)).toEqual({ mails: 1, links: 1 });
   });
 
   test('a creator without an address gets neither a mail nor a link', async () => {
@@ -79,6 +89,35 @@ describe('POST /apps/:appId/affiliates/:affiliateId/sign-in-links/send', () => {
     expect(seconds).toBeLessThanOrEqual(3_600);
     const other = await newAffiliate(api, app, { email: 'other@example.com' });
     expect((await send(other)).status).toBe(202);
+  });
+
+  // @promise idempotency-refusals
+  test('a refused mail does not use its idempotency key, so the same call mails the link once that is possible', async () => {
+    const affiliateId = await newAffiliate(api, app, { email: 'patient@example.com' });
+    await fillHour(affiliateId);
+    expect((await send(affiliateId, 'patient')).status).toBe(429);
+    await endHour(affiliateId);
+    const sent = await send(affiliateId, 'patient');
+    expect([sent.status, sent.headers.get('idempotency-replayed')]).toEqual([202, null]);
+    expect((await send(affiliateId, 'patient')).body).toEqual(sent.body);
+    expect(await countsOf(affiliateId)).toEqual({ mails: 1, links: 1 });
+  });
+
+  // @promise idempotency-refusals
+  test('a call whose response was lost mails nothing again, also if it is refused in between', async () => {
+    const affiliateId = await newAffiliate(api, app, { email: 'lost@example.com' });
+    const first = await send(affiliateId, 'lost');
+    await api.sql`
+      update idempotency_keys set response = null, response_key_id = null, claimed_until = now()
+       where account_id = ${app.accountId} and idempotency_key = 'lost'`;
+    await fillHour(affiliateId);
+    api.clock.now += 1_000;
+    expect((await send(affiliateId, 'lost')).status).toBe(429);
+    await endHour(affiliateId);
+    const again = await send(affiliateId, 'lost');
+    api.clock.now -= 1_000;
+    expect([again.status, again.body.emailId]).toEqual([202, first.body.emailId]);
+    expect(await countsOf(affiliateId)).toEqual({ mails: 1, links: 1 });
   });
 
   // @promise post-creator-invitation-account-limit

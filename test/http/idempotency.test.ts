@@ -14,6 +14,7 @@ import type { TestApi, TestApp } from '../support/api.ts';
 import { closeGate } from '../support/gate.ts';
 import { setOldAddress } from '../support/payee-codes.ts';
 import { requestOf } from '../support/route-requests.ts';
+import { signIn } from '../support/sessions.ts';
 import { settleRun } from '../support/settle-run.ts';
 import { newTenant } from '../support/tenant.ts';
 import type { Tenant } from '../support/tenant.ts';
@@ -102,10 +103,33 @@ describe('a repeated call', () => {
     expect(second.headers.get('content-type')).toBe('application/problem+json');
   });
 
+  // @promise idempotency-refusals
   test('a malformed request does not use the key, so the corrected one runs', async () => {
     const key = randomUUID();
     expect((await post(affiliatesPath(), { name: '' }, key)).status).toBe(400);
     expect((await post(affiliatesPath(), { name: 'Corrected' }, key)).status).toBe(201);
+  });
+
+  // @promise idempotency-refusals
+  test('a 403 of a session that may not pay does not use the key, so the same request runs once the session may', async () => {
+    const path = `/apps/${app.appId}/policies`;
+    const policy = await api.call<{ id: string }>('POST', path, { key: app.key, body: { name: 'Standard' } });
+    const session = await signIn(api, app.key);
+    const key = randomUUID();
+    const body = { base: 'gross', rules: [{ flatCents: 500, aboveBase: true }] };
+    const publish = async () =>
+      await api.call('POST', `${path}/${policy.body.id}/versions`, {
+        headers: { ...session, 'idempotency-key': key },
+        body,
+      });
+    const rows = async () => await api.sql`select from idempotency_keys where idempotency_key = ${key}`;
+    expect(await publish()).toMatchObject({ status: 403, body: { code: 'session_not_raised' } });
+    expect(await rows()).toEqual([]);
+    await api.call('POST', '/session/raise', { headers: session, body: { key: app.key } });
+    const published = await publish();
+    expect(published).toMatchObject({ status: 201, body: { version: 1 } });
+    expect(await publish()).toMatchObject({ status: 201, text: published.text });
+    expect(await rows()).toHaveLength(1);
   });
 });
 

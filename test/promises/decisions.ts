@@ -805,6 +805,7 @@ const OPERATION: readonly PromiseSection[] = [
       'idempotency-per-account': 'an `Idempotency-Key` is unique per account',
       'idempotency-24-h': 'the same key and body return the stored response for 24 h',
       'idempotency-conflict': 'another body with the same key is a 409',
+      'idempotency-refusals': 'a 400, 401, 403 or 429 does not use the key',
       'openapi-typescript-client':
         'a TypeScript client generated from the document has named types and compiles in strict mode',
       'openapi-named-schemas': 'the document names its schemas and describes each response',
