@@ -7,7 +7,7 @@ export const swcOptions = {
   swcrc: false,
 };
 
-/** What both kinds of tests have in common. */
+/** What all kinds of tests have in common. */
 export const project = {
   rootDir: fileURLToPath(new URL('..', import.meta.url)),
   roots: ['<rootDir>/test'],
@@ -23,6 +23,17 @@ export const reporters = ['default', fileURLToPath(new URL('jest/failed-files.js
 /** The folders whose tests need no database, no Temporal server and no build. */
 const UNIT_FOLDERS = ['domain', 'lib', 'mail', 'providers', 'rates', 'reconcile', 'webhooks-out'];
 
+/** The folders whose tests start, kill and stop processes and servers, upgrade and move installations, or fill a large database. `npm test` leaves them out. */
+const OPERATION_FOLDERS = ['embedded', 'operation'];
+
+const filesOf = (folders) => folders.map((folder) => `<rootDir>/test/${folder}/**/*.test.ts`);
+
+const withServers = {
+  ...project,
+  globalSetup: '<rootDir>/test/support/global-setup.ts',
+  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+};
+
 export default {
   rootDir: project.rootDir,
   // What the projects have, for knip.
@@ -33,18 +44,13 @@ export default {
   maxWorkers: 2,
   reporters,
   projects: [
+    { ...project, displayName: 'unit', testMatch: filesOf(UNIT_FOLDERS) },
     {
-      ...project,
-      displayName: 'unit',
-      testMatch: UNIT_FOLDERS.map((folder) => `<rootDir>/test/${folder}/**/*.test.ts`),
-    },
-    {
-      ...project,
+      ...withServers,
       displayName: 'integration',
       testMatch: ['**/*.test.ts'],
-      testPathIgnorePatterns: [`<rootDir>/test/(${UNIT_FOLDERS.join('|')})/`],
-      globalSetup: '<rootDir>/test/support/global-setup.ts',
-      globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+      testPathIgnorePatterns: [`<rootDir>/test/(${[...UNIT_FOLDERS, ...OPERATION_FOLDERS].join('|')})/`],
     },
+    { ...withServers, displayName: 'operation', testMatch: filesOf(OPERATION_FOLDERS) },
   ],
 };

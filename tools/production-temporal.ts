@@ -9,6 +9,9 @@ import {
   TEMPORAL_SERVER_VERSION,
 } from './temporal-server.ts';
 
+/** The paths of the tests that `npm test` leaves out. */
+const OPERATION = /(^|\/)(operation|embedded)\b/;
+
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
 /**
@@ -22,7 +25,8 @@ let status = 1;
 try {
   say(`Temporal ${TEMPORAL_SERVER_VERSION} on Postgres is up at ${server.address}`);
   const chosen = process.argv.slice(2);
-  const tests = spawn('npm', ['test', '--', ...(chosen.length === 0 ? ['test/e2e'] : chosen)], {
+  const script = chosen.some((file) => OPERATION.test(file)) ? 'test:operation' : 'test';
+  const tests = spawn('npm', ['run', script, '--', ...(chosen.length === 0 ? ['test/e2e'] : chosen)], {
     cwd: projectRoot,
     env: { ...process.env, TEST_TEMPORAL_ADDRESS: server.address },
     stdio: 'inherit',

@@ -11,7 +11,7 @@ import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { isLong } from '../support/rounds.ts';
 
-// `RUN_CREATORS=3000 npm test -- test/e2e/killed-payout-run.test.ts` pays as many, with all five kills, and prints time and memory.
+// `RUN_CREATORS=3000 npm run test:operation -- killed-payout-run` pays as many, with all five kills, and prints time and memory.
 const wanted = process.env['RUN_CREATORS'];
 const isWhole = isLong || wanted !== undefined;
 const CREATORS = Number(wanted ?? (isLong ? 300 : 60));
