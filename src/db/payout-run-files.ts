@@ -110,7 +110,10 @@ export interface DownloadedFile {
   readonly sha256: Buffer;
 }
 
-/** Notes the download of a file, and returns its bytes. Undefined for an unknown file. Throws if they do not have their hash. */
+/**
+ * Returns the bytes of a file, and notes that they were downloaded. Undefined for an unknown file. Notes nothing, and throws, if they can't
+ * be decrypted or do not have their hash.
+ */
 export async function downloadFile(
   { sql, secretBox }: PayoutFileDeps,
   place: {
@@ -122,28 +125,25 @@ export async function downloadFile(
   },
 ): Promise<DownloadedFile | undefined> {
   const { appId, runId, fileId, accountId, keyId } = place;
-  const file = await sql.transaction(async (tx) => {
+  return await sql.transaction(async (tx) => {
     const found = await tx.maybe<Omit<DownloadedFile, 'bytes'> & SealedRecipient>`
       select method, part, sha256, ciphertext, encryption_key_id from payout_run_files
        where app_id = ${appId} and run_id = ${runId} and id = ${fileId} for no key update`;
-    if (found === undefined || found.ciphertext === null) return found;
+    if (found === undefined) return undefined;
+    const { ciphertext, encryptionKeyId, ...rest } = found;
+    const sha256 = Buffer.from(rest.sha256);
+    if (ciphertext === null || encryptionKeyId === null) return { ...rest, sha256, bytes: null };
+    const text = secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, fileContext(appId, fileId));
+    const bytes = Buffer.from(text);
+    if (!createHash('sha256').update(bytes).digest().equals(sha256)) {
+      throw new Error(`the file ${fileId} of a payout run does not have its hash: the row was changed`);
+    }
     await tx`
       insert into payout_file_downloads (app_id, file_id, position, account_id, key_id)
       select ${appId}::text, ${fileId}::text, coalesce(max(position), 0) + 1, ${accountId}::text, ${keyId}::text
         from payout_file_downloads where file_id = ${fileId} having ${acting(tx)}`;
-    return found;
+    return { ...rest, sha256, bytes };
   });
-  if (file === undefined) return undefined;
-  const { ciphertext, encryptionKeyId, ...rest } = file;
-  const sha256 = Buffer.from(rest.sha256);
-  if (ciphertext === null || encryptionKeyId === null) return { ...rest, sha256, bytes: null };
-  const bytes = Buffer.from(
-    secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, fileContext(appId, fileId)),
-  );
-  if (!createHash('sha256').update(bytes).digest().equals(sha256)) {
-    throw new Error(`the file ${fileId} of a payout run does not have its hash: the row was changed`);
-  }
-  return { ...rest, sha256, bytes };
 }
 
 /** Files that one statement encrypts again. */

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
-import { createSecretBox } from '../../src/config/secret-box.ts';
+import { createSecretBox, SecretUnreadable } from '../../src/config/secret-box.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { reencryptPayoutFiles } from '../../src/db/payout-run-files.ts';
+import { downloadFile, reencryptPayoutFiles } from '../../src/db/payout-run-files.ts';
 import { countSecretsByKey } from '../../src/db/webhook-secrets.ts';
+import type { PayoutFileId } from '../../src/domain/ids.ts';
 import { createSecretsCheck } from '../../src/secrets-check.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
@@ -27,14 +28,17 @@ afterAll(async () => {
 });
 
 /** Inserts a file that a key has encrypted, and returns its id. */
-async function insertFile(key: Buffer, text = 'a,b'): Promise<string> {
+async function insertFile(
+  key: Buffer,
+  { text = 'a,b', runId = newId('payoutRun'), part = 1 } = {},
+): Promise<PayoutFileId> {
   const id = newId('payoutFile');
   const { ciphertext, encryptionKeyId } = createSecretBox([key]).encrypt(text, `${appId}:payout-file:${id}`);
   await database.sql.transaction(async (tx) => {
     await tx`set local session_replication_role = replica`;
     await tx`
       insert into payout_run_files (id, app_id, run_id, method, part, row_count, total_cents, sha256, ciphertext, encryption_key_id)
-      values (${id}, ${appId}, ${newId('payoutRun')}, 'other', 1, 1, 500, sha256(${text}::bytea), ${ciphertext}, ${encryptionKeyId})`;
+      values (${id}, ${appId}, ${runId}, 'other', ${part}, 1, 500, sha256(${text}::bytea), ${ciphertext}, ${encryptionKeyId})`;
   });
   return id;
 }
@@ -68,6 +72,17 @@ test('a process that lacks a key of files of payout runs says so', async () => {
     logger: pino({ level: 'silent' }),
   });
   expect(await check()).toBe(`SECRETS_KEY lacks the key ${idOf(lost)} of files of payout runs: restore it`);
+});
+
+// @promise download-payout-run-file
+test('a download that fails because its key is missing is not noted', async () => {
+  const runId = newId('payoutRun');
+  const fileId = await insertFile(lost, { runId });
+  const place = { appId, runId, fileId, accountId: newId('account'), keyId: newId('key') };
+  const secretBox = createSecretBox([current]);
+  await expect(downloadFile({ sql: database.sql, secretBox }, place)).rejects.toThrow(SecretUnreadable);
+  const noted = await database.sql`select from payout_file_downloads where file_id = ${fileId}`;
+  expect(noted).toEqual([]);
 });
 
 // @promise missing-key-waits
