@@ -1,7 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { waitForPayees } from '../../test/support/payout-runs.ts';
 import { button, checkPage, PHONE, shoot } from './browser.ts';
+import { payees } from './payees.ts';
 import { describeInBrowser } from './suite.ts';
 import type { NewFounder } from './suite.ts';
 
@@ -76,6 +78,47 @@ describeInBrowser('payees in a browser', ({ service, signedIn, post, newFounder 
       select from payees where affiliate_id = ${ada.id} and ciphertext is not null`;
     expect(left).toEqual([]);
     expect(problems(/status of 400/)).toEqual([]);
+  });
+
+  test('an erasure names the file of a payout run that nobody has downloaded, and removes it after a download', async () => {
+    const { earn, raise } = payees({ service, signedIn, post, newFounder });
+    const founder = await newFounder();
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${founder.key}` };
+    const id = await earn(founder, 'Ada', 500);
+    await fetch(`${service.url}/apps/${founder.appId}/affiliates/${id}/payee`, {
+      method: 'PUT',
+      headers,
+      body: JSON.stringify({ method: 'paypal', recipient: { email: 'ada@example.com' } }),
+    });
+    await waitForPayees(service.database.url);
+    const runs = `/apps/${founder.appId}/payout-runs`;
+    const run = await post<{ id: string; totalCents: number }>(runs, founder.key, { minimumCents: 0 });
+    await post(`${runs}/${run.id}/approve`, founder.key, { expectedTotalCents: run.totalCents });
+    const files = async () =>
+      await service.sql<{ id: string; isErased: boolean }>`
+        select id, ciphertext is null as is_erased from payout_run_files where run_id = ${run.id}`;
+    await eventually('the file is written', async () => (await files()).length === 1);
+    const [file] = await files();
+
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(`${service.url}/console/apps/${founder.appId}/creators/${id}`);
+    const dialog = page.getByRole('dialog');
+    const erase = dialog.getByRole('button', { name: 'Erase all recipients' });
+    await button(page, 'Erase …').click();
+    await raise(page, founder, 'Erase all recipients');
+    await dialog.getByText(/download these files first/).waitFor();
+    await erase.click();
+    await dialog.getByText(`${file?.id} of ${run.id}`).waitFor();
+    expect(await stored(founder, id)).toMatchObject({ method: 'paypal', recipientProblem: null });
+
+    const download = `${service.url}${runs}/${run.id}/files/${file?.id}/download`;
+    const { authorization } = headers;
+    const { status } = await fetch(download, { method: 'POST', headers: { authorization } });
+    expect(status).toBe(200);
+    await erase.click();
+    await dialog.waitFor({ state: 'hidden' });
+    expect(await files()).toEqual([{ id: file?.id, isErased: true }]);
+    expect(problems(/status of 409/)).toEqual([]);
   });
 
   test('without a mail server the page of the creator says that the founder sets the payee', async () => {

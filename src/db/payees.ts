@@ -182,36 +182,6 @@ export async function appendPayee(
      where ${acting(tx)}`;
 }
 
-/**
- * Erases the recipients of all versions of a creator's payee, and appends the version `none` unless it is the latest. Returns how many
- * versions have lost their recipient, now or before; undefined for an unknown creator.
- */
-export async function erasePayees(deps: PayeeDeps, place: PayeePlace): Promise<number | undefined> {
-  const { appId, affiliateId } = place;
-  return await deps.sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
-    const inTransaction = { ...deps, sql: tx };
-    await lockPayoutsOf(tx, affiliateId);
-    if (!(await isAffiliate(tx, appId, affiliateId))) return undefined;
-    const latest = await findLatestPayee(inTransaction, appId, affiliateId);
-    if (latest !== null && latest.method !== 'none') {
-      await appendPayee(inTransaction, place, { method: 'none', recipient: null }, latest.version + 1);
-    }
-    await tx`
-      update payees set ciphertext = null, encryption_key_id = null, erased_at = now()
-       where app_id = ${appId} and affiliate_id = ${affiliateId} and ciphertext is not null and ${acting(tx)}`;
-    await tx`delete from payee_changes where app_id = ${appId} and affiliate_id = ${affiliateId}`;
-    // The files of payout runs have the recipient, too.
-    await tx`
-      update payout_run_files f set ciphertext = null, encryption_key_id = null
-       where f.app_id = ${appId} and f.ciphertext is not null
-         and f.run_id in (select i.run_id from payout_run_items i where i.app_id = ${appId} and i.affiliate_id = ${affiliateId})`;
-    const { erased } = await tx.one<{ erased: number }>`
-      select count(*)::int as erased from payees
-       where app_id = ${appId} and affiliate_id = ${affiliateId} and erased_at is not null`;
-    return erased;
-  });
-}
-
 /** Returns a page of the versions of a creator's payee, the latest first. Undefined for an unknown creator. */
 export async function listPayees(
   { sql, secretBox }: PayeeDeps,

@@ -1,9 +1,18 @@
 import { createHash } from 'node:crypto';
+import { SecretUnreadable } from '../config/secret-box.ts';
 import type { SecretBox } from '../config/secret-box.ts';
-import { writePayoutFiles } from '../domain/payout-run-files.ts';
+import { hasRowOf, writePayoutFiles } from '../domain/payout-run-files.ts';
 import type { FileRow } from '../domain/payout-run-files.ts';
 import type { PayoutFileMethod } from '../domain/payout-run.ts';
-import type { AccountId, AppId, KeyId, PayoutFileId, PayoutRunId } from '../domain/ids.ts';
+import type {
+  AccountId,
+  AffiliateId,
+  AppId,
+  KeyId,
+  PayoutFileId,
+  PayoutRunId,
+  PayoutRunItemId,
+} from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
 import { openRecipient } from './payees.ts';
@@ -144,6 +153,64 @@ export async function downloadFile(
         from payout_file_downloads where file_id = ${fileId} having ${acting(tx)}`;
     return { ...rest, sha256, bytes };
   });
+}
+
+/** A file with a recipient of a creator. */
+export interface FileOfCreator {
+  readonly id: PayoutFileId;
+  readonly runId: PayoutRunId;
+  /** Whether it is the only list of whom to pay: nobody has downloaded it, and somebody still can. */
+  readonly isNeeded: boolean;
+}
+
+/**
+ * Returns the files that have a recipient of a creator, of a version that is not erased. A file that can't be decrypted may have one, and
+ * counts. Keeps downloads waiting until the end of the transaction.
+ */
+export async function lockFilesOf(
+  { sql: tx, secretBox }: { readonly sql: Statements; readonly secretBox: SecretBox },
+  appId: AppId,
+  affiliateId: AffiliateId,
+): Promise<readonly FileOfCreator[]> {
+  const rows = await tx<{
+    readonly id: PayoutFileId;
+    readonly runId: PayoutRunId;
+    readonly method: PayoutFileMethod;
+    readonly itemId: PayoutRunItemId;
+  }>`
+    select f.id, f.run_id, f.method, i.id as item_id
+      from payees y
+      join payout_run_items i on i.app_id = y.app_id and i.affiliate_id = y.affiliate_id and i.payee_version = y.version
+      join payout_run_files f on f.run_id = i.run_id and f.method = i.method
+     where y.app_id = ${appId} and y.affiliate_id = ${affiliateId} and y.ciphertext is not null and f.ciphertext is not null
+     order by f.id for no key update of f`;
+  const files = new Map<PayoutFileId, FileOfCreator>();
+  for (const { id, runId, method, itemId } of rows) {
+    if (files.has(id)) continue;
+    // One at a time, since a file may be large. A download that ended meanwhile is seen.
+    const file = await tx.one<Encrypted & { readonly isDownloaded: boolean }>`
+      select f.ciphertext, f.encryption_key_id,
+             exists (select from payout_file_downloads d where d.file_id = f.id) as is_downloaded
+        from payout_run_files f where f.id = ${id}`;
+    const { text, isLost } = readFile(secretBox, file, fileContext(appId, id));
+    if (text !== null && !hasRowOf(method, text, itemId)) continue;
+    files.set(id, { id, runId, isNeeded: !file.isDownloaded && !isLost });
+  }
+  return [...files.values()];
+}
+
+/** Returns the text of a file. Null if it can't be decrypted; `isLost` says whether no process can. */
+function readFile(
+  secretBox: SecretBox,
+  { ciphertext, encryptionKeyId }: Encrypted,
+  context: string,
+): { readonly text: string | null; readonly isLost: boolean } {
+  try {
+    return { text: secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context), isLost: false };
+  } catch (error) {
+    if (error instanceof SecretUnreadable) return { text: null, isLost: error.isLost };
+    throw error;
+  }
 }
 
 /** Files that one statement encrypts again. */

@@ -40,6 +40,14 @@ const WISE_REFERENCE = 16;
 /** Returns the key that a file for Wise gives to a row: the last characters of the id of its item. */
 export const wiseKeyOf = (itemId: string): string => itemId.slice(-WISE_REFERENCE);
 
+/** Returns the key that the file of a method gives to the row of an item. */
+const rowKeyOf = (method: PayoutFileMethod, itemId: string): string =>
+  method === 'wise' ? wiseKeyOf(itemId) : itemId;
+
+/** Whether the text of a file of a method has the row of an item. The key of a row is a cell of its own, and never the last one. */
+export const hasRowOf = (method: PayoutFileMethod, text: string, itemId: string): boolean =>
+  text.includes(`${rowKeyOf(method, itemId)},`);
+
 /**
  * The formats, as their services describe them: PayPal (https://docs.paypal.ai/send/use-web-ui) has no header line and at most 5,000
  * rows; Wise takes at most 1,000 (https://wise.com/us/blog/everything-about-batch-payments), under the columns that public exporters

@@ -215,6 +215,11 @@ export const ERRORS = {
     'The bytes of the file were removed',
     'A creator in it was erased. Its hash, its rows and its total stay.',
   ],
+  payout_file_not_downloaded: [
+    409,
+    'A file of a payout run was not downloaded',
+    'Nothing was erased. Nobody has downloaded a file that contains the creator, and it is the only list of whom the run pays. `detail` names it: download it, then erase again.',
+  ],
   payout_block_not_possible: [
     409,
     'The payouts are blocked already, or not blocked',

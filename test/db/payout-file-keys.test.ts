@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { createSecretBox, SecretUnreadable } from '../../src/config/secret-box.ts';
+import type { SecretBox } from '../../src/config/secret-box.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { downloadFile, reencryptPayoutFiles } from '../../src/db/payout-run-files.ts';
+import { downloadFile, lockFilesOf, reencryptPayoutFiles } from '../../src/db/payout-run-files.ts';
 import { countSecretsByKey } from '../../src/db/webhook-secrets.ts';
 import type { PayoutFileId } from '../../src/domain/ids.ts';
 import { createSecretsCheck } from '../../src/secrets-check.ts';
@@ -72,6 +73,47 @@ test('a process that lacks a key of files of payout runs says so', async () => {
     logger: pino({ level: 'silent' }),
   });
   expect(await check()).toBe(`SECRETS_KEY lacks the key ${idOf(lost)} of files of payout runs: restore it`);
+});
+
+// @promise erase-payout-files
+test('a file of a payout run that cannot be decrypted counts as one with a recipient of each of its creators, and is needed while its key may come back', async () => {
+  const [affiliateId, runId, itemId] = [newId('affiliate'), newId('payoutRun'), newId('payoutRunItem')];
+  const row = `${itemId},${affiliateId},Ada,Ada,Account 1,5.00,USD\r\n`;
+  const own = await insertFile(current, { text: row, runId, part: 1 });
+  const downloaded = await insertFile(current, { text: row, runId, part: 2 });
+  const otherRow = row.replace(itemId, newId('payoutRunItem'));
+  const ofOthers = await insertFile(current, { text: otherRow, runId, part: 3 });
+  const unreadable = await insertFile(lost, { text: row, runId, part: 4 });
+  await database.sql.transaction(async (tx) => {
+    await tx`set local session_replication_role = replica`;
+    await tx`
+      insert into payees (id, app_id, affiliate_id, version, method, ciphertext, encryption_key_id, set_at, counts_from)
+      values (${newId('payee')}, ${appId}, ${affiliateId}, 1, 'other', 'x', ${idOf(current)}, now(), now() + interval '3 days')`;
+    await tx`
+      insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, payee_version)
+      values (${itemId}, ${appId}, ${runId}, ${affiliateId}, 'Ada', 1, 500, 'other', 1)`;
+    await tx`
+      insert into payout_file_downloads (app_id, file_id, position, account_id, key_id)
+      values (${appId}, ${downloaded}, 1, ${newId('account')}, 'key_00000000000000000000000001')`;
+  });
+  const found = async (secretBox: SecretBox) => {
+    const files = await database.sql.transaction(
+      async (tx) => await lockFilesOf({ sql: tx, secretBox }, appId, affiliateId),
+    );
+    return new Map(files.map(({ id, isNeeded }) => [id, isNeeded]));
+  };
+  const needed = new Map([
+    [own, true],
+    [downloaded, false],
+  ]);
+  expect(await found(createSecretBox([current, lost]))).toEqual(new Map([...needed, [unreadable, true]]));
+  expect(await found(createSecretBox([current]))).toEqual(new Map([...needed, [unreadable, true]]));
+  const accepting = createSecretBox([current], { acceptsLostKeys: true });
+  expect(await found(accepting)).toEqual(new Map([...needed, [unreadable, false]]));
+  expect((await found(accepting)).has(ofOthers)).toBe(false);
+  expect(await found(createSecretBox([lost]))).toEqual(
+    new Map([...needed, [ofOthers, true], [unreadable, true]]),
+  );
 });
 
 // @promise download-payout-run-file

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
-import { writePayoutFiles } from '../../src/domain/payout-run-files.ts';
+import { hasRowOf, writePayoutFiles } from '../../src/domain/payout-run-files.ts';
 import type { FileRow } from '../../src/domain/payout-run-files.ts';
 import type { Payee } from '../../src/domain/payee.ts';
 import type { AffiliateId, PayoutRunItemId } from '../../src/domain/ids.ts';
@@ -40,6 +40,7 @@ describe('the files of a payout run', () => {
         for (const { itemId } of rows) expect(text.split(itemId.slice(-10))).toHaveLength(2);
         for (const { method, rowCount, text: own } of files) {
           expect(linesOf(own)).toHaveLength(rowCount + (method === 'paypal' ? 0 : 1));
+          expect(rows.filter(({ itemId }) => hasRowOf(method, own, itemId))).toHaveLength(rowCount);
         }
       }),
     );

@@ -468,16 +468,99 @@ describe('a payout run', () => {
     expect(first?.headers.get('x-payout-sha256')).toBe(files[0]?.sha256);
     expect((await founder.call('POST', files[0]?.path ?? '')).text).toBe(first?.text);
     expect(await list(run, 'files')).toMatchObject([{ downloadCount: 2 }, { downloadCount: 1 }]);
-    // Erasing a creator removes the bytes of all files of runs that paid the creator.
-    await founder.ok('DELETE', `${base}/affiliates/${ann}/payees`);
-    expect(await founder.call('POST', files[0]?.path ?? '')).toMatchObject({
-      status: 409,
-      body: { code: 'payout_file_erased' },
+  });
+
+  const erasePayees = async (creator: string) =>
+    await founder.call<{ erasedVersions: number; code: string; detail: string }>(
+      'DELETE',
+      `${base}/affiliates/${creator}/payees`,
+    );
+  const download = async (run: Run, file: RunFile | undefined) =>
+    await founder.call<{ code: string }>('POST', `${base}/payout-runs/${run.id}/files/${file?.id}/download`);
+  const paypalOf = (name: string) => ({ method: 'paypal', recipient: { email: `${name}@example.com` } });
+  const wiseOf = (name: string) => ({
+    method: 'wise',
+    recipient: { email: `${name}@example.com`, name, receiverType: 'PERSON' },
+  });
+
+  // @promise erase-payout-files, delete-payees
+  test('loses a file only when a creator with a recipient in it is erased, after somebody has downloaded it', async () => {
+    await setPayee(ann, paypalOf('ann'));
+    await setPayee(ben, wiseOf('ben'));
+    await setPayee(cleo, paypalOf('cleo'));
+    await waitForPayees(service.database.url);
+    const run = await draft(0, 'exclude');
+    await add(cleo, -10);
+    await approve(run);
+    expect(await settled(run)).toMatchObject({ paidCount: 2, paidCents: 300 });
+    const [paypal, wise] = await list<RunFile>(run, 'files');
+
+    // Who was not paid is in no file.
+    expect(await erasePayees(cleo)).toMatchObject({ status: 200, body: { erasedVersions: 1 } });
+    expect(await list(run, 'files')).toMatchObject([
+      { method: 'paypal', erased: false },
+      { method: 'wise', erased: false },
+    ]);
+
+    // The file is the only list of whom to pay, whatever became of the others.
+    expect((await download(run, wise)).status).toBe(200);
+    const refused = await erasePayees(ann);
+    expect(refused).toMatchObject({ status: 409, body: { code: 'payout_file_not_downloaded' } });
+    expect(refused.body.detail).toContain(`${paypal?.id} of ${run.id}`);
+    expect(refused.body.detail).not.toContain(wise?.id);
+    expect(await founder.ok('GET', `${base}/affiliates/${ann}/payee`)).toMatchObject({
+      version: 1,
+      recipient: { email: 'ann@example.com' },
     });
     expect(await list(run, 'files')).toMatchObject([
-      { erased: true, rowCount: 1, totalCents: 200 },
-      { erased: true },
+      { erased: false, downloadCount: 0 },
+      { erased: false, downloadCount: 1 },
     ]);
+
+    expect((await download(run, paypal)).text).toMatch(/^ann@example\.com,2\.00,/);
+    expect(await erasePayees(ann)).toMatchObject({ status: 200, body: { erasedVersions: 1 } });
+    expect(await download(run, paypal)).toMatchObject({ status: 409, body: { code: 'payout_file_erased' } });
+    expect((await download(run, wise)).text).toContain('ben@example.com');
+    expect(await list(run, 'files')).toMatchObject([
+      { erased: true, rowCount: 1, totalCents: 200, downloadCount: 1 },
+      { erased: false, downloadCount: 2 },
+    ]);
+    // A repetition erases nothing more.
+    expect(await erasePayees(ann)).toMatchObject({ status: 200, body: { erasedVersions: 1 } });
+    expect(await list(run, 'files')).toMatchObject([{ erased: true }, { erased: false }]);
+  });
+
+  // @promise erase-payout-files
+  test('keeps a file in which an erased creator has no recipient', async () => {
+    await setPayee(ben, { method: 'other', recipient: { name: 'Ben', reference: 'Account 1' } });
+    await waitForPayees(service.database.url);
+    const run = await payAll();
+    const [file, ...others] = await list<RunFile>(run, 'files');
+    expect([file, others]).toMatchObject([{ method: 'other', rowCount: 3 }, []]);
+    // Set after the run.
+    await setPayee(ann, { method: 'other', recipient: { name: 'Ann', reference: 'Account 2' } });
+    expect(await erasePayees(ann)).toMatchObject({ status: 200, body: { erasedVersions: 1 } });
+    expect(await list(run, 'files')).toMatchObject([{ erased: false }]);
+    expect((await download(run, file)).text).toContain('Account 1');
+    expect((await erasePayees(ben)).status).toBe(200);
+    expect(await list(run, 'files')).toMatchObject([{ erased: true }]);
+  });
+
+  // @promise erase-payout-files
+  test('returns the bytes of a file to a download that runs at the same time as the erasure of a creator in it', async () => {
+    await setPayee(ann, paypalOf('ann'));
+    await waitForPayees(service.database.url);
+    for (let round = 0; round < 5; round += 1) {
+      const run = await payAll(0, 'exclude');
+      const [file] = await list<RunFile>(run, 'files');
+      const [downloaded, erased] = await Promise.all([download(run, file), erasePayees(ann)]);
+      expect([downloaded.status, downloaded.text.startsWith('ann@example.com,')]).toEqual([200, true]);
+      expect(await list(run, 'files')).toMatchObject([{ erased: erased.status === 200, downloadCount: 1 }]);
+      expect([200, 409]).toContain(erased.status);
+      await add(ann, 100);
+      await setPayee(ann, paypalOf('ann'));
+      await waitForPayees(service.database.url);
+    }
   });
 
   // @promise get-payout-run-files, download-payout-run-file

@@ -437,7 +437,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'DELETE /apps/:appId/affiliates/:affiliateId/payees',
     caller: 'account payout',
-    promises: { 'delete-payees': 'erases the recipients of all versions, and ends the payee' },
+    promises: {
+      'delete-payees': 'erases the recipients of all versions, and ends the payee',
+      'erase-payout-files':
+        'removes the files of payout runs with a recipient of the creator, and no others; a 409 until they were downloaded',
+    },
   },
   {
     route: 'POST /creator/payee-changes',

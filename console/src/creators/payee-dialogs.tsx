@@ -137,6 +137,7 @@ function Erase({ onNotRaised, onClose, ...place }: StepProps) {
         }),
       ),
     ...outdatedBy(place),
+    ['payout-run-files', place.appId],
   );
   return (
     <Confirm
@@ -147,7 +148,8 @@ function Erase({ onNotRaised, onClose, ...place }: StepProps) {
       onClose={onClose}
     >
       Addresses, names and references of this creator are erased, those of earlier payees, too. The creator
-      has no payee then. This cannot be undone.
+      has no payee then. The files of payout runs that contain them are erased as a whole, also for the other
+      creators in them: download these files first. This cannot be undone.
     </Confirm>
   );
 }

@@ -1,8 +1,10 @@
 import { HIDDEN_CHARACTERS, NO_HIDDEN_CHARACTERS } from '../../domain/hidden-characters.ts';
 import * as z from 'zod';
 import { neutralizeFormula } from '../../db/payout-csv.ts';
-import { erasePayees, findPayee, listPayees, setPayee } from '../../db/payees.ts';
+import { erasePayees } from '../../db/payee-erasure.ts';
+import { findPayee, listPayees, setPayee } from '../../db/payees.ts';
 import type { StoredPayee } from '../../db/payees.ts';
+import type { FileOfCreator } from '../../db/payout-run-files.ts';
 import { maskRecipient, PAYEE_METHODS, RECEIVER_TYPES } from '../../domain/payee.ts';
 import { mayPay } from '../authenticate.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
@@ -169,6 +171,20 @@ function presentPayee(row: StoredPayee, showsRecipient: boolean) {
   return { ...presentVersion(row), ...(showsRecipient && recipient !== null ? { recipient } : {}) };
 }
 
+/** The files that one answer names. */
+const NAMED_FILES = 10;
+
+/** Returns the 409 of an erasure that would remove the only lists of whom to pay. */
+function fileNotDownloaded(files: readonly FileOfCreator[]): ApiError {
+  const named = files.slice(0, NAMED_FILES).map(({ id, runId }) => `${id} of ${runId}`);
+  const more = files.length > named.length ? `, and ${files.length - named.length} more` : '';
+  return new ApiError('payout_file_not_downloaded', {
+    detail:
+      `Nothing was erased. Nobody has downloaded these files of payout runs, which say whom to pay and contain this creator: ` +
+      `${named.join(', ')}${more}. Download them, then erase again.`,
+  });
+}
+
 /** What the creator sees. */
 export const creatorPayee = shownPayee
   .pick({ method: true, maskedRecipient: true, recipientProblem: true, countsFrom: true })
@@ -259,21 +275,26 @@ export const payeeRoutes = [
     summary: 'Erases the recipients of all versions of the payee of a creator.',
     description:
       'For a creator who leaves and asks for it. The versions stay, with their method, author and times. The creator has no payee any more: ' +
-      'unless the latest version is `none`, it is appended. Cannot be undone.',
+      'unless the latest version is `none`, it is appended. The bytes of the files of payout runs that have a recipient of the creator are ' +
+      'removed, with all their rows: download these files first. Cannot be undone.',
     ids: { affiliateId: 'affiliate' },
     response: { status: 200, schema: erasedPayees },
+    errors: ['payout_file_not_downloaded'],
     handler: async ({ deps, caller, app, ids, idGenerator }) => {
-      const erasedVersions = await erasePayees(
-        { ...deps, sql: deps.patientSql },
-        {
-          id: idGenerator.id('payee'),
-          appId: app.id,
-          affiliateId: ids.affiliateId,
-          accountId: caller.accountId,
-          keyId: caller.keyId,
-        },
+      const erased = foundOrThrow(
+        await erasePayees(
+          { ...deps, sql: deps.patientSql },
+          {
+            id: idGenerator.id('payee'),
+            appId: app.id,
+            affiliateId: ids.affiliateId,
+            accountId: caller.accountId,
+            keyId: caller.keyId,
+          },
+        ),
       );
-      return { erasedVersions: foundOrThrow(erasedVersions) };
+      if (typeof erased !== 'number') throw fileNotDownloaded(erased.neededFiles);
+      return { erasedVersions: erased };
     },
   }),
 ];
