@@ -452,6 +452,62 @@ describe('tributary reconcile', () => {
   });
 
   // @promise reconcile-refuses
+  test('a payment intent of Stripe that names no user is compared and never fed back, also of a customer whose user is known', async () => {
+    const { founder, deliver } = await setUp('stripe');
+    const userId = await founder.customer();
+    const sale = () => ({ ...lostSale(), userId });
+    const [unnamed, ofSession, named] = [sale(), sale(), sale()];
+    await deliver(
+      stripeCheckoutSession({ mode: 'subscription', userId, customerId: `cus_${unnamed.ref}` }),
+    );
+    // What the company charges the customer for besides: its webhook does not count.
+    await deliver(
+      stripePaymentIntent({
+        userId: null,
+        paymentIntentId: `pi_${unnamed.ref}`,
+        chargeId: `ch_${unnamed.ref}`,
+        amount: unnamed.cents,
+        occurredAt: unnamed.occurredAt,
+      }),
+    );
+    await deliver(
+      stripeCheckoutSession({
+        userId,
+        customerId: null,
+        paymentIntentId: `pi_${ofSession.ref}`,
+        amount: ofSession.cents,
+        occurredAt: ofSession.occurredAt,
+      }),
+    );
+    expect(await amountsOf(founder)).toEqual([120]);
+
+    const rows = stripeRows([unnamed, ofSession, named]).map((row) => ({
+      ...row,
+      invoice_id: '',
+      'payment_metadata[app_user_id]': row['payment_intent_id'] === `pi_${named.ref}` ? userId : '',
+    }));
+    const path = join(folder, randomUUID());
+    await writeFile(path, csvOf(rows));
+    const app = ['--app', founder.app.id, '--provider', 'stripe', '--without-match', '--format', 'json'];
+    const { status, out } = await admin('reconcile', path, ...app, '--feed-back');
+    expect(status).toBe(3);
+    const { findings } = JSON.parse(out) as Report;
+    expect(findings).toHaveLength(2);
+    expect(findings.map(({ kind, paymentRef, feedBack }) => [kind, paymentRef, feedBack])).toEqual(
+      expect.arrayContaining([
+        ['missing_payment', `pi_${unnamed.ref}`, expect.stringContaining('names no user')],
+        ['missing_payment', `pi_${named.ref}`, 'yes'],
+      ]),
+    );
+    const stored = await service.sql<{ ref: string }>`
+      select ref from payments where app_id = ${founder.app.id}`;
+    expect(stored.map(({ ref }) => ref).toSorted()).toEqual(
+      [`pi_${ofSession.ref}`, `pi_${named.ref}`].toSorted(),
+    );
+    expect(await amountsOf(founder)).toEqual([120, 120]);
+  });
+
+  // @promise reconcile-refuses
   test('a partial refund of Stripe is fed back only once a webhook has reported a single refund of a charge', async () => {
     const { founder, deliver } = await setUp('stripe');
     const app = ['--app', founder.app.id, '--provider', 'stripe', '--format', 'json'];

@@ -217,9 +217,11 @@ describe('Stripe', () => {
       userIds: ['user-hazel'],
       paymentAliases: [{ aliasRef: 'ch_4711', paymentRef: 'pi_4711' }],
     });
+    // Its customer leads to no user either.
     expect(event({ invoice_id: '', 'payment_metadata[app_user_id]': '' })).toMatchObject({
       payment: { ref: 'pi_4711' },
       userIds: [],
+      userKeys: [],
     });
   });
 
@@ -233,7 +235,12 @@ describe('Stripe', () => {
       'send the webhook again',
     ],
     ['by card of an invoice', {}, 'Export the invoices as JSON'],
-  ])('a charge %s is fed back only where it cannot fail any more and is paid in full', (_, over, words) => {
+    [
+      'by card that names no user',
+      { invoice_id: '', 'payment_metadata[app_user_id]': '' },
+      'only if a checkout session named its user',
+    ],
+  ])('a charge %s is fed back only where it cannot fail any more, is paid in full and names its user', (_, over, words) => {
     const reading = balance.read({ ...row, ...over }, { exportedAt: EXPORTED_AT });
     expect(reading).toMatchObject({
       kind: 'events',

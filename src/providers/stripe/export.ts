@@ -15,6 +15,9 @@ import { STRIPE_MINOR_UNITS } from './currencies.ts';
 /** The column of the report that has the app's user id. It must be requested by this name. */
 const USER = 'payment_metadata[app_user_id]';
 
+/** Why a payment without a user is not fed back. */
+const WITHOUT_USER = `The report names no user of this payment. Without an invoice, it counts only if a checkout session named its user, which the report does not show. If the export lacks the column ${USER}, request it. Otherwise have Stripe send the webhook of the session again.`;
+
 /** The column of the report that has the payment method, such as `card` or `sepa_debit`. */
 const METHOD = 'payment_method_type';
 
@@ -98,12 +101,14 @@ function readBalanceRow(row: ExportRow): RowReading {
 
 /**
  * Returns why a charge is not fed back, as a sentence. The report does not show whether its invoice is paid, and the first amount of a
- * payment stays. Bank debits are in the balance while they are pending.
+ * payment stays; nor whether a charge without an invoice had a checkout session, without which its money counts only if it names its
+ * user. Bank debits are in the balance while they are pending.
  */
 function refusalOf(row: ExportRow, { invoice }: BalanceRow): string | null {
   if (invoice !== null) {
     return 'The report does not show whether the invoice is paid in full. Export the invoices as JSON, and compare that file.';
   }
+  if (exported.text(row, USER) === null) return WITHOUT_USER;
   const method = exported.text(row, METHOD);
   if (method === 'card') return null;
   const what =
@@ -147,7 +152,7 @@ function paymentOf(row: ExportRow, names: BalanceRow): Payload {
     };
     return eventOf('payment_intent.succeeded', { ...object, object: 'payment_intent' }, at);
   }
-  // Without an app's user in its metadata, only a checkout session makes a payment of a payment intent.
+  // Only to be compared with the payment of a checkout session, if there was one: `refusalOf` keeps it from being fed back.
   const object = {
     id: intent,
     object: 'checkout.session',
@@ -156,7 +161,6 @@ function paymentOf(row: ExportRow, names: BalanceRow): Payload {
     currency,
     amount_total: amount,
     payment_intent: intent,
-    customer,
     metadata,
   };
   return eventOf('checkout.session.completed', object, at);
@@ -244,7 +248,7 @@ const balance: ExportFormat = {
   optional: ['customer_id', METHOD, USER],
   lists: 'both',
   namesUsers: false,
-  withoutUser: `The report names no user of this payment, and no webhook has named the user of its customer. Request the column ${USER}.`,
+  withoutUser: WITHOUT_USER,
   read: readBalanceRow,
   merge: mergePayments,
 };
