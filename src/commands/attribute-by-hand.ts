@@ -132,11 +132,17 @@ async function evaluateWaiting(
     if (payment === undefined || !isThrough(evaluatePayment(payment, limits), bindingId)) continue;
     evaluated.push(await evaluateOne(tx, paymentId, limits));
   }
-  // They would earn later, beyond what anybody was shown.
-  if (evaluated.some(({ evaluation }) => evaluation.likelyCause === 'missing_exchange_rate'))
+  if (evaluated.some(({ evaluation }) => waitsForRate(evaluation)))
     throw new RolledBack({ kind: 'payments_wait_for_rate' });
   return evaluated;
 }
+
+/**
+ * Whether a payment, or a refund or dispute of it, waits for a rate, so that it would earn more or less later than anybody was shown. What
+ * waits is not committed: an import of rates that runs at the same time would not find it.
+ */
+const waitsForRate = ({ likelyCause, unconverted }: Evaluation): boolean =>
+  likelyCause === 'missing_exchange_rate' || unconverted.length > 0;
 
 /** Whether a payment is attributed through a binding, also if its amount is not known yet. */
 const isThrough = ({ binding, decidedBindingId }: Evaluation, bindingId: BindingId): boolean =>

@@ -21,7 +21,8 @@ export interface EvaluationOptions {
 
 /**
  * Reads a payment, evaluates it and appends the difference, as part of a transaction. Null if the payment has changed in between, or is
- * unknown: call it again.
+ * unknown: call it again. An import of rates at the same time does not find a refund that waits for its rate (`unconverted`): the caller
+ * evaluates the payment again after the commit, or commits nothing.
  */
 export async function evaluateWithin(
   tx: Statements,

@@ -273,7 +273,7 @@ export const ERRORS = {
   payments_wait_for_rate: [
     409,
     'Payments of the user wait for an exchange rate',
-    'Nothing was changed: what they will earn is unknown. Have the operator import the rate, or omit `from` to attribute later payments only.',
+    'Nothing was changed: a payment, or a refund or dispute of one, waits for a rate, so what they will earn is unknown. Have the operator import the rate, or omit `from` to attribute later payments only.',
   ],
   too_many_endpoints: [
     409,
