@@ -264,7 +264,7 @@ export const memberRoutes = [
     ids,
     summary: 'Removes a member.',
     description:
-      'The sessions and links of the member end at once, and the address is erased. Removing twice changes nothing.',
+      'The sessions and links of the member end at once, and the address is erased. Account keys that the member created stay valid: the audit names them. Removing twice changes nothing.',
     response: { status: 200, schema: member },
     errors: ['forbidden', 'last_owner'],
     handler: async ({ deps, ids: { accountId, memberId }, now }) =>
