@@ -5,7 +5,7 @@ import { createGzip, gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { runAdmin } from '../../src/cli/admin.ts';
-import { writeNewFile } from '../../src/cli/write-new-file.ts';
+import { writeNewFile } from '../../src/cli/write-file.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/embedded/database.ts';
 import { createSecretsKeyStore } from '../../src/embedded/secrets-keys.ts';

@@ -13,9 +13,10 @@ import { DatabaseSilent } from '../../db/watched-session.ts';
 import { errorCode } from '../../embedded/error-text.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
+import { cannotUse, isFileError } from '../file-error.ts';
 import { inputPath } from '../input-path.ts';
 import { CommandFailedError } from '../output.ts';
-import { writeNewFile } from '../write-new-file.ts';
+import { writeNewFile } from '../write-file.ts';
 
 /** Opens an archive, runs `work`, and closes the file. Every error of the file names it. */
 async function withArchive<T>(name: string, work: (archive: OpenArchive) => Promise<T>): Promise<T> {
@@ -41,19 +42,6 @@ async function withArchive<T>(name: string, work: (archive: OpenArchive) => Prom
     text.destroy();
     await reading;
   }
-}
-
-/** Whether an error names a file that could not be opened. */
-const isFileError = (error: unknown) =>
-  errorCode(error) !== undefined && typeof error === 'object' && error !== null && 'path' in error;
-
-function cannotUse(path: string, what: 'read' | 'written', error: unknown): CommandFailedError {
-  const code = errorCode(error);
-  return new CommandFailedError(
-    code === 'EEXIST'
-      ? `${path} already exists. Choose another name.`
-      : `${path} can't be ${what} (${code}). Check the name and the permissions.`,
-  );
 }
 
 /** Returns whether the ledger keeps its rules and the sums match their source rows. */

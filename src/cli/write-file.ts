@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { access, rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
@@ -21,6 +22,21 @@ export async function writeNewFile(
     const file = createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true });
     await pipeline(chunks, transform, file);
     await refuseExisting(path);
+    await rename(partial, path);
+  } finally {
+    await rm(partial, { force: true });
+  }
+}
+
+/**
+ * Replaces a file, or writes a new one, once all of `chunks` are on the disk. Until then they are in a file beside it whose name ends in
+ * `.partial`, which is removed when `chunks` fails. Two processes at the same time have one each. Throws the error of `chunks`, or of the
+ * file system.
+ */
+export async function replaceFile(path: string, chunks: AsyncIterable<string>): Promise<void> {
+  const partial = `${path}.${randomUUID()}.partial`;
+  try {
+    await pipeline(chunks, createWriteStream(partial, { flags: 'wx', flush: true }));
     await rename(partial, path);
   } finally {
     await rm(partial, { force: true });
