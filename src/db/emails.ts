@@ -76,7 +76,7 @@ export interface EmailToSend extends StoredEmail {
   /** How long until the next attempt is due, ms; 0 or less if it is due. Null for a mail that has ended. */
   readonly dueInMs: number | null;
   readonly isExpired: boolean;
-  /** Whether its reader waits for it. */
+  /** Whether its reader waits for it, or it is a notice of a new passkey. */
   readonly isUrgent: boolean;
   readonly expiresAt: number | null;
   readonly ciphertext: Buffer | null;
@@ -96,7 +96,7 @@ export async function loadEmail(sql: Sql, id: EmailId): Promise<EmailToSend | un
            e.expires_at, e.ciphertext, e.encryption_key_id,
            ceil(extract(epoch from e.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
            coalesce(e.expires_at <= clock_timestamp(), false) as is_expired,
-           coalesce(e.expires_at - e.created_at <= interval '1 hour', false) as is_urgent
+           coalesce(e.expires_at - e.created_at <= interval '1 hour', e.kind = 'passkey_added') as is_urgent
       from emails e
       left join affiliates f on f.app_id = e.app_id and f.id = e.affiliate_id
       left join apps a on a.id = e.app_id

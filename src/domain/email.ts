@@ -62,7 +62,7 @@ export interface EmailKeys {
   readonly emailId: EmailId;
   /** Null for a mail to a member of an account. */
   readonly appId: AppId | null;
-  /** Whether its reader waits for it, such as for a code: it goes before others. */
+  /** Whether its reader waits for it, such as for a code, or it is a notice of a new passkey: it goes before others. */
   readonly isUrgent: boolean;
 }
 

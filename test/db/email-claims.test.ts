@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { claimEmails, EMAILS_IN_PROGRESS } from '../../src/db/email-claims.ts';
+import { loadEmail } from '../../src/db/emails.ts';
+import { addMember } from '../../src/db/members.ts';
+import { newId } from '../../src/db/new-id.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 
@@ -46,20 +49,37 @@ async function write(
       from generate_series(1, ${count}) n`;
 }
 
-/** Claims, and returns how many mails of each app it took. */
+/** Writes mails to a new member of an account. */
+async function writeToMember(
+  { accountId }: TestApp,
+  count: number,
+  kind: 'member_invitation' | 'member_sign_in' | 'passkey_added' = 'member_invitation',
+): Promise<void> {
+  const id = newId('member');
+  const minutes = { member_invitation: 24 * 60, member_sign_in: 15, passkey_added: null }[kind];
+  const member = { id, email: `${id}@example.com`, name: 'Ada', role: 'analyst', appIds: null } as const;
+  await addMember(api.sql, accountId, member, Date.now());
+  await api.sql`
+    insert into emails (id, account_id, member_id, kind, subject_id, expires_at)
+    select new_email_id(), ${accountId}, ${id}, ${kind}, ${id}::text || n, now() + ${minutes}::int * interval '1 minute'
+      from generate_series(1, ${count}) n`;
+}
+
+/** Claims, and returns how many mails of each app, and of the members of each account, it took. */
 async function claim(limit = 50): Promise<Record<string, number>> {
   const { emails } = await claimEmails(api.sql, 30_000, limit);
-  const counts: Record<string, number> = {};
-  for (const { appId } of emails) counts[appId ?? 'members'] = (counts[appId ?? 'members'] ?? 0) + 1;
-  return counts;
+  const rows = await api.sql<{ owner: string; count: number }>`
+    select coalesce(app_id::text, account_id) as owner, count(*)::int as count from emails
+     where id = any(${emails.map(({ emailId }) => emailId)}::text[]) group by 1`;
+  return Object.fromEntries(rows.map(({ owner, count }) => [owner, count]));
 }
-/** Claims until there is nothing to claim, as the relay does. Returns how many mails of each app it took. */
+/** Claims until there is nothing to claim, as the relay does. Returns what `claim` returns, for all claims together. */
 async function claimAll(): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (;;) {
     const taken = await claim();
     if (Object.keys(taken).length === 0) return counts;
-    for (const [appId, count] of Object.entries(taken)) counts[appId] = (counts[appId] ?? 0) + count;
+    for (const [owner, count] of Object.entries(taken)) counts[owner] = (counts[owner] ?? 0) + count;
   }
 }
 
@@ -152,6 +172,43 @@ describe('the claims of mails', () => {
     await claimAll();
     await write(other, 1, { minutes: 15 });
     expect(await claimAll()).toEqual({ [other.appId]: 1 });
+  });
+
+  // @promise email-shares
+  test('share the places of mails to members among the accounts, so that those of one delay none of another', async () => {
+    await writeToMember(one, 400);
+    expect(await claimAll()).toEqual({ [one.accountId]: EMAILS_IN_PROGRESS });
+    await writeToMember(other, 3);
+    expect(await claim()).toEqual({ [other.accountId]: 3 });
+    await writeToMember(one, 200, 'member_sign_in');
+    expect(await claimAll()).toEqual({ [one.accountId]: EMAILS_IN_PROGRESS });
+    await writeToMember(other, 3, 'member_sign_in');
+    expect(await claim()).toEqual({ [other.accountId]: 3 });
+  });
+
+  // @promise email-shares
+  test('share the places of an account among its apps and its members', async () => {
+    const second = await newApp(api, one);
+    await write(one, 300);
+    await write(second, 300);
+    await writeToMember(one, 20);
+    const taken = await claimAll();
+    expect(taken[one.accountId]).toBe(20);
+    expect((taken[one.appId] ?? 0) + (taken[second.appId] ?? 0)).toBe(EMAILS_IN_PROGRESS - 20);
+    // They are places of the account: another one has as many.
+    await writeToMember(other, 300);
+    expect(await claimAll()).toEqual({ [other.accountId]: EMAILS_IN_PROGRESS / 2 });
+  });
+
+  // @promise email-codes-first
+  test('take the notice of a new passkey with the mails whose reader waits, also for the connections to the mail server', async () => {
+    await writeToMember(one, 300);
+    await claimAll();
+    await writeToMember(one, 1, 'passkey_added');
+    const { emails } = await claimEmails(api.sql, 30_000, 50);
+    expect(emails.map(({ isUrgent }) => isUrgent)).toEqual([true]);
+    const [notice] = emails;
+    expect(await loadEmail(api.sql, notice!.emailId)).toMatchObject({ kind: 'passkey_added', isUrgent: true });
   });
 
   test('take a mail again whose workflow was lost, and not one that was claimed a moment ago', async () => {
