@@ -8,8 +8,11 @@ import { newToken, tokenSha256 } from './sessions.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** The most invitations to a member within an hour. */
-const MOST_IN_AN_HOUR = 5;
+/** The most mails with a link within an hour, of an account: to one address, whoever the member is, and invitations to all. */
+export const MEMBER_MAILS_IN_AN_HOUR = {
+  toAddress: { member_invitation: 5, member_sign_in: 30 },
+  invitations: 1_000,
+} as const;
 /** The most accounts of which one call mails links to an address. */
 const MOST_ACCOUNTS = 10;
 
@@ -50,12 +53,20 @@ export type MemberMailOutcome =
       readonly address: string;
       readonly expiresAt: number;
     }
-  | { readonly outcome: 'too_many' };
+  | {
+      readonly outcome: 'too_many';
+      /** Whether the account has sent as many, not only to this address. */
+      readonly isOfAccount: boolean;
+      /** When the next one is possible, in seconds: from 1 to an hour. */
+      readonly retryAfterSeconds: number;
+    };
 
 /**
- * Stores a link of a member and the mail with it, in one statement that is safe to send twice. An invitation signs in within a day; of
- * invitations, five are sent in an hour. A link that the member asks for signs in within 15 minutes, and then the session may pay; of
- * these, three are open at a time, and a few more if calls come at once. Undefined for an unknown member, and for one who was removed.
+ * Stores a link of a member and the mail with it, in one statement that is safe to send twice. An invitation signs in within a day. A link that
+ * the member asks for signs in within 15 minutes, and then the session may pay; three of these are open at a time. Of either kind, an
+ * account mails a number within an hour to one address, in upper or lower case, also if it was removed and added again, and a number of
+ * invitations to all. Calls at the same time may exceed the limits by their number. Undefined for an unknown member, and for one who was
+ * removed.
  */
 export async function mailMemberLink(
   { sql, secretBox }: MailDeps,
@@ -68,36 +79,55 @@ export async function mailMemberLink(
   const sealed = secretBox.encrypt(token, mailSecretContext(emailId));
   const raises = kind === 'member_sign_in';
   const expiresAt = now + (raises ? SIGN_IN_LINK_MS : MEMBER_LINK_MS);
-  const row = await sql.maybe<{ address: string; isTooMany: boolean }>`
+  // The address of a member is erased with the removal. Without `SECRETS_KEY`, nobody can try addresses against the hash.
+  const salt = secretBox.tokenHash(`mails to members of ${accountId}`);
+  const row = await sql.maybe<{ address: string; waits: number | null; accountWaits: number | null }>`
     with member as materialized (
-      select l.id, l.account_id, l.key_id, l.email,
-             case when ${raises}
-                  then (select count(*) from (select from sign_in_links o
-                                               where o.key_id = l.key_id and o.raises and o.session_id is null and o.expires_at > ${instant(now)}
-                                                 and o.token_sha256 <> ${tokenSha256(token)} limit ${MOST_OPEN_LINKS}) open) >= ${MOST_OPEN_LINKS}
-                  else (select count(*) from (select from emails e
-                                               where e.member_id = l.id and e.kind = 'member_invitation'
-                                                 and e.created_at > now() - interval '1 hour' and e.id <> ${emailId}
-                                               limit ${MOST_IN_AN_HOUR}) recent) >= ${MOST_IN_AN_HOUR} end as is_too_many
+      select l.id, l.account_id, l.key_id, l.email, h.address_hash, a.waits as account_waits, greatest(o.waits, t.waits, a.waits) as waits
         from members l
+       cross join lateral (
+         select left(encode(sha256(convert_to(${salt}::text || lower(l.email), 'UTF8')), 'hex'), 32) as address_hash) h
+        left join lateral (
+          select extract(epoch from k.expires_at - ${instant(now)}::timestamptz)::float8 as waits
+            from sign_in_links k
+           where ${raises}::boolean and k.key_id = l.key_id and k.raises and k.session_id is null and k.expires_at > ${instant(now)}::timestamptz
+             and k.token_sha256 <> ${tokenSha256(token)}::bytea
+           order by k.expires_at desc limit 1 offset ${MOST_OPEN_LINKS - 1}) o on true
+        left join lateral (
+          select extract(epoch from e.created_at + interval '1 hour' - now())::float8 as waits
+            from emails e
+           where e.account_id = l.account_id and e.member_id is not null and split_part(e.subject_id, '/', 2) = h.address_hash
+             and e.kind = ${kind}::text and e.created_at > now() - interval '1 hour' and e.id <> ${emailId}::text
+           order by e.created_at desc limit 1 offset ${MEMBER_MAILS_IN_AN_HOUR.toAddress[kind] - 1}) t on true
+        left join lateral (
+          select extract(epoch from e.created_at + interval '1 hour' - now())::float8 as waits
+            from emails e
+           where not ${raises}::boolean and e.account_id = l.account_id and e.kind = 'member_invitation'
+             and e.created_at > now() - interval '1 hour' and e.id <> ${emailId}::text
+           order by e.created_at desc limit 1 offset ${MEMBER_MAILS_IN_AN_HOUR.invitations - 1}) a on true
        where l.account_id = ${accountId} and l.id = ${id} and l.removed_at is null
     ), made as (
       insert into sign_in_links (token_sha256, account_id, key_id, created_at, expires_at, raises)
       select ${tokenSha256(token)}::bytea, account_id, key_id, ${instant(now)}::timestamptz, ${instant(expiresAt)}::timestamptz, ${raises}::boolean
-        from member where not is_too_many and ${acting(sql)}
+        from member where waits is null and ${acting(sql)}
       on conflict (token_sha256) do nothing
     ), mailed as (
       insert into emails (id, account_id, member_id, kind, subject_id, ciphertext, encryption_key_id, expires_at)
-      select ${emailId}::text, account_id, id, ${kind}::text, ${emailId}::text, ${sealed.ciphertext}::bytea, ${sealed.encryptionKeyId}::text,
-             ${instant(expiresAt)}::timestamptz
-        from member where not is_too_many
+      select ${emailId}::text, account_id, id, ${kind}::text, ${emailId}::text || '/' || address_hash, ${sealed.ciphertext}::bytea,
+             ${sealed.encryptionKeyId}::text, ${instant(expiresAt)}::timestamptz
+        from member where waits is null
       on conflict do nothing
     )
-    select email as address, is_too_many from member`;
+    select email as address, waits, account_waits from member`;
   if (row === undefined) return undefined;
-  return row.isTooMany
-    ? { outcome: 'too_many' }
-    : { outcome: 'queued', emailId, address: row.address, expiresAt };
+  const { address, waits, accountWaits } = row;
+  return waits === null
+    ? { outcome: 'queued', emailId, address, expiresAt }
+    : {
+        outcome: 'too_many',
+        isOfAccount: accountWaits !== null,
+        retryAfterSeconds: Math.max(1, Math.ceil(waits)),
+      };
 }
 
 /** Mails a sign-in link of each account to the members who have an address, without regard to case. */

@@ -52,13 +52,17 @@ export function withAdvice(code: ErrorCode): ApiError {
   return new ApiError(code, { detail: ERRORS[code][2] });
 }
 
-/** Returns a 429 about mails, with when the next one is possible, in seconds. `reason` says whose limit it is. */
-export function tooManyEmails(
-  retryAfterSeconds: number,
-  reason = 'The creator has as many as one may have within an hour.',
-): ApiError {
+/** Whose limit of mails is reached. */
+const MAIL_LIMITS = {
+  creator: 'The creator has as many as one may have within an hour.',
+  member: 'The member has as many as one may have at a time.',
+  account: 'The account has sent as many as it may within an hour.',
+} as const;
+
+/** Returns a 429 about mails, with when the next one is possible, in seconds. `whose` says which limit it is. */
+export function tooManyEmails(retryAfterSeconds: number, whose: keyof typeof MAIL_LIMITS): ApiError {
   return new ApiError('too_many_emails', {
-    detail: `Nothing was sent. ${reason} Wait for \`Retry-After\` seconds, then send the request again.`,
+    detail: `Nothing was sent. ${MAIL_LIMITS[whose]} Wait for \`Retry-After\` seconds, then send the request again.`,
     headers: { 'Retry-After': String(retryAfterSeconds) },
   });
 }

@@ -6,7 +6,7 @@ import { connect } from '../../src/db/sql.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import type { MemberId } from '../../src/domain/ids.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
-import { newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import {
   copiedToken,
@@ -43,6 +43,18 @@ async function signInByMail(member: TestMember, browser: Partial<Browser> = {}):
   const [token = ''] = await mailedTokens(api, member);
   return await openLink(api, token, browser);
 }
+
+/** Adds a member. Returns the id, and whether an invitation was mailed. */
+async function add(to: TestApp, by: Browser, email: string): Promise<{ id: MemberId; isMailed: boolean }> {
+  const { status, body } = await api.call<{ id: MemberId; isMailed: boolean }>(
+    'POST',
+    `/accounts/${to.accountId}/members`,
+    { headers: by, body: { email, name: 'Ada', role: 'analyst' } },
+  );
+  expect(status).toBe(201);
+  return body;
+}
+const memberPath = (to: TestApp, id: string) => `/accounts/${to.accountId}/members/${id}`;
 
 const mayPay = async (headers: Browser): Promise<boolean> => {
   const { body } = await api.call<{ session: { raisedUntil: number | null } }>('GET', '/session', {
@@ -294,6 +306,88 @@ describe('mails to members', () => {
       status: 'queued',
       lastProblem: null,
     });
+  });
+
+  // @promise member-mails-to-address
+  test('an address gets five invitations of an account in an hour, however often it is removed and added again', async () => {
+    const own = await newApp(api);
+    const by = await signInManager(api, own);
+    const mailed: boolean[] = [];
+    for (let n = 0; n < 7; n += 1) {
+      const { id, isMailed } = await add(own, by, n % 2 === 0 ? 'victim@example.com' : 'Victim@Example.com');
+      mailed.push(isMailed);
+      await api.call('POST', `${memberPath(own, id)}/remove`, { headers: by });
+    }
+    expect(mailed).toEqual([true, true, true, true, true, false, false]);
+    const last = await add(own, by, 'victim@example.com');
+    const refused = await api.call('POST', `${memberPath(own, last.id)}/sign-in-links/send`, { headers: by });
+    expect(refused).toMatchObject({ status: 429, body: { code: 'too_many_emails' } });
+    const seconds = Number(refused.headers.get('retry-after'));
+    expect(seconds).toBeGreaterThan(3_500);
+    expect(seconds).toBeLessThanOrEqual(3_600);
+    expect((await add(own, by, 'other@example.com')).isMailed).toBe(true);
+    const neighbour = await newApp(api);
+    expect((await add(neighbour, await signInManager(api, neighbour), 'victim@example.com')).isMailed).toBe(
+      true,
+    );
+  });
+
+  // @promise member-mails-to-address
+  test('an address gets thirty links of an account that it asked for in an hour, however often it is removed and added again', async () => {
+    const own = await newApp(api);
+    const by = await signInManager(api, own);
+    const deps = { sql: api.sql, secretBox: createSecretBox([TEST_KEY]) };
+    const options = { kind: 'member_sign_in', now: api.clock.now } as const;
+    const outcomes: (string | undefined)[] = [];
+    for (let n = 0; n < 11; n += 1) {
+      const { id } = await add(own, by, 'asks@example.com');
+      for (let link = 0; link < 3; link += 1)
+        outcomes.push((await mailMemberLink(deps, own.accountId, id, options))?.outcome);
+      await api.call('POST', `${memberPath(own, id)}/remove`, { headers: by });
+    }
+    expect(outcomes.filter((outcome) => outcome === 'queued')).toHaveLength(30);
+    expect(outcomes.slice(30)).toEqual(['too_many', 'too_many', 'too_many']);
+  });
+
+  // @promise member-mails-of-account
+  test('the thousand and first invitation of a member within an hour is a 429, and none to a creator or of another account is', async () => {
+    const own = await newApp(api);
+    const by = await signInManager(api, own);
+    const { id } = await add(own, by, 'first@example.com');
+    await api.sql`
+      insert into emails (id, account_id, member_id, kind, subject_id, created_at)
+      select new_email_id(), ${own.accountId}, ${id}, 'member_invitation', 'i-' || n, now() - interval '59 minutes' + n * interval '1 second'
+        from generate_series(1, 999) n`;
+    const second = await add(own, by, 'second@example.com');
+    expect(second.isMailed).toBe(false);
+    const refused = await api.call<{ detail: string }>('POST', `${memberPath(own, second.id)}/sign-in-links/send`, {
+      headers: by,
+    });
+    expect(refused.status).toBe(429);
+    expect(refused.body.detail).toContain('The account has sent as many');
+    const seconds = Number(refused.headers.get('retry-after'));
+    expect(seconds).toBeGreaterThan(30);
+    expect(seconds).toBeLessThanOrEqual(61);
+    const creator = await newAffiliate(api, own, { email: 'creator@example.com' });
+    const invited = await api.call('POST', `/apps/${own.appId}/affiliates/${creator}/sign-in-links/send`, {
+      key: own.key,
+    });
+    expect(invited.status).toBe(202);
+    expect((await add(app, manager, 'stranger@example.com')).isMailed).toBe(true);
+    await api.sql`
+      update emails set status = 'skipped', ended_at = now(), next_attempt_at = null, relay_at = null
+       where account_id = ${own.accountId} and kind = 'member_invitation' and ended_at is null and ciphertext is null`;
+  });
+
+  // @promise sign-in-links-limit
+  test('a session whose member has three open links gets a 429 that says when the next one is possible', async () => {
+    const member = await newMember(api, app, manager, 'finance');
+    const browser = await signInMember(api, member, manager);
+    const send = async () => await api.call('POST', '/session/mail-link', { headers: browser });
+    for (let n = 0; n < 3; n += 1) expect((await send()).status).toBe(202);
+    const refused = await send();
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe(String(15 * 60));
   });
 
   test('a row of a mail has no address, and is to a creator or to a member', async () => {

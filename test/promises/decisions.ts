@@ -1078,6 +1078,9 @@ const CONSOLE: readonly PromiseSection[] = [
         'a member pays within 15 minutes of a link that was mailed on request, and only with a role that pays',
       'member-grants-no-payout': 'a member whose session may not pay gives no key the permission `payout`',
       'sign-in-links-same-answer': 'an unknown address gets the answer of a known one, in the same time',
+      'member-mails-to-address':
+        'an account mails five invitations and thirty links to sign in within an hour to one address, however often it is removed and added again',
+      'member-mails-of-account': 'an account mails a thousand invitations to members within an hour',
       'sign-in-links-limit':
         'attempts are limited by client and by mail address, and three mailed links of a member are open at a time',
     },

@@ -704,7 +704,10 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'POST /accounts/:accountId/members/:memberId/sign-in-links/send',
     caller: 'session',
-    promises: { 'post-member-invitation': 'mails another invitation, five in an hour at most' },
+    promises: {
+      'post-member-invitation':
+        'mails another invitation; 429 with `Retry-After` for more than five in an hour to one address',
+    },
   },
   {
     route: 'POST /session/end',

@@ -54,7 +54,7 @@ function Added({
       <Text size="sm" role="status">
         {member.isMailed
           ? `${member.name} is a member. A mail with a link is on its way to ${member.email}.`
-          : `${member.name} is a member. No mail was sent, because the service has no mail server: copy a link and pass it on.`}
+          : `${member.name} is a member. No mail was sent: the service has no mail server, or the address or the account has had too many invitations within an hour. Copy a link and pass it on.`}
       </Text>
       {link.data !== undefined && <MemberLink link={link.data} name={member.name} />}
       {link.error !== null && <ErrorBox error={link.error} />}

@@ -123,12 +123,8 @@ export const creatorLinkRoutes = [
       }
       const sent = foundOrThrow(await inviteByMail(deps, scope, { emailId, token, now }));
       if (sent.outcome === 'no_address') throw withAdvice('no_email_address');
-      if (sent.outcome === 'too_many') {
-        throw tooManyEmails(
-          sent.retryAfterSeconds,
-          sent.isOfAccount ? 'The account has sent as many as it may within an hour.' : undefined,
-        );
-      }
+      if (sent.outcome === 'too_many')
+        throw tooManyEmails(sent.retryAfterSeconds, sent.isOfAccount ? 'account' : 'creator');
       return {
         emailId,
         maskedRecipient: maskEmail(sent.address),

@@ -1,6 +1,6 @@
 import { HIDDEN_CHARACTERS, NO_HIDDEN_CHARACTERS } from '../../domain/hidden-characters.ts';
 import * as z from 'zod';
-import { createMemberLink, mailMemberLink } from '../../db/member-links.ts';
+import { createMemberLink, mailMemberLink, MEMBER_MAILS_IN_AN_HOUR } from '../../db/member-links.ts';
 import { addMember, changeMember, findMember, listMembers, removeMember } from '../../db/members.ts';
 import type { Member, MemberRefusal } from '../../db/members.ts';
 import { newId } from '../../db/new-id.ts';
@@ -9,7 +9,7 @@ import type { AppId } from '../../domain/ids.ts';
 import { MOST_MEMBER_APPS } from '../../domain/members.ts';
 import { maskEmail } from '../../domain/payee.ts';
 import { signInUrl } from '../../domain/sessions.ts';
-import { foundOrThrow, invalidField, notFound, withAdvice } from '../errors.ts';
+import { foundOrThrow, invalidField, notFound, tooManyEmails, withAdvice } from '../errors.ts';
 import { epochMs, idOf, inputId, label, orNull, textField } from '../fields.ts';
 import { maskedAddress, memberAppIds, memberRole } from '../member-fields.ts';
 import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
@@ -142,7 +142,7 @@ export const memberRoutes = [
     ids: { accountId: 'account' },
     summary: 'Adds a member and mails an invitation.',
     description:
-      'The link in the mail signs in once, within a day. Without a mail server `isMailed` is false: copy a link with `POST …/sign-in-links`.',
+      'The link in the mail signs in once, within a day. Without a mail server, and beyond the limits of `POST …/sign-in-links/send`, `isMailed` is false: copy a link with `POST …/sign-in-links`.',
     body: z
       .strictObject({
         email,
@@ -229,7 +229,9 @@ export const memberRoutes = [
     operationId: 'sendMemberSignInLink',
     ids,
     summary: 'Mails another invitation to a member.',
-    description: 'At most 5 within an hour for a member.',
+    description:
+      `At most ${MEMBER_MAILS_IN_AN_HOUR.toAddress.member_invitation} within an hour to one address, also as that of other members before, ` +
+      `and ${MEMBER_MAILS_IN_AN_HOUR.invitations} to all members of an account.`,
     response: {
       status: 202,
       schema: z
@@ -247,7 +249,8 @@ export const memberRoutes = [
       if (deps.sendsMail !== true) throw withAdvice('mail_not_configured');
       const options = { kind: 'member_invitation', now } as const;
       const sent = foundOrThrow(await mailMemberLink(deps, accountId, memberId, options));
-      if (sent.outcome === 'too_many') throw withAdvice('too_many_emails');
+      if (sent.outcome === 'too_many')
+        throw tooManyEmails(sent.retryAfterSeconds, sent.isOfAccount ? 'account' : 'member');
       return {
         emailId: sent.emailId,
         maskedRecipient: maskEmail(sent.address),

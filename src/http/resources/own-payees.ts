@@ -66,7 +66,7 @@ export const ownPayeeRoutes = [
       const ids = { id: idGenerator.id('payeeChange'), emailId: idGenerator.id('email') };
       const result = await requestPayeeChange({ ...deps, sql: deps.patientSql }, session, body, ids);
       if (result.outcome === 'no_address') throw withAdvice('no_code_address');
-      if (result.outcome === 'too_many') throw tooManyEmails(result.retryAfterSeconds);
+      if (result.outcome === 'too_many') throw tooManyEmails(result.retryAfterSeconds, 'creator');
       return { id: ids.id, maskedAddress: maskEmail(result.address), expiresAt: result.expiresAt };
     },
   }),

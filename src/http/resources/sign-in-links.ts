@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
-import { mailMemberLink, mailSignInLinks } from '../../db/member-links.ts';
+import { mailMemberLink, mailSignInLinks, MEMBER_MAILS_IN_AN_HOUR } from '../../db/member-links.ts';
 import { maskEmail } from '../../domain/payee.ts';
 import { SIGN_IN_LINK_MS } from '../../domain/sessions.ts';
-import { ApiError, foundOrThrow, withAdvice } from '../errors.ts';
+import { ApiError, foundOrThrow, tooManyEmails, withAdvice } from '../errors.ts';
 import { epochMs } from '../fields.ts';
 import { maskedAddress } from '../member-fields.ts';
 import { addressCaller, refuseBeyondLimit } from '../rate-limits.ts';
@@ -67,7 +67,7 @@ export const signInLinkRoutes = [
     operationId: 'mailRaisingLink',
     summary: 'Mails a link to the member of this session, with which it may pay for 15 minutes.',
     description:
-      'The link works once, within 15 minutes, and raises the session of the browser in which it is opened. Three that were not used are valid at a time.',
+      `The link works once, within 15 minutes, and raises the session of the browser in which it is opened. Three that were not used are valid at a time, and ${MEMBER_MAILS_IN_AN_HOUR.toAddress.member_sign_in} are mailed within an hour.`,
     response: {
       status: 202,
       schema: z
@@ -89,7 +89,7 @@ export const signInLinkRoutes = [
       const sent = foundOrThrow(
         await mailMemberLink(deps, accountId, member.id, { kind: 'member_sign_in', now }),
       );
-      if (sent.outcome === 'too_many') throw withAdvice('too_many_emails');
+      if (sent.outcome === 'too_many') throw tooManyEmails(sent.retryAfterSeconds, 'member');
       return { maskedRecipient: maskEmail(sent.address), expiresAt: sent.expiresAt };
     },
   }),
