@@ -557,9 +557,11 @@ const MONEY: readonly PromiseSection[] = [
     promises: {
       'email-invitation': 'an invitation goes to the address of the creator, and its link signs in',
       'email-payee-changed':
-        'each version of a payee is mailed to its creator, also one that the creator has set',
+        'each of five versions of a payee within an hour is mailed to its creator at once, also one that the creator has set',
       'email-payee-former':
         'the mail about a payee goes to the address of the moment, and to those that were replaced within seven days before',
+      'email-payee-many':
+        'of more than five versions of a payee within an hour, the last one is mailed within an hour',
       'email-code-payee': 'the mail with a code shows the payee that it approves to the last character',
       'email-shares': 'the mails of one account, however many, leave places to those of the others',
       'email-payout-sent':
