@@ -6,7 +6,8 @@ import type { Fragment, Sql, Statements } from './sql.ts';
  * A condition of SQL: whether a link `(source, user_key)` has the id of an invoice as the key. That is the reference of a payment, and not
  * a key of a person.
  */
-export const isInvoice = (sql: Statements): Fragment => sql.fragment`(source = 'stripe' and user_key ~ '^in_')`;
+export const isInvoice = (sql: Statements): Fragment =>
+  sql.fragment`(source = 'stripe' and user_key ~ '^in_')`;
 
 /** Behind the users whom the events of an invoice itself name. */
 const POSITION = 500;

@@ -208,7 +208,10 @@ describe('the claims of mails', () => {
     const { emails } = await claimEmails(api.sql, 30_000, 50);
     expect(emails.map(({ isUrgent }) => isUrgent)).toEqual([true]);
     const [notice] = emails;
-    expect(await loadEmail(api.sql, notice!.emailId)).toMatchObject({ kind: 'passkey_added', isUrgent: true });
+    expect(await loadEmail(api.sql, notice!.emailId)).toMatchObject({
+      kind: 'passkey_added',
+      isUrgent: true,
+    });
   });
 
   test('take a mail again whose workflow was lost, and not one that was claimed a moment ago', async () => {

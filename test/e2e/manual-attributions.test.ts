@@ -193,41 +193,51 @@ describe('a user who belongs to nobody', () => {
   test.each([
     ['a refund', 'SEK', stripeRefund],
     ['a dispute', 'NOK', stripeDispute],
-  ])('is not given from an instant on while %s of a payment since then waits for an exchange rate', async (_, currency, takeBack) => {
-    const customerUserId = randomUUID();
-    const paymentIntentId = `pi_${customerUserId}`;
-    const occurredAt = Date.now() - HOUR_MS;
-    await founder.stripe(
-      bodyOf(
-        stripeCheckoutSession({
-          userId: customerUserId,
-          customerId: null,
-          paymentIntentId,
-          amount: 10_000,
-          occurredAt,
-        }),
-      ),
-    );
-    // Half of the payment, at the rate below.
-    const inOtherCurrency = { amount: 50_000, currency: currency.toLowerCase(), occurredAt: occurredAt + 1_000 };
-    await founder.stripe(bodyOf(takeBack({ paymentIntentId, chargeId: null, ...inOtherCurrency })));
-    const from = occurredAt - 60_000;
-    const waits = { status: 409, body: { code: 'payments_wait_for_rate' } };
-    expect(await preview({ customerUserId, from })).toMatchObject(waits);
-    expect(await give({ customerUserId, from, expectedCents: 2_000 })).toMatchObject(waits);
-    expect(await commissions()).toEqual([]);
+  ])(
+    'is not given from an instant on while %s of a payment since then waits for an exchange rate',
+    async (_, currency, takeBack) => {
+      const customerUserId = randomUUID();
+      const paymentIntentId = `pi_${customerUserId}`;
+      const occurredAt = Date.now() - HOUR_MS;
+      await founder.stripe(
+        bodyOf(
+          stripeCheckoutSession({
+            userId: customerUserId,
+            customerId: null,
+            paymentIntentId,
+            amount: 10_000,
+            occurredAt,
+          }),
+        ),
+      );
+      // Half of the payment, at the rate below.
+      const inOtherCurrency = {
+        amount: 50_000,
+        currency: currency.toLowerCase(),
+        occurredAt: occurredAt + 1_000,
+      };
+      await founder.stripe(bodyOf(takeBack({ paymentIntentId, chargeId: null, ...inOtherCurrency })));
+      const from = occurredAt - 60_000;
+      const waits = { status: 409, body: { code: 'payments_wait_for_rate' } };
+      expect(await preview({ customerUserId, from })).toMatchObject(waits);
+      expect(await give({ customerUserId, from, expectedCents: 2_000 })).toMatchObject(waits);
+      expect(await commissions()).toEqual([]);
 
-    // A rate of the day before counts, too.
-    const day = new Date(occurredAt - DAY_MS).toISOString().slice(0, 10);
-    const rates = [{ currency, day, units: '10', worthUsd: '1' }];
-    await importRates(service.sql, { source: 'operator', rates });
-    expect((await preview({ customerUserId, from })).body).toMatchObject({ payments: 1, earnedCents: 1_000 });
-    expect((await give({ customerUserId, from, expectedCents: 1_000 })).status).toBe(201);
-    expect((await commissions()).map(({ kind, amountCents }) => [kind, amountCents])).toEqual([
-      ['reversal', -1_000],
-      ['earning', 2_000],
-    ]);
-  });
+      // A rate of the day before counts, too.
+      const day = new Date(occurredAt - DAY_MS).toISOString().slice(0, 10);
+      const rates = [{ currency, day, units: '10', worthUsd: '1' }];
+      await importRates(service.sql, { source: 'operator', rates });
+      expect((await preview({ customerUserId, from })).body).toMatchObject({
+        payments: 1,
+        earnedCents: 1_000,
+      });
+      expect((await give({ customerUserId, from, expectedCents: 1_000 })).status).toBe(201);
+      expect((await commissions()).map(({ kind, amountCents }) => [kind, amountCents])).toEqual([
+        ['reversal', -1_000],
+        ['earning', 2_000],
+      ]);
+    },
+  );
 
   test('passes on what others got of its purchases before for later payments only', async () => {
     const [user, receiver] = [randomUUID(), randomUUID()];

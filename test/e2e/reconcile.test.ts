@@ -457,9 +457,7 @@ describe('tributary reconcile', () => {
     const userId = await founder.customer();
     const sale = () => ({ ...lostSale(), userId });
     const [unnamed, ofSession, named] = [sale(), sale(), sale()];
-    await deliver(
-      stripeCheckoutSession({ mode: 'subscription', userId, customerId: `cus_${unnamed.ref}` }),
-    );
+    await deliver(stripeCheckoutSession({ mode: 'subscription', userId, customerId: `cus_${unnamed.ref}` }));
     // What the company charges the customer for besides: its webhook does not count.
     await deliver(
       stripePaymentIntent({

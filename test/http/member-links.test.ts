@@ -360,9 +360,13 @@ describe('mails to members', () => {
         from generate_series(1, 999) n`;
     const second = await add(own, by, 'second@example.com');
     expect(second.isMailed).toBe(false);
-    const refused = await api.call<{ detail: string }>('POST', `${memberPath(own, second.id)}/sign-in-links/send`, {
-      headers: by,
-    });
+    const refused = await api.call<{ detail: string }>(
+      'POST',
+      `${memberPath(own, second.id)}/sign-in-links/send`,
+      {
+        headers: by,
+      },
+    );
     expect(refused.status).toBe(429);
     expect(refused.body.detail).toContain('The account has sent as many');
     const seconds = Number(refused.headers.get('retry-after'));

@@ -240,13 +240,16 @@ describe('Stripe', () => {
       { invoice_id: '', 'payment_metadata[app_user_id]': '' },
       'only if a checkout session named its user',
     ],
-  ])('a charge %s is fed back only where it cannot fail any more, is paid in full and names its user', (_, over, words) => {
-    const reading = balance.read({ ...row, ...over }, { exportedAt: EXPORTED_AT });
-    expect(reading).toMatchObject({
-      kind: 'events',
-      refusal: words === null ? null : expect.stringContaining(words),
-    });
-  });
+  ])(
+    'a charge %s is fed back only where it cannot fail any more, is paid in full and names its user',
+    (_, over, words) => {
+      const reading = balance.read({ ...row, ...over }, { exportedAt: EXPORTED_AT });
+      expect(reading).toMatchObject({
+        kind: 'events',
+        refusal: words === null ? null : expect.stringContaining(words),
+      });
+    },
+  );
 
   /** Returns the payment of several rows of one invoice. */
   function merged(...overs: readonly ExportRow[]) {

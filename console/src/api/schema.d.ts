@@ -1604,7 +1604,7 @@ export interface paths {
         post?: never;
         /**
          * Erases the recipients of all versions of the payee of a creator.
-         * @description For a creator who leaves and asks for it. The versions stay, with their method, author and times. The creator has no payee any more: unless the latest version is `none`, it is appended. Cannot be undone.
+         * @description For a creator who leaves and asks for it. The versions stay, with their method, author and times. The creator has no payee any more: unless the latest version is `none`, it is appended. The bytes of the files of payout runs that have a recipient of the creator are removed, with all their rows: download these files first. Cannot be undone.
          *
          *     Requires an account key with the permission `payout`.
          */
@@ -2567,7 +2567,7 @@ export interface paths {
         put?: never;
         /**
          * Mails a link to the member of this session, with which it may pay for 15 minutes.
-         * @description The link works once, within 15 minutes, and raises the session of the browser in which it is opened. Three that were not used are valid at a time.
+         * @description The link works once, within 15 minutes, and raises the session of the browser in which it is opened. Three that were not used are valid at a time, and 30 are mailed within an hour.
          *
          *     Requires a session of the console. A key is not accepted.
          */
@@ -2797,7 +2797,7 @@ export interface paths {
         put?: never;
         /**
          * Adds a member and mails an invitation.
-         * @description The link in the mail signs in once, within a day. Without a mail server `isMailed` is false: copy a link with `POST …/sign-in-links`.
+         * @description The link in the mail signs in once, within a day. Without a mail server, and beyond the limits of `POST …/sign-in-links/send`, `isMailed` is false: copy a link with `POST …/sign-in-links`.
          *
          *     Requires a session of the console. A key is not accepted.
          */
@@ -2863,7 +2863,7 @@ export interface paths {
         put?: never;
         /**
          * Mails another invitation to a member.
-         * @description At most 5 within an hour for a member.
+         * @description At most 5 within an hour to one address, also as that of other members before, and 1000 to all members of an account.
          *
          *     Requires a session of the console. A key is not accepted.
          */
@@ -2885,7 +2885,7 @@ export interface paths {
         put?: never;
         /**
          * Removes a member.
-         * @description The sessions and links of the member end at once, and the address is erased. Removing twice changes nothing.
+         * @description The sessions and links of the member end at once, and the address is erased. Account keys that the member created stay valid: the audit names them. Removing twice changes nothing.
          *
          *     Requires a session of the console. A key is not accepted.
          */
@@ -10090,7 +10090,7 @@ export interface components {
         };
         /** @description The keys of the account, oldest first. */
         AccountKeyList: {
-            /** @description All keys, also those that have ended. */
+            /** @description The newest 1000 valid keys, and the newest 100 of those that have ended. */
             keys: components["schemas"]["AccountKey"][];
         };
         /** @description An account key, without its text. */
@@ -11565,7 +11565,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "session_too_old" | "invalid_passkey" | "passkey_exists" | "too_many_passkeys" | "passkeys_not_possible" | "key_not_rotatable" | "member_exists" | "last_owner" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "mail_not_configured" | "no_email_address" | "no_code_address" | "payee_code_wrong" | "payee_code_ended" | "too_many_emails" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "another_approver_needed" | "payout_run_not_settled" | "payout_report_changed" | "payout_file_erased" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "placeholder_user_id" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "session_too_old" | "invalid_passkey" | "passkey_exists" | "too_many_passkeys" | "passkeys_not_possible" | "key_not_rotatable" | "member_exists" | "last_owner" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "too_many_apps" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "mail_not_configured" | "no_email_address" | "no_code_address" | "payee_code_wrong" | "payee_code_ended" | "too_many_emails" | "payouts_blocked" | "payout_run_in_progress" | "payout_run_not_possible" | "another_approver_needed" | "payout_run_not_settled" | "payout_report_changed" | "payout_file_erased" | "payout_file_not_downloaded" | "payout_block_not_possible" | "payee_changed" | "entry_not_undoable" | "policy_assigned" | "policy_archived" | "code_taken" | "user_erased" | "user_attributed" | "user_not_attributed" | "too_many_payments" | "payments_wait_for_rate" | "too_many_endpoints" | "endpoint_not_active" | "reprocess_run_in_progress" | "reprocess_run_not_applicable" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "body_in_small_parts" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -24414,6 +24414,22 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `payout_file_not_downloaded`: A file of a payout run was not downloaded. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payout_file_not_downloaded";
                     };
                 };
             };

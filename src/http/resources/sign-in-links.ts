@@ -66,8 +66,7 @@ export const signInLinkRoutes = [
     caller: consoleSession(null, { addressLimit: 'signIn' }),
     operationId: 'mailRaisingLink',
     summary: 'Mails a link to the member of this session, with which it may pay for 15 minutes.',
-    description:
-      `The link works once, within 15 minutes, and raises the session of the browser in which it is opened. Three that were not used are valid at a time, and ${MEMBER_MAILS_IN_AN_HOUR.toAddress.member_sign_in} are mailed within an hour.`,
+    description: `The link works once, within 15 minutes, and raises the session of the browser in which it is opened. Three that were not used are valid at a time, and ${MEMBER_MAILS_IN_AN_HOUR.toAddress.member_sign_in} are mailed within an hour.`,
     response: {
       status: 202,
       schema: z
