@@ -77,6 +77,7 @@ create table account_keys (
 );
 CREATE INDEX account_keys_by_account ON account_keys USING btree (account_id, created_at);
 CREATE INDEX account_keys_listed ON account_keys USING btree (account_id, created_at, id) WHERE (NOT is_member);
+CREATE INDEX account_keys_not_revoked ON account_keys USING btree (account_id, created_at, id) WHERE ((revoked_at IS NULL) AND (NOT is_member));
 CREATE UNIQUE INDEX account_keys_one_console ON account_keys USING btree (account_id) WHERE (is_console AND (revoked_at IS NULL));
 CREATE TRIGGER account_keys_audit AFTER INSERT OR UPDATE OF label, permissions, expires_at, revoked_at ON account_keys FOR EACH ROW WHEN ((NOT new.is_member)) EXECUTE FUNCTION write_audit_row('account_key', 'id', 'label permissions expires_at revoked_at');
 
@@ -642,10 +643,12 @@ END)),
 CREATE INDEX emails_by_created ON emails USING btree (app_id, created_at DESC, id DESC);
 CREATE INDEX emails_due ON emails USING btree (next_attempt_at) WHERE (ended_at IS NULL);
 CREATE INDEX emails_invitations ON emails USING btree (app_id, created_at DESC) WHERE (kind = 'invitation'::text);
+CREATE INDEX emails_member_invitations ON emails USING btree (account_id, created_at DESC) WHERE (kind = 'member_invitation'::text);
 CREATE INDEX emails_of_creator ON emails USING btree (affiliate_id, kind, created_at DESC);
 CREATE INDEX emails_of_member ON emails USING btree (member_id, kind, created_at DESC) WHERE (member_id IS NOT NULL);
+CREATE INDEX emails_open_of_account ON emails USING btree (account_id, COALESCE(((expires_at - created_at) <= '01:00:00'::interval), (kind = 'passkey_added'::text)), relay_at) WHERE ((ended_at IS NULL) AND (member_id IS NOT NULL));
 CREATE INDEX emails_open_of_app ON emails USING btree (app_id, COALESCE(((expires_at - created_at) <= '01:00:00'::interval), false), relay_at) WHERE (ended_at IS NULL);
-CREATE INDEX emails_open_of_members ON emails USING btree (COALESCE(((expires_at - created_at) <= '01:00:00'::interval), false), relay_at) WHERE ((ended_at IS NULL) AND (member_id IS NOT NULL));
+CREATE INDEX emails_to_member_address ON emails USING btree (account_id, split_part(subject_id, '/'::text, 2), kind, created_at DESC) WHERE (member_id IS NOT NULL);
 CREATE INDEX emails_to_relay ON emails USING btree (relay_at) WHERE (ended_at IS NULL);
 CREATE TRIGGER emails_guard BEFORE UPDATE ON emails FOR EACH ROW EXECUTE FUNCTION guard_email();
 CREATE TRIGGER emails_recipient BEFORE UPDATE ON emails FOR EACH ROW WHEN ((old.recipient IS NOT NULL)) EXECUTE FUNCTION mask_ended_recipient();
@@ -702,7 +705,7 @@ create table erased_identifiers (
   constraint erased_identifiers_check CHECK (((kind = 'ref'::text) = (pseudonym IS NULL))),
   constraint erased_identifiers_hash_check CHECK ((length(hash) = 32)),
   constraint erased_identifiers_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'key'::text, 'ref'::text]))),
-  constraint erased_identifiers_pseudonym_check CHECK ((pseudonym ~ '^erased:[0-9A-Za-z_-]{22}$'::text))
+  constraint erased_identifiers_pseudonym_check CHECK ((pseudonym ~ '^erased:(customer:)?[0-9A-Za-z_-]{22}$'::text))
 );
 CREATE INDEX erased_identifiers_by_pseudonym ON erased_identifiers USING btree (app_id, pseudonym) WHERE (pseudonym IS NOT NULL);
 CREATE TRIGGER erased_identifiers_no_delete BEFORE DELETE OR TRUNCATE ON erased_identifiers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
@@ -3717,16 +3720,29 @@ CREATE OR REPLACE FUNCTION mail_changed_payee()
 AS $function$
 declare
   present text := (select email from affiliates where app_id = new.app_id and id = new.affiliate_id);
+  is_one_of_many boolean := exists (select from payees
+                                     where app_id = new.app_id and affiliate_id = new.affiliate_id and version = new.version - 5
+                                       and set_at > new.set_at - interval '1 hour');
+  waits_until timestamptz := (select min(next_attempt_at) from emails
+                               where affiliate_id = new.affiliate_id and kind = 'payee_changed' and created_at > now() - interval '1 hour'
+                                 and ended_at is null and attempts = 0 and next_attempt_at > now());
+  due timestamptz := case when is_one_of_many then coalesce(waits_until, now() + interval '1 hour') else now() end;
 begin
+  if waits_until is not null then
+    update emails
+       set status = 'skipped', last_problem = 'Another payee was set within the hour.', ended_at = now(), next_attempt_at = null, relay_at = null
+     where affiliate_id = new.affiliate_id and kind = 'payee_changed' and created_at > now() - interval '1 hour'
+       and ended_at is null and attempts = 0 and next_attempt_at > now();
+  end if;
   if length(present) between 3 and 320 then
-    insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient)
-    values (new_email_id(), new.app_id, new.affiliate_id, 'payee_changed', new.id, present)
+    insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient, next_attempt_at, relay_at)
+    values (new_email_id(), new.app_id, new.affiliate_id, 'payee_changed', new.id, present, due, due)
     on conflict (app_id, kind, subject_id) do nothing;
   else
     perform queue_email(new.app_id, new.affiliate_id, 'payee_changed', new.id);
   end if;
-  insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient)
-  select new_email_id(), new.app_id, new.affiliate_id, 'payee_changed', new.id || '/' || left(md5(lower(f.address)), 16), f.address
+  insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient, next_attempt_at, relay_at)
+  select new_email_id(), new.app_id, new.affiliate_id, 'payee_changed', new.id || '/' || left(md5(lower(f.address)), 16), f.address, due, due
     from former_addresses f
    where f.affiliate_id = new.affiliate_id and f.replaced_at > now() - interval '7 days'
      and lower(f.address) is distinct from lower(present) and length(f.address) between 3 and 320
