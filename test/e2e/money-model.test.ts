@@ -409,6 +409,13 @@ class Game {
         model.say(target, affiliateId, at);
         break;
       }
+      case 'erase': {
+        const user = `user-${name}-${step.user}`;
+        const erased = await api.call('DELETE', `/apps/${app.appId}/users/${user}`, { key: app.key });
+        if (erased.status !== 200) throw new Error(erased.text);
+        model.erase(user);
+        break;
+      }
       case 'moment':
         await this.momentOf(step.moment);
         break;

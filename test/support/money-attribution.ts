@@ -47,6 +47,12 @@ export class Attribution {
     this.#identified.push({ device, user });
   }
 
+  /** Forgets that devices have reported a user, who belongs to the same creator as before. */
+  erase(user: string): void {
+    const left = this.#identified.filter((known) => known.user !== user);
+    this.#identified.splice(0, Infinity, ...left);
+  }
+
   /** Binds the users whom devices have reported. */
   bindIdentified(step: number): void {
     for (const { device, user } of this.#identified) {

@@ -84,12 +84,6 @@ export interface Row {
 const addNew = (all: string[], more: readonly string[]) =>
   all.push(...more.filter((one) => !all.includes(one)));
 
-const inOrder = (rows: readonly Row[]): readonly string[] =>
-  rows
-    .flatMap(({ users, placeOf }) => users.map((user) => ({ user, place: placeOf.get(user) ?? 0 })))
-    .toSorted((a, b) => a.place - b.place || (a.user < b.user ? -1 : 1))
-    .map(({ user }) => user);
-
 /** The facts that providers have stated. */
 export class Facts {
   readonly rows = new Map<string, Row>();
@@ -99,10 +93,24 @@ export class Facts {
   readonly #codes: { readonly ref: string; readonly code: string }[] = [];
   readonly #owners = new Map<string, string>();
   readonly #statements: Statement[] = [];
+  readonly #erased = new Set<string>();
 
   /** Gives a code to a creator. */
   register(code: string, creator: string): void {
     this.#owners.set(code, creator);
+  }
+
+  /** An erased user is the same one under another name, which sorts before those of others. */
+  erase(user: string): void {
+    this.#erased.add(user);
+  }
+
+  #inOrder(rows: readonly Row[]): readonly string[] {
+    const nameOf = (user: string) => (this.#erased.has(user) ? '' : user);
+    return rows
+      .flatMap(({ users, placeOf }) => users.map((user) => ({ user, place: placeOf.get(user) ?? 0 })))
+      .toSorted((a, b) => a.place - b.place || (nameOf(a.user) < nameOf(b.user) ? -1 : 1))
+      .map(({ user }) => user);
   }
 
   add(report: Report, step: number): void {
@@ -209,7 +217,7 @@ export class Facts {
    * events name have the order in which one event names them, then that of their ids, whichever event arrived first.
    */
   payersOf(row: Row, others: readonly Row[]): readonly string[] {
-    const named = [...inOrder([row]), ...inOrder(others)];
+    const named = [...this.#inOrder([row]), ...this.#inOrder(others)];
     if (named.length > 0) return named;
     const subscribers = [row, ...others].flatMap(({ keys }) => this.usersOf(keys));
     return subscribers.length > 0

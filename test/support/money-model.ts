@@ -95,6 +95,13 @@ export class MoneyModel {
     this.#next();
   }
 
+  /** Erases a user. No payment gets or loses a creator by that. */
+  erase(user: string): void {
+    this.#facts.erase(user);
+    this.#attribution.erase(user);
+    this.#next();
+  }
+
   report(report: Report): void {
     if (!this.#reported.has(report.eventId)) {
       this.#reported.add(report.eventId);

@@ -28,6 +28,7 @@ export type Step =
   | { readonly do: 'give'; readonly target: Target; readonly creator: number; readonly daysAgo: number }
   /** From now on. Null: to nobody. */
   | { readonly do: 'give away'; readonly target: Target; readonly creator: number | null }
+  | { readonly do: 'erase'; readonly user: number }
   | SaleStep;
 
 /**
@@ -281,6 +282,8 @@ export const worldAbout = (theme: Theme) =>
         { maxLength: 2 },
       ),
       givesAway: aboutTheme(theme).givesAway,
+      // Several erased users would have random names, whose order decides between two whom events name.
+      erased: fc.option(fc.record({ user: anyUser, place: fc.nat() }), { freq: 1 }),
       repeats: fc.array(fc.nat(), { maxLength: 3 }),
       order: aboutTheme(theme).order,
       keys: fc.array(fc.nat(), { minLength: 80, maxLength: 80 }),
@@ -334,10 +337,19 @@ export function stepsOf(world: World, run: string): Step[] {
       ...(isPaused ? [{ do: 'pause' as const, creator, isPaused }] : []),
     ]),
     ...world.policies.map((policy): Step => ({ do: 'policy', ...policy })),
-    ...byStage(inOrder),
+    ...withErasure(byStage(inOrder), world.erased),
     { do: 'pay', creator: 0 },
     { do: 'pay', creator: 1 },
   ];
+}
+
+/** Adds the erasure of a user behind what apps and founders say of users: an erased one cannot be named again, other than by providers. */
+function withErasure(steps: readonly Step[], erased: World['erased']): readonly Step[] {
+  if (erased === null) return steps;
+  const SAYS: readonly Step['do'][] = ['install', 'identify', 'give', 'give away'];
+  const first = steps.findLastIndex((step) => SAYS.includes(step.do)) + 1;
+  const place = first + (erased.place % (steps.length - first + 1));
+  return steps.toSpliced(place, 0, { do: 'erase', user: erased.user });
 }
 
 interface Placed {
