@@ -8,7 +8,7 @@ import { newToken, tokenSha256 } from './sessions.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** The most mails with a link within an hour, of an account: to one address, whoever the member is, and invitations to all. */
+/** The most mails with a link that an account sends within an hour: to one address, for whichever member, and invitations to all. */
 export const MEMBER_MAILS_IN_AN_HOUR = {
   toAddress: { member_invitation: 5, member_sign_in: 30 },
   invitations: 1_000,
