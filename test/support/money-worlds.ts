@@ -4,6 +4,7 @@ import { exportedStory } from './export-stories.ts';
 import type { Policy, Rule, Store } from './money-policies.ts';
 import { anyTarget, anyUser, productOf, SALES, WINDOW_DAYS } from './money-sales.ts';
 import type { Sale, SaleContext, SaleStep, Target, Theme } from './money-sales.ts';
+import { isLong } from './rounds.ts';
 import { paddleStory, revenuecatStory } from './store-stories.ts';
 import { plainStory, splitStory } from './stripe-stories.ts';
 
@@ -260,6 +261,14 @@ function aboutTheme(theme: Theme): AboutTheme {
   }
 }
 
+/**
+ * In every second world a user is erased. Several would have random names, whose order decides between two whom events name. None in the
+ * many rounds of CI: a difference is looked into where it is played by hand (`MONEY_MODEL_MINUTES`).
+ */
+const anyErased: fc.Arbitrary<{ readonly user: number; readonly place: number } | null> = isLong
+  ? fc.constant(null)
+  : fc.option(fc.record({ user: anyUser, place: fc.nat() }), { freq: 1 });
+
 /** Generates a world about a theme. */
 export const worldAbout = (theme: Theme) =>
   fc
@@ -282,8 +291,7 @@ export const worldAbout = (theme: Theme) =>
         { maxLength: 2 },
       ),
       givesAway: aboutTheme(theme).givesAway,
-      // Several erased users would have random names, whose order decides between two whom events name.
-      erased: fc.option(fc.record({ user: anyUser, place: fc.nat() }), { freq: 1 }),
+      erased: anyErased,
       repeats: fc.array(fc.nat(), { maxLength: 3 }),
       order: aboutTheme(theme).order,
       keys: fc.array(fc.nat(), { minLength: 80, maxLength: 80 }),
