@@ -55,6 +55,10 @@ export function makeKey(kind: KeyKind, random: Buffer = randomBytes(KEY_RANDOM_B
   return { key, display: displayKey(kind, key), sha256: keySha256(key) };
 }
 
+/** Whether a key, which is not a member's, is valid at an instant: a condition of SQL for the columns of `account_keys`. */
+const isValid = (sql: Sql, now: number) => sql.fragment`
+  (revoked_at is null and (expires_at is null or expires_at > ${instant(now)}))`;
+
 /** How exactly the last use of a key or a session is known, ms. So a busy caller does not write at each request. */
 export const LAST_USE_MS = 60_000;
 
@@ -70,8 +74,7 @@ export async function findAccountCaller(
   return await sql.maybe<AccountCaller>`
     with found as materialized (
       select id, account_id, permissions, last_used_at from account_keys
-       where key_sha256 = ${keySha256(key)} and revoked_at is null
-         and (expires_at is null or expires_at > ${instant(now)})
+       where key_sha256 = ${keySha256(key)} and ${isValid(sql, now)}
     ), used as (
       update account_keys set last_used_at = ${instant(now)}
        where id = (select id from found
@@ -134,17 +137,16 @@ export async function listAccountKeys(
   accountId: AccountId,
   now: number,
 ): Promise<AccountKey[] | undefined> {
-  const hasExpired = sql.fragment`coalesce(expires_at <= ${instant(now)}, false)`;
-  const newest = sql.fragment`account_id = a.id and not is_member`;
+  const own = sql.fragment`account_id = a.id and not is_member`;
   const rows = await sql<AccountKey | { readonly id: null }>`
     select k.id, k.account_id, k.display, k.label, k.is_console, k.permissions, k.created_at, k.last_used_at,
            k.expires_at, k.revoked_at
       from accounts a
       left join lateral (
-        (select * from account_keys where ${newest} and revoked_at is null and not ${hasExpired}
+        (select * from account_keys where ${own} and ${isValid(sql, now)}
           order by created_at desc, id desc limit ${MOST_LISTED.valid})
         union all
-        (select * from account_keys where ${newest} and (revoked_at is not null or ${hasExpired})
+        (select * from account_keys where ${own} and not ${isValid(sql, now)}
           order by created_at desc, id desc limit ${MOST_LISTED.ended})) k on true
      where a.id = ${accountId}
      order by k.created_at, k.id`;
@@ -186,7 +188,7 @@ export async function rotateAccountKey(
   const row = await sql.maybe<AccountKey>`
     with ended as (
       update account_keys set expires_at = least(expires_at, ${instant(previousEndsAt)})
-       where id = ${id} and not is_console and not is_member and revoked_at is null and (expires_at is null or expires_at > ${instant(now)})
+       where id = ${id} and not is_console and not is_member and ${isValid(sql, now)}
          and not exists (select from account_keys where id = ${successor}) and ${acting(sql)}
       returning account_id, label, permissions
     ), added as (
