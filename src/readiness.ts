@@ -26,6 +26,9 @@ const databaseCheck = (detail: string | null): ReadinessCheck => ({
   optional: false,
 });
 
+/** How long a database that refuses connections is asked again, ms. A restart that takes less goes unnoticed. */
+const PATIENCE_MS = 2_000;
+
 /** Returns whether the database responds and accepts writes. */
 async function checkDatabase(sql: Sql): Promise<ReadinessCheck> {
   try {
@@ -151,6 +154,7 @@ export function createReadiness({
   logger,
   acceptsLostKeys = false,
 }: ReadinessDeps): () => Promise<ReadinessCheck[]> {
+  const asking = sql.urgent(PATIENCE_MS);
   let couldPay = true;
   let couldRead = acceptsLostKeys;
   const askSecrets = askedInTime(async () => await secretsProblem(checkSecrets));
@@ -185,7 +189,7 @@ export function createReadiness({
   return shared(async () => {
     const { problem, setUpProblem } = connection;
     const endsAt = performance.now() + CHECK_MS;
-    const database = await checkDatabase(sql);
+    const database = await checkDatabase(asking);
     return [
       ...(database.ok ? await checkMore(database, endsAt) : [database]),
       // Without Temporal webhooks are stored and processed later. What its set-up lacks delays nothing.

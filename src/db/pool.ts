@@ -155,7 +155,7 @@ export class Pool {
     clearInterval(this.#checks);
   }
 
-  async #acquire({ giveUpAt, share }: StatementLimits): Promise<Connection> {
+  async #acquire({ giveUpAt, share, isUrgent }: StatementLimits): Promise<Connection> {
     if (this.#isClosed) throw new PoolClosed('the pool is closed');
     // Each share has room of its own: what one account sends refuses no webhook and no health check.
     const waiting = this.#waiting.reduce((count, waiter) => (waiter.share === share ? count + 1 : count), 0);
@@ -163,13 +163,15 @@ export class Pool {
       throw new PoolOverloaded(`${waiting} statements of this part of the pool wait for a connection`);
     }
     return await new Promise((resolve, reject) => {
-      this.#waiting.push({ giveUpAt, share, take: resolve, fail: reject });
+      const waiter = { giveUpAt, share, take: resolve, fail: reject };
+      if (isUrgent) this.#waiting.unshift(waiter);
+      else this.#waiting.push(waiter);
       this.#startChecks();
       this.#dispatch();
     });
   }
 
-  /** Gives free connections to waiting statements, first come, first served, except those whose share is used up. */
+  /** Gives free connections to waiting statements in their order, except those whose share is used up. */
   #dispatch(): void {
     while (this.#silentSince === null) {
       const next = this.#waiting.findIndex(({ share }) => hasRoom(share));
@@ -237,6 +239,7 @@ export class Pool {
       respondWithinMs: PING_MS,
       answerBy: Infinity,
       share: null,
+      isUrgent: false,
       isPing: true,
       fail: () => {},
     };

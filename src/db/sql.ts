@@ -61,6 +61,11 @@ export interface Sql extends Statements {
    * apart from all others.
    */
   share(connections: number): Sql;
+  /**
+   * Returns the same pool for a question whose answer is needed soon: it is sent before all statements that wait, and a database
+   * that refuses it is asked again for `patienceMs` at most.
+   */
+  urgent(patienceMs: number): Sql;
   /** Returns the same pool for the changes that somebody makes: audit rows name `actor` (docs/audit.md). */
   actingAs(actor: Actor): Sql;
   /** Returns what the pool does right now. */
@@ -131,6 +136,9 @@ interface View {
   readonly isLarge: boolean;
   readonly share: Share | null;
   readonly actor: string | null;
+  readonly patienceMs: number;
+  /** Whether its statements are sent before all that wait. */
+  readonly isUrgent: boolean;
 }
 
 /** How much later than the server's limit a connection without a response is discarded, ms. */
@@ -142,7 +150,7 @@ export function connect(options: SqlOptions): Sql {
     url,
     max = 16,
     maxWaiting = 500,
-    patienceMs = 5_000,
+    patienceMs: defaultPatienceMs = 5_000,
     statementTimeoutMs: defaultTimeoutMs = LONG_STATEMENT_MS,
     applicationName = 'tributary',
     indexPlans = true,
@@ -175,14 +183,14 @@ export function connect(options: SqlOptions): Sql {
   /** Runs `work` on a connection, again on another one after a fault of the environment. */
   async function attempt<T>(
     work: (client: Client, hold: () => void) => Promise<T>,
-    { statementTimeoutMs, share }: View,
+    { statementTimeoutMs, share, patienceMs, isUrgent }: View,
   ): Promise<T> {
     const startedAt = performance.now();
     const respondWithinMs = statementTimeoutMs === 0 ? Infinity : statementTimeoutMs + RESPONSE_MARGIN_MS;
     const giveUpAt = startedAt + Math.max(patienceMs, respondWithinMs);
     for (let attempts = 1; ; attempts += 1) {
       try {
-        return await pool.run(work, { giveUpAt, respondWithinMs, share });
+        return await pool.run(work, { giveUpAt, respondWithinMs, share, isUrgent });
       } catch (error) {
         if (error instanceof PoolOverloaded || error instanceof PoolClosed) {
           throw new DatabaseUnavailable(error.message, { cause: error });
@@ -275,6 +283,7 @@ export function connect(options: SqlOptions): Sql {
         isLarge: true,
       });
     };
+    sql.urgent = (patienceMs) => createView({ ...view, patienceMs, isUrgent: true });
     sql.actingAs = (actor) => createView({ ...view, actor: JSON.stringify(actor) });
     sql.share = (connections) =>
       createView({ ...view, share: { max: connections, of: view.share, inUse: 0 } });
@@ -286,7 +295,14 @@ export function connect(options: SqlOptions): Sql {
     return sql;
   }
 
-  return createView({ statementTimeoutMs: defaultTimeoutMs, isLarge: false, share: null, actor: null });
+  return createView({
+    statementTimeoutMs: defaultTimeoutMs,
+    isLarge: false,
+    share: null,
+    actor: null,
+    patienceMs: defaultPatienceMs,
+    isUrgent: false,
+  });
 }
 
 /** Returns an instant (epoch ms) as a query parameter. */

@@ -1325,6 +1325,7 @@ function failingAfter(statements: number): Sql {
     transaction: failing(transaction),
     within: () => failingSql,
     share: () => failingSql,
+    urgent: () => failingSql,
     actingAs: () => failingSql,
     actor: null,
     isTransaction: sql.isTransaction,

@@ -186,6 +186,38 @@ describe('a database whose statements take three seconds', () => {
   });
 });
 
+test('a check is sent before all statements that wait for a connection', async () => {
+  const sent: string[] = [];
+  const sql = connect({ url: database.url, max: 1, onStatement: ({ text }) => sent.push(text) });
+  try {
+    const readiness = createReadiness({
+      sql,
+      connection: { problem: null, setUpProblem: null },
+      checkSecrets: async () => await Promise.resolve(null),
+      checkClock: async () => await Promise.resolve(null),
+      logger,
+    });
+    const others = Array.from({ length: 20 }, async () => await sql`select pg_sleep(0.02)`);
+    await Promise.all([...others, readiness()]);
+    // The first of the others has the only connection when the check begins.
+    expect(sent[1]).toContain('pg_is_in_recovery');
+  } finally {
+    await sql.close();
+  }
+});
+
+test('a question that is urgent asks a database that refuses connections no longer than it says', async () => {
+  const server = await startProxy(database.url);
+  await server.close();
+  const sql = connect({ url: server.url, max: 1 });
+  try {
+    await expect(sql.urgent(0)`select 1`).rejects.toThrow(/did not respond in 1 attempt$/);
+    await expect(sql.urgent(100)`select 1`).rejects.toThrow(/did not respond in \d attempts$/);
+  } finally {
+    await sql.close();
+  }
+});
+
 // @promise missing-key-waits
 test('a process takes no work before it has had all keys once, and then always', async () => {
   let answer: () => string | null = () => {
