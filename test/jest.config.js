@@ -23,7 +23,10 @@ export const reporters = ['default', fileURLToPath(new URL('jest/failed-files.js
 /** The folders whose tests need no database, no Temporal server and no build. */
 const UNIT_FOLDERS = ['domain', 'lib', 'mail', 'providers', 'rates', 'reconcile', 'webhooks-out'];
 
-/** The folders whose tests start, kill and stop processes and servers, upgrade and move installations, or fill a large database. `npm test` leaves them out. */
+/**
+ * The folders whose tests start, kill and stop processes and servers, upgrade and move installations, fill a large database or overload a
+ * process. `npm test` leaves them out.
+ */
 const OPERATION_FOLDERS = ['embedded', 'operation'];
 
 const filesOf = (folders) => folders.map((folder) => `<rootDir>/test/${folder}/**/*.test.ts`);

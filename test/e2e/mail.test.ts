@@ -3,8 +3,6 @@ import { Writable } from 'node:stream';
 import { createLogger } from '../../src/config/logger.ts';
 import { freePort } from '../../src/embedded/processes.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { startChildService } from '../support/child-service.ts';
-import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -335,43 +333,5 @@ test('without a mail server an invitation is refused with the way out, and a mai
     expect(await read()).toMatchObject({ attempts: 0, lastProblem: 'No mail server is configured.' });
   } finally {
     await plain.close();
-  }
-});
-
-// @promise email-killed
-test('a sender that is killed while the server answers repeats the same mail, and its row is one', async () => {
-  const database = await createTestDatabase();
-  const apiPort = await freePort();
-  const env = {
-    PORT: String(apiPort),
-    PUBLIC_URL: `http://127.0.0.1:${apiPort}`,
-    SMTP_URL: server.url,
-    MAIL_FROM: FROM,
-  };
-  let child = await startChildService(database.url, env);
-  try {
-    const other = await setUpFounder({ sql: database.sql, url: child.url });
-    const creator = `/apps/${other.app.id}/affiliates/${other.affiliateId}`;
-    await other.ok('PATCH', creator, { email: 'ada@example.com' });
-    server.delayMs = 60_000;
-    const { emailId } = await other.ok<Invitation>('POST', `${creator}/sign-in-links/send`);
-    await eventually('the server has the mail', async () => server.received.length === 1);
-    await child.kill();
-    server.delayMs = 0;
-    // The wait for the second attempt is half a minute.
-    await database.sql`update emails set next_attempt_at = now() where id = ${emailId}`;
-    child = await startChildService(database.url, env);
-    const read = async () =>
-      await database.sql<{ status: string; attempts: number }>`select status, attempts from emails`;
-    await eventually('the mail is sent', async () => (await read())[0]?.status === 'sent');
-    expect(await read()).toEqual([{ status: 'sent', attempts: 2 }]);
-    expect(server.received.map(({ messageId }) => messageId)).toEqual([
-      `<${emailId}@lantern.example>`,
-      `<${emailId}@lantern.example>`,
-    ]);
-    expect(new Set(server.received.map(({ text }) => text)).size).toBe(1);
-  } finally {
-    await child.kill();
-    await database.drop();
   }
 });

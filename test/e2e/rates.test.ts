@@ -1,18 +1,13 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { importRates as writeRates } from '../../src/db/rates.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { workflowIdOf } from '../../src/domain/workflow-id.ts';
-import { startLocalTemporal } from '../../temporal/local-server/server.ts';
-import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
 import { backgroundQueue } from '../../temporal/names.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
@@ -260,34 +255,6 @@ describe('payments without a rate', () => {
   });
 });
 
-// @promise sweep-schedule
-test('the Schedule of the sweep runs every minute and is recreated when it is deleted', async () => {
-  const temporal = await startLocalTemporal({ searchAttributes: SEARCH_ATTRIBUTES, onProgress: () => {} });
-  const other = await startTestService({
-    temporalAddress: temporal.address,
-    settings: { withSchedule: true, setUpPauseMs: 100 },
-  });
-  const connection = await Connection.connect({ address: temporal.address });
-  try {
-    await other.whenReady(20_000);
-    const { schedule } = new Client({ connection });
-    const found = await schedule.getHandle(workflowIdOf('sweep', other.taskQueue)).describe();
-    expect(found.spec.intervals).toMatchObject([{ every: 60_000 }]);
-    await schedule.getHandle(workflowIdOf('sweep', other.taskQueue)).delete();
-    await eventually('the Schedule exists again', async () => {
-      const next = await schedule
-        .getHandle(workflowIdOf('sweep', other.taskQueue))
-        .describe()
-        .catch(() => undefined);
-      return next !== undefined && next.info.createdAt > found.info.createdAt;
-    });
-  } finally {
-    await connection.close();
-    await other.close();
-    await temporal.stop();
-  }
-});
-
 describe('fetching rates', () => {
   let feed: { status: number; body: Buffer | string };
   let requests = 0;
@@ -305,35 +272,6 @@ describe('fetching rates', () => {
   afterAll(() => {
     server.closeAllConnections();
     server.close();
-  });
-
-  // @promise rates-fetched
-  test('a new service fetches the rates at once and then every afternoon', async () => {
-    feed = { status: 200, body: readFileSync(new URL('../fixtures/rates/eurofxref.zip', import.meta.url)) };
-    const temporal = await startLocalTemporal({ searchAttributes: SEARCH_ATTRIBUTES, onProgress: () => {} });
-    const other = await startTestService({
-      temporalAddress: temporal.address,
-      settings: { withSchedule: true, ratesUrl, relay: { overdueMs: 300, pauseMs: 200 } },
-    });
-    try {
-      await other.whenReady(20_000);
-      await eventually('the rates are stored', async () => {
-        const { n } = await other.sql.one<{ n: number }>`select count(*) as n from exchange_rates`;
-        return n === 6;
-      });
-      const connection = await Connection.connect({ address: temporal.address });
-      const { info } = await new Client({ connection }).schedule
-        .getHandle(workflowIdOf('rates', other.taskQueue))
-        .describe();
-      await connection.close();
-      expect(info.nextActionTimes.length).toBeGreaterThan(2);
-      for (const at of info.nextActionTimes) {
-        expect(at.toISOString()).toMatch(/T16:(0[5-9]|[12]\d|3[0-5]):/);
-      }
-    } finally {
-      await other.close();
-      await temporal.stop();
-    }
   });
 
   test('a wrong RATES_URL fails the workflow with one sentence and is not requested again that day', async () => {

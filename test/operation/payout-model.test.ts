@@ -14,7 +14,7 @@ import { RunCalls } from '../support/payout-runs.ts';
 import type { Run, RunFile } from '../support/payout-runs.ts';
 import { rounds } from '../support/rounds.ts';
 
-// `PAYOUT_MODEL_MINUTES=30 npm test -- test/e2e/payout-model.test.ts` plays random sequences for half an hour;
+// `PAYOUT_MODEL_MINUTES=30 npm run test:operation -- test/operation/payout-model.test.ts` plays random sequences for half an hour;
 // `PAYOUT_MODEL_SEED=1` plays those of a seed, and `PAYOUT_MODEL_STEPS=1` prints what is played.
 const SEED = Number(process.env['PAYOUT_MODEL_SEED'] ?? 1);
 const MINUTES = Number(process.env['PAYOUT_MODEL_MINUTES'] ?? 0);
