@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { evaluateAndApply } from '../../activities/evaluate.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
@@ -21,16 +20,16 @@ import {
   stripeInvoicePaid,
   withFields,
 } from '../support/provider-fixtures.ts';
-import { startTestService } from '../support/service.ts';
-import type { TestService } from '../support/service.ts';
+import { startRelayedApi } from '../support/relayed-api.ts';
+import type { RelayedApi } from '../support/relayed-api.ts';
 
 // What no sequence of calls may bring about: money for the past without the permission to pay, data of others, a lost commission.
 
-let service: TestService;
+let service: RelayedApi;
 let founder: Founder;
 
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startRelayedApi();
 });
 beforeEach(async () => {
   founder = await setUpFounder(service, { purchaseCodes: 'when_unattributed' });
@@ -320,7 +319,7 @@ test('with read and write alone, nobody makes earlier payments earn by switching
   expect(await commissions()).toEqual([]);
   await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, { purchaseCodes: 'when_unattributed' }, key);
   expect(await buy(user, Date.now(), { offer_code: 'SPRING20' })).toBeDefined();
-  await sleep(5_000);
+  await service.settled();
   expect(await commissions()).toHaveLength(1);
 }, 60_000);
 
@@ -338,7 +337,7 @@ test('without the permission for the identity secret, nobody claims users by tur
   await founder.ok('POST', '/sdk/install', { deviceId, ...touch }, founder.app.sdkKey);
   const claim = { deviceId, customerUserId: user, identifiedAt: Date.now() };
   await founder.call('POST', '/sdk/identify', { key: founder.app.sdkKey, body: claim });
-  await sleep(2_000);
+  await service.settled();
   expect({ status, earned: await commissions() }).toEqual({ status: 403, earned: [] });
   expect((await founder.call('PATCH', path, { body: { identityVerification: false } })).status).toBe(200);
 });
@@ -358,7 +357,7 @@ test('a payment that was made while the creator of its code was removed never ea
   expect(await buy(user, Date.now(), { offer_code: 'SPRING20' })).toBeUndefined();
   await founder.ok('POST', `${of}/codes`, { namespace: 'app_store', value: 'SPRING20' }, key);
   expect(await buy(user, Date.now(), { offer_code: 'SPRING20' })).toBeDefined();
-  await sleep(5_000);
+  await service.settled();
   expect(await commissions()).toHaveLength(1);
 }, 60_000);
 
@@ -372,7 +371,7 @@ test('a payment with codes of two creators earns for none, also once one of them
   const of = `/apps/${founder.app.id}/affiliates/${founder.affiliateId}`;
   await founder.ok('PATCH', of, { status: 'removed' }, await writer());
   expect(await buy(user, Date.now(), both)).toBeDefined();
-  await sleep(5_000);
+  await service.settled();
   expect(await commissions()).toHaveLength(1);
 });
 

@@ -9,11 +9,11 @@ import type { Founder } from '../support/founder.ts';
 import { RunCalls, waitForPayees } from '../support/payout-runs.ts';
 import type { Run, RunFile } from '../support/payout-runs.ts';
 import { runOn } from '../support/postgres-admin.ts';
-import { startTestService } from '../support/service.ts';
-import type { TestService } from '../support/service.ts';
+import { startRelayedApi } from '../support/relayed-api.ts';
+import type { RelayedApi } from '../support/relayed-api.ts';
 import { untilWaiting } from '../support/waiting.ts';
 
-let service: TestService;
+let service: RelayedApi;
 let founder: Founder;
 let runs: RunCalls;
 let base: string;
@@ -23,7 +23,7 @@ let ben: string;
 let cleo: string;
 
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startRelayedApi();
 });
 afterAll(async () => {
   await expectConsistentLedger(service.sql);

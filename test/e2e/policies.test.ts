@@ -18,14 +18,14 @@ import {
   stripePaymentIntent,
   stripeRefund,
 } from '../support/provider-fixtures.ts';
-import { startTestService } from '../support/service.ts';
-import type { TestService } from '../support/service.ts';
+import { startRelayedApi } from '../support/relayed-api.ts';
+import type { RelayedApi } from '../support/relayed-api.ts';
 
-let service: TestService;
+let service: RelayedApi;
 let founder: Founder;
 
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startRelayedApi();
 });
 beforeEach(async () => {
   founder = await setUpFounder(service);

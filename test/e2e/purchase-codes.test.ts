@@ -18,14 +18,16 @@ import {
   stripeSubscription,
   withFields,
 } from '../support/provider-fixtures.ts';
+import { startRelayedApi } from '../support/relayed-api.ts';
+import type { RelayedApi } from '../support/relayed-api.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
-let service: TestService;
+let service: RelayedApi;
 let founder: Founder;
 
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startRelayedApi();
 });
 beforeEach(async () => {
   founder = await setUpFounder(service, { purchaseCodes: 'when_unattributed' });
