@@ -303,8 +303,10 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     const { page, problems } = await signIn(founder);
     await button(page, 'Draft a payout run …').click();
     await raise(page, founder, 'Draft it');
-    // Approved elsewhere, and no worker pays it: payouts are stopped.
-    await service.sql`update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id where id = ${run.id}`;
+    // Approved elsewhere, and no worker pays it: payouts are stopped, and the relay does not take it.
+    await service.sql`
+      update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour'
+       where id = ${run.id}`;
     await stopPayouts(service.sql);
     try {
       await inDialog(page, 'Draft it').click();

@@ -27,7 +27,7 @@ let founder: Founder;
 
 beforeAll(async () => {
   service = await startTestService({
-    settings: { erasureSettleMs: 100, relay: { overdueMs: 200, pauseMs: 50 } },
+    settings: { erasureSettleMs: 100, relay: { overdueMs: 200, pauseMs: 200 } },
   });
   founder = await setUpFounder(service, { holdPeriodDays: 0 });
 });

@@ -55,7 +55,7 @@ let service: TestService;
 let folder: string;
 
 beforeAll(async () => {
-  service = await startTestService({ settings: { relay: { overdueMs: 1_000, pauseMs: 50 } } });
+  service = await startTestService({ settings: { relay: { overdueMs: 1_000, pauseMs: 200 } } });
   folder = await mkdtemp(join(tmpdir(), 'reconcile-test-'));
 });
 afterAll(async () => {

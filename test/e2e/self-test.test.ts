@@ -28,6 +28,7 @@ import {
 import type { Payload } from '../support/provider-fixtures.ts';
 import { createFounder, startTestService, TEST_SECRETS_KEY } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
+import { sideBySide } from '../support/side-by-side.ts';
 
 interface Step {
   readonly step: string;
@@ -731,27 +732,40 @@ describe('a provider that has not delivered', () => {
 });
 
 describe('a service that cannot process deliveries', () => {
-  // @promise self-test-pending
-  test.each<[string, Parameters<typeof startTestService>[0], RegExp]>([
-    ['no worker', { settings: { role: 'api' } }, /that a worker runs/],
-    ['no Temporal server', { temporalAddress: '127.0.0.1:1' }, /GET \/readyz reports as not available/],
-  ])(
-    '%s: the response is pending, and the fix names what the operator has to check',
-    async (_, options, where) => {
-      const idle = await startTestService(options);
-      try {
-        const { founder } = await founderOf(['stripe'], idle);
-        const report = await selfTestOnce(founder);
-        expect(report.ok).toBe(false);
-        expect(failedOf(report, 'stripe')).toEqual(['processed']);
-        const { processed, read } = stepsOf(report, 'stripe');
-        expect(processed?.detail).toContain('got a pending response, but it is not processed');
-        expect(processed?.fix).toMatch(where);
-        expect(read).toBeUndefined();
-      } finally {
-        await idle.close();
-      }
+  interface Idle {
+    readonly name: string;
+    readonly options: Parameters<typeof startTestService>[0];
+    /** What the operator has to check. */
+    readonly where: RegExp;
+  }
+  const rows: readonly Idle[] = [
+    { name: 'no worker', options: { settings: { role: 'api' } }, where: /that a worker runs/ },
+    {
+      name: 'no Temporal server',
+      options: { temporalAddress: '127.0.0.1:1' },
+      where: /GET \/readyz reports as not available/,
     },
+  ];
+  const expectPending = sideBySide(rows, async ({ options, where }) => {
+    const idle = await startTestService(options);
+    try {
+      const { founder } = await founderOf(['stripe'], idle);
+      const report = await selfTestOnce(founder);
+      expect(report.ok).toBe(false);
+      expect(failedOf(report, 'stripe')).toEqual(['processed']);
+      const { processed, read } = stepsOf(report, 'stripe');
+      expect(processed?.detail).toContain('got a pending response, but it is not processed');
+      expect(processed?.fix).toMatch(where);
+      expect(read).toBeUndefined();
+    } finally {
+      await idle.close();
+    }
+  });
+
+  // @promise self-test-pending
+  test.each(rows)(
+    '$name: the response is pending, and the fix names what the operator has to check',
+    expectPending,
   );
 });
 
@@ -817,19 +831,19 @@ describe('the command line', () => {
 
   // @promise self-test-command
   test('the command prints a table of steps or JSON, and its progress to standard error', async () => {
-    const { founder } = await founderOf(['stripe', 'paddle']);
-    const passing = async (...args: string[]) =>
-      await unlessStalled(
+    const passing = async (...args: string[]) => {
+      const { founder } = await founderOf(['stripe', 'paddle']);
+      return await unlessStalled(
         async () => await admin(['--app', founder.app.id, ...args]),
         ({ status }) => status === 0,
       );
-    const table = await passing();
+    };
+    const [table, json] = await Promise.all([passing(), passing('--json')]);
     expect(table).toMatchObject({
       status: 0,
       err: expect.stringContaining('stripe accepted: ok\n'),
     });
     expect(table.out).toMatch(/│ paddle\s+│ no_money\s+│ ok\s+│/);
-    const json = await passing('--json');
     expect(json.status).toBe(0);
     const { ok, providers: reports } = JSON.parse(json.out) as Report;
     expect({ ok, configured: reports.filter(({ configured }) => configured).length }).toEqual({

@@ -63,6 +63,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       lingerMs: 0,
       // Tests deliver one event after the other.
       keyGraceMs: 0,
+      // The relay starts what nothing else starts, such as a reprocess run.
+      relay: { overdueMs: 30_000, pauseMs: 500 },
       ...options.settings,
     });
     if (options.temporalAddress === undefined) await service.whenReady(20_000);
