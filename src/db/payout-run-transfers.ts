@@ -108,6 +108,7 @@ export async function stateTransfers<R extends string>(
   sql: Sql,
   place: TransferPlace,
   reportOn: (items: readonly FiledItem[]) => Reports | R,
+  partSize = PART,
 ): Promise<SettledItems | R> {
   const statePart = async (tx: Statements): Promise<Part<R>> => {
     await tx`select from payout_runs where app_id = ${place.appId} and id = ${place.runId} for update`;
@@ -115,11 +116,10 @@ export async function stateTransfers<R extends string>(
     if (items === undefined || items === 'not_settled') return { answer: items, isLast: true };
     const reports = reportOn(items);
     if (typeof reports === 'string') return { answer: reports, isLast: true };
-    const rows = items.flatMap((item) => rowsOf(item, reports.get(item.id)));
-    const others = items.flatMap((item) => othersOf(item, reports.get(item.id)));
-    await insertTransfers(tx, place, rows.slice(0, PART));
-    await insertOthers(tx, place, others.slice(0, PART));
-    return { answer: items, isLast: rows.length <= PART && others.length <= PART };
+    const { rows, others, isLast } = firstPart(items, reports, partSize);
+    await insertTransfers(tx, place, rows);
+    await insertOthers(tx, place, others);
+    return { answer: items, isLast };
   };
   // Somebody may state something about one of the payouts at the same time.
   const stateNext = async () =>
@@ -134,6 +134,24 @@ export async function stateTransfers<R extends string>(
 
 /** Statements that one transaction appends: each has a row of the audit. */
 const PART = 1_000;
+
+/**
+ * Returns the rows of the first items with something to state: about `size`, and all rows of each item. With a part of them, the item
+ * would be in another state, of which a report may say nothing more.
+ */
+function firstPart(items: readonly FiledItem[], reports: Reports, size: number) {
+  const rows: ReturnType<typeof rowsOf> = [];
+  const others: ReturnType<typeof othersOf> = [];
+  for (const item of items) {
+    const report = reports.get(item.id);
+    const [ofItem, othersOfItem] = [rowsOf(item, report), othersOf(item, report)];
+    const isFull = rows.length + ofItem.length > size || others.length + othersOfItem.length > size;
+    if (isFull && rows.length + others.length > 0) return { rows, others, isLast: false };
+    rows.push(...ofItem);
+    others.push(...othersOfItem);
+  }
+  return { rows, others, isLast: true };
+}
 
 interface Part<R> {
   readonly answer: SettledItems | R;

@@ -2,7 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pg from 'pg';
 import { newId } from '../../src/db/new-id.ts';
 import { decideResends } from '../../src/db/payout-resends.ts';
-import type { PayoutRunId } from '../../src/domain/ids.ts';
+import { stateTransfers } from '../../src/db/payout-run-transfers.ts';
+import type { FiledItem } from '../../src/db/payout-run-transfers.ts';
+import type { AccountId, AppId, KeyId, PayoutRunId } from '../../src/domain/ids.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -96,6 +98,30 @@ const returned = async () =>
 const resend = async (withoutPayee = 'include') => await runs.run(0, withoutPayee, 'resend');
 
 describe('the payouts of a run', () => {
+  // @promise add-payout-run-results
+  test('come back completely when what is stated about them needs several transactions', async () => {
+    const run = await runs.run();
+    const { keyId } = await service.sql.one<{
+      keyId: KeyId;
+    }>`select key_id from payout_runs where id = ${run.id}`;
+    const place = {
+      appId: founder.app.id as AppId,
+      runId: run.id as PayoutRunId,
+      accountId: founder.accountId as AccountId,
+      keyId,
+    };
+    // As for a report without references: nothing more is stated about money that was sent.
+    const cameBack = (items: readonly FiledItem[]) =>
+      new Map(
+        items
+          .filter(({ state }) => state === null)
+          .map(({ id }) => [id, { statements: ['sent', 'returned'] as const, reference: null, others: [] }]),
+      );
+    await stateTransfers<never>(service.sql, place, cameBack, 3);
+    expect(await statesOf(run)).toEqual(['returned', 'returned', 'returned']);
+    expect(await returned()).toMatchObject({ count: 3, totalCents: 340 });
+  });
+
   // @promise add-payout-run-transfers
   test('are stated as sent in one call, but for those about which something was stated, once', async () => {
     const draft = await runs.draft();
