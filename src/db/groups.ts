@@ -88,13 +88,15 @@ export async function moveToGroup(
 ): Promise<Membership | TooEarly | undefined> {
   return await sql.transaction(async (tx) => {
     await lockApp(tx, appId);
-    const from = await effectiveFrom(tx, wanted);
-    if (typeof from !== 'number') return from;
+    const soonest = await effectiveFrom(tx, wanted);
+    const from = typeof soonest === 'number' ? soonest : (wanted ?? soonest.soonestAt);
     const latest = await tx.maybe<{ position: number; isRepeated: boolean }>`
       select position, group_id is not distinct from ${groupId}::text and effective_from = ${instant(from)} as is_repeated
         from group_memberships
        where app_id = ${appId} and affiliate_id = ${affiliateId} order by affiliate_id, position desc limit 1`;
     const isRepeated = latest?.isRepeated === true;
+    // A call that runs again because its answer was lost may come when its instant is near, or has passed.
+    if (typeof soonest !== 'number' && !isRepeated) return soonest;
     const position = (latest?.position ?? 0) + (isRepeated ? 0 : 1);
     if (!isRepeated) {
       await tx`

@@ -67,12 +67,14 @@ export async function assignPolicy(
   const scopeId = affiliateId ?? groupId ?? appId;
   return await sql.transaction(async (tx) => {
     await lockApp(tx, appId);
-    const from = await effectiveFrom(tx, wanted);
-    if (typeof from !== 'number') return from;
+    const soonest = await effectiveFrom(tx, wanted);
+    const from = typeof soonest === 'number' ? soonest : (wanted ?? soonest.soonestAt);
     const latest = await tx.maybe<{ position: number; isRepeated: boolean }>`
       select position, policy_id is not distinct from ${policyId}::text and effective_from = ${instant(from)} as is_repeated
         from policy_assignments where app_id = ${appId} and scope_id = ${scopeId} order by position desc limit 1`;
     const isRepeated = latest?.isRepeated === true;
+    // A call that runs again because its answer was lost may come when its instant is near, or has passed.
+    if (typeof soonest !== 'number' && !isRepeated) return soonest;
     const archived = await tx.maybe`
       select from policies where app_id = ${appId} and id = ${policyId}::text and archived_at is not null`;
     if (archived !== undefined && !isRepeated) return 'archived';

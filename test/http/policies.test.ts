@@ -253,6 +253,28 @@ describe('policies and versions', () => {
   });
 });
 
+test('an assignment and a move whose answer was lost are found when they are sent again after their instant', async () => {
+  const policyId = await newPolicy();
+  const group = await ok('POST', 'groups', { name: 'VIPs' });
+  const calls = [
+    ['policy-assignment', { policyId }],
+    [`affiliates/${creator}/group`, { groupId: group.id }],
+  ] as const;
+  for (const [path, body] of calls) await ok('PUT', path, body);
+  // Both take effect an hour ago.
+  const effectiveFrom = Date.now() - HOUR_MS;
+  await past(effectiveFrom);
+  for (const [path, body] of calls) {
+    expect(await ok('PUT', path, { ...body, effectiveFrom })).toMatchObject({ effectiveFrom });
+    const { status } = await send('PUT', path, { ...body, effectiveFrom: effectiveFrom + 1 });
+    expect(status).toBe(400);
+  }
+  const { rows } = await api.sql.one<{ rows: number }>`
+      select ((select count(*) from policy_assignments where app_id = ${app.appId})
+              + (select count(*) from group_memberships where app_id = ${app.appId}))::int as rows`;
+  expect(rows).toBe(2);
+});
+
 describe('archiving', () => {
   test('a scheduled assignment is taken back by another one of the same instant, and its policy can be archived', async () => {
     const policyId = await newPolicy();
