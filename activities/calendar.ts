@@ -49,8 +49,14 @@ export function createCalendarActivities({
       const now = await databaseClock(sql);
       const apps = await scheduledAppsAfter(sql, after, calendarPage);
       const due = apps.flatMap(({ appId, schedule, since }) => {
-        const month = monthThatIsDue(schedule, since, now);
-        return month === null ? [] : [{ appId, month }];
+        try {
+          const month = monthThatIsDue(schedule, since, now);
+          return month === null ? [] : [{ appId, month }];
+        } catch (error) {
+          // Another version of the service, or of its data of time zones, stored the schedule.
+          logger.error({ appId, err: error, msg: 'the payout schedule of an app cannot be read' });
+          return [];
+        }
       });
       const done = await findDoneMonths(sql, due);
       const open = due.filter(({ appId, month }) => !done.has(`${appId} ${month}`));

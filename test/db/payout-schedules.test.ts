@@ -257,6 +257,24 @@ describe('a payout schedule', () => {
   });
 });
 
+test('an app whose time zone the service does not know stops the draft of no other app', async () => {
+  const [before, after] = [await newApp(api), await newApp(api)].toSorted((a, b) =>
+    a.appId < b.appId ? -1 : 1,
+  );
+  for (const each of [before, after] as TestApp[]) {
+    app = each;
+    creator = await newAffiliate(api, each);
+    await setSchedule();
+    await madeLongAgo();
+    await earn();
+  }
+  await api.sql`
+    update apps set payout_schedule = payout_schedule || '{"timezone": "Mars/Base"}' where id = ${before?.appId ?? ''}`;
+  const activities = createCalendarActivities({ sql: api.sql, logger: pino({ level: 'silent' }) });
+  await activities.draftScheduledRuns('');
+  expect(await runs()).toMatchObject([{ status: 'draft' }]);
+});
+
 describe('the setting payoutSchedule', () => {
   test.each([
     [{ day: 0, timezone: 'UTC' }],
