@@ -1502,6 +1502,7 @@ CREATE TRIGGER payout_run_items_change BEFORE INSERT OR UPDATE ON payout_run_ite
 CREATE TRIGGER payout_run_items_contradicted BEFORE UPDATE ON payout_run_items FOR EACH ROW WHEN (((new.return_position IS NOT NULL) AND (old.return_position IS NULL))) EXECUTE FUNCTION refuse_contradicted_resend();
 CREATE TRIGGER payout_run_items_kept BEFORE TRUNCATE ON payout_run_items FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_run_items_of_approved BEFORE DELETE ON payout_run_items FOR EACH ROW EXECUTE FUNCTION keep_list_of_approved_run();
+CREATE TRIGGER payout_run_items_terms BEFORE INSERT ON payout_run_items FOR EACH ROW EXECUTE FUNCTION item_keeps_terms_of_run();
 
 create table payout_runs (
   id payout_run_id not null,
@@ -1552,6 +1553,7 @@ CREATE TRIGGER payout_runs_approver BEFORE UPDATE ON payout_runs FOR EACH ROW WH
 CREATE TRIGGER payout_runs_audit AFTER INSERT OR UPDATE OF status, stopped_at ON payout_runs FOR EACH ROW WHEN ((new.status <> 'settled'::text)) EXECUTE FUNCTION write_audit_row('payout_run', 'id', 'kind status minimum_cents item_count total_cents scheduled_month approved_by stopped_at');
 CREATE TRIGGER payout_runs_kept BEFORE DELETE OR TRUNCATE ON payout_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_runs_mail AFTER INSERT ON payout_runs FOR EACH ROW WHEN ((new.scheduled_month IS NOT NULL)) EXECUTE FUNCTION mail_drafted_run();
+CREATE TRIGGER payout_runs_not_expired BEFORE UPDATE ON payout_runs FOR EACH ROW WHEN (((old.status = 'draft'::text) AND (new.status = 'approved'::text) AND (old.expires_at <= now()))) EXECUTE FUNCTION refuse_expired_draft();
 CREATE TRIGGER payout_runs_stop_undecided BEFORE UPDATE OF stopped_at ON payout_runs FOR EACH ROW WHEN (((old.stopped_at IS NULL) AND (new.stopped_at IS NOT NULL))) EXECUTE FUNCTION refuse_stop_of_decided_run();
 CREATE TRIGGER payout_runs_transition BEFORE UPDATE ON payout_runs FOR EACH ROW EXECUTE FUNCTION payout_run_transition();
 
@@ -3594,6 +3596,27 @@ AS $function$
            'appuserid', '${userid}', '{{userid}}'])
 $function$;
 
+CREATE OR REPLACE FUNCTION item_keeps_terms_of_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  run payout_runs := (select r from payout_runs r where r.id = new.run_id);
+  payee payees := (select y from payees y
+                    where y.app_id = new.app_id and y.affiliate_id = new.affiliate_id and y.version = new.payee_version);
+begin
+  if run.kind = 'pay' and new.expected_cents < run.minimum_cents then
+    raise exception 'payout run %: an item is below the minimum', new.run_id using errcode = '23000';
+  end if;
+  if payee.counts_from >= run.as_of + interval '1 millisecond' then
+    raise exception 'payout run %: a payee waits', new.run_id using errcode = '23000';
+  end if;
+  if coalesce(payee.method, 'none') = 'none' and not run.includes_without_payee then
+    raise exception 'payout run %: creators without a payee are left out', new.run_id using errcode = '23000';
+  end if;
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION keep_an_owner()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4270,6 +4293,14 @@ begin
       using errcode = 'integrity_constraint_violation';
   end if;
   return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION refuse_expired_draft()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'payout run %: the draft has expired', new.id using errcode = '23000';
 end $function$;
 
 CREATE OR REPLACE FUNCTION refuse_stop_of_decided_run()

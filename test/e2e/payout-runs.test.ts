@@ -361,6 +361,40 @@ describe('a payout run', () => {
     expect(await settled(run)).toMatchObject({ paidCount: 3 });
   });
 
+  // @promise run-refused
+  test('keeps its terms in the database: the minimum, the wait of a payee, who has none, and the end of the draft', async () => {
+    const change = async (text: string) => await runOn(service.database.url, text);
+    const payee = { method: 'other', recipient: { name: 'Ann', reference: 'Account 1' } };
+    await founder.ok('PUT', `${base}/affiliates/${ann}/payee`, payee);
+    const first = await draft(50, 'exclude');
+    /** Drafts a run of $0.50 at least that leaves out who has no payee, with one item. */
+    const insert = (creator: string, cents: number, version: number | null) =>
+      change(`begin;
+        update payout_runs set status = 'cancelled', ended_at = now() where id = '${first.id}';
+        insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at)
+        select 'run_01jz4w2vxq8m3c5t7e9f1g3h5k', app_id, account_id, key_id, now(), 50, false, 1, ${cents}, now() + interval '1 day'
+          from payout_runs where id = '${first.id}';
+        insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, payee_version)
+        values ('pit_01jz4w2vxq8m3c5t7e9f1g3h5k', '${founder.app.id}', 'run_01jz4w2vxq8m3c5t7e9f1g3h5k', '${creator}', 'x', 1, ${cents}, 'other', ${version});
+        rollback`);
+    await expect(insert(ben, 49, null)).rejects.toThrow(/below the minimum/);
+    await expect(insert(ann, 50, 1)).rejects.toThrow(/a payee waits/);
+    await expect(insert(ben, 50, null)).rejects.toThrow(/without a payee are left out/);
+    await waitForPayees(service.database.url);
+    await insert(ann, 50, 1);
+    const second = await draft();
+    await change(
+      `alter table payout_runs disable trigger payout_runs_transition;
+       update payout_runs set created_at = now() - interval '9 days', expires_at = now() where id = '${second.id}';
+       alter table payout_runs enable trigger payout_runs_transition`,
+    );
+    await expect(
+      change(
+        `update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id where id = '${second.id}'`,
+      ),
+    ).rejects.toThrow(/the draft has expired/);
+  });
+
   // @promise run-no-single-export
   test('is the only way to pay if the app wants another approver: a single export is refused', async () => {
     const before = await founder.call('POST', `${base}/affiliates/${cleo}/payouts/export`, {
