@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { appsAfter } from '../src/db/alert-facts.ts';
-import { evaluateApps } from '../src/db/alert-evaluation.ts';
+import { evaluateAlerts } from '../src/db/alert-evaluation.ts';
 import { foldRefunds } from '../src/db/refund-rollups.ts';
 import { databaseClock } from '../src/db/clock.ts';
 import { DatabaseUnavailable } from '../src/db/errors.ts';
@@ -46,7 +46,7 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
       const appIds = await appsAfter(sql, after, alertPage);
       const next = appIds.length === alertPage ? (appIds.at(-1) ?? null) : null;
       try {
-        return { ...(await evaluateApps(sql, appIds, await conditions())), next };
+        return { ...(await evaluateAlerts(sql, appIds, await conditions())), next };
       } catch (failure) {
         if (failure instanceof DatabaseUnavailable) throw failure;
         let opened = 0;
@@ -55,7 +55,7 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
         for (const appId of appIds) {
           throwIfCancelled();
           try {
-            const done = await evaluateApps(sql, [appId], await conditions());
+            const done = await evaluateAlerts(sql, [appId], await conditions());
             opened += done.opened;
             closed += done.closed;
             evaluated += 1;

@@ -4,7 +4,7 @@ export function awaitedQueue(installationId: string): string {
 }
 
 /** Returns the task queue of messages to endpoints, which belongs to a task queue of awaited work. */
-export function webhookQueue(taskQueue: string): string {
+export function messageQueue(taskQueue: string): string {
   return `${taskQueue}-webhooks`;
 }
 

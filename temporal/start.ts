@@ -10,7 +10,7 @@ import type { DeliveryKeys } from '../src/domain/delivery.ts';
 import { workflowIdOf } from '../src/domain/workflow-id.ts';
 import type * as workflows from '../workflows/index.ts';
 import { GRPC, grpcCode } from './grpc-errors.ts';
-import { backgroundQueue, webhookQueue } from './names.ts';
+import { backgroundQueue, messageQueue } from './names.ts';
 import { SEARCH_ATTRIBUTE_KEYS } from './search-attributes.ts';
 import type { SearchAttribute } from './search-attributes.ts';
 
@@ -38,7 +38,7 @@ const LAST = 5;
 const QUEUES = {
   awaited: (taskQueue: string) => taskQueue,
   background: backgroundQueue,
-  webhooks: webhookQueue,
+  webhooks: messageQueue,
 } as const;
 
 /**

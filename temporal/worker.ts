@@ -4,7 +4,7 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import type { ActivityInboundCallsInterceptor, WorkerOptions, WorkflowBundle } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
 import { ISOLATE } from './isolate.ts';
-import { backgroundQueue, webhookQueue } from './names.ts';
+import { backgroundQueue, messageQueue } from './names.ts';
 import type { Tracing } from './tracing.ts';
 
 export interface WorkerSettings {
@@ -77,7 +77,7 @@ const BACKGROUND: Partial<WorkerOptions> = {
  * Limits of messages to endpoints. An attempt waits for somebody else's server and costs little else. Each endpoint has a few of
  * them at once (`activities/webhook.ts`), so that a slow one does not take all.
  */
-const WEBHOOKS: Partial<WorkerOptions> = {
+const MESSAGES: Partial<WorkerOptions> = {
   maxCachedWorkflows: 100,
   maxConcurrentWorkflowTaskExecutions: 2,
   maxConcurrentLocalActivityExecutions: 1,
@@ -154,7 +154,7 @@ export async function createWorkers({
   const workers = await Promise.all([
     create(taskQueue, AWAITED),
     create(backgroundQueue(taskQueue), BACKGROUND, [wait]),
-    create(webhookQueue(taskQueue), WEBHOOKS, [wait]),
+    create(messageQueue(taskQueue), MESSAGES, [wait]),
   ]);
   const shutdown = () => {
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();

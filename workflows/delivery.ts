@@ -61,7 +61,7 @@ export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryO
     (await untilDone('storeRaw', 'read the stored body of the webhook', steps.storeRaw)) ??
     (await untilDone('normalize', 'parse the body of the webhook', steps.normalize)) ??
     (await untilDone('dedupe', 'store the event, its payment and its refunds, each once', steps.dedupe)) ??
-    (await untilDone('attribute', 'find the affiliate of the purchase', steps.attribute)) ??
+    (await untilDone('attribute', 'bind the users and read the payments', steps.attribute)) ??
     (await untilDone('writeCommission', 'book the commission', steps.writeCommission));
   fallback.report(outcomeDetails(outcome));
   return outcome;

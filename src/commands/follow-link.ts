@@ -42,11 +42,11 @@ export async function followLink(
   target: RedirectTarget,
   visit: Visit,
 ): Promise<string> {
-  const { slug, counts } = target;
+  const { slug, isCounted } = target;
   const userAgent = visit.userAgent.slice(0, USER_AGENT_LENGTH);
   const claimToken = randomUUID();
   const isClaimable =
-    counts &&
+    isCounted &&
     (visit.click === 'preview' ||
       (visit.click === 'record' && (await recordVisit(deps, target, { ...visit, userAgent }, claimToken))));
   return redirectLocation(destinationOf(target, userAgent), isClaimable ? { claimToken, slug } : null);

@@ -3,7 +3,7 @@ import { identifierHasher } from '../db/erased-identifiers.ts';
 import type { AffiliateId, AppId, AttributionId } from '../domain/ids.ts';
 import type { CommandDeps } from './deps.ts';
 import { healBinding } from './heal-binding.ts';
-import { findSignatureProblem } from './verify-signature.ts';
+import { findUserIdProblem } from './verify-user-id.ts';
 
 export interface Identification {
   readonly appId: AppId;
@@ -38,7 +38,7 @@ export async function identifyUser(
   identification: Identification,
 ): Promise<IdentificationResult> {
   const { appId, deviceId, customerUserId, identifiedAt, address, now } = identification;
-  const problem = await findSignatureProblem(deps, identification);
+  const problem = await findUserIdProblem(deps, identification);
   if (problem !== null) return { kind: problem };
   const addressHash = address === null ? null : await deps.addressHasher.hashOfClick(appId, address, now);
   const userHash = (await identifierHasher(deps.sql, deps.secretBox))(appId, customerUserId);

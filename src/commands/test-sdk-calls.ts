@@ -7,7 +7,7 @@ import type { Touch } from '../domain/attribution.ts';
 import type { Install, InstallResult } from './attribute-install.ts';
 import type { CommandDeps } from './deps.ts';
 import type { Identification, IdentificationResult } from './identify-user.ts';
-import { findSignatureProblem } from './verify-signature.ts';
+import { findUserIdProblem } from './verify-user-id.ts';
 
 /**
  * Attributes a device that a test key reports, by the rules for live keys. Takes no click from a live install, binds no user
@@ -62,7 +62,7 @@ export async function identifyTestUser(
   identification: Identification,
 ): Promise<IdentificationResult> {
   const { appId, customerUserId } = identification;
-  const problem = await findSignatureProblem(deps, identification);
+  const problem = await findUserIdProblem(deps, identification);
   if (problem !== null) return { kind: problem };
   const userHash = (await identifierHasher(deps.sql, deps.secretBox))(appId, customerUserId);
   const { isRecorded, attributionId, affiliateId } = await recordTestUser(deps.sql, {

@@ -7,7 +7,7 @@ import type { ChangedAlerts } from './alerts.ts';
 import type { Sql } from './sql.ts';
 
 /** Opens and closes the alerts of apps, as the rules say at `now`, epoch ms. Safe to run again, and at the same time as another one. */
-export async function evaluateApps(
+export async function evaluateAlerts(
   sql: Sql,
   appIds: readonly AppId[],
   { providers, now }: { readonly providers: readonly string[]; readonly now: number },

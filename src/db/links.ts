@@ -158,7 +158,7 @@ export interface RedirectTarget {
   readonly iosDestinationUrl: string | null;
   readonly androidDestinationUrl: string | null;
   /** Whether a click counts: the link is active and its affiliate is not removed. */
-  readonly counts: boolean;
+  readonly isCounted: boolean;
   readonly deferredWindowMinutes: number;
 }
 
@@ -174,7 +174,7 @@ async function findRedirectTargets(
 ): Promise<(RedirectTarget | undefined)[]> {
   const found = await sql<RedirectTarget & { number: number }>`
     select i.number::int, l.app_id, l.slug, l.destination_url, l.ios_destination_url, l.android_destination_url,
-           l.active and a.status <> 'removed' as counts, app.deferred_window_minutes
+           l.active and a.status <> 'removed' as is_counted, app.deferred_window_minutes
       from unnest(${addresses.map(({ subdomain }) => subdomain)}::text[], ${addresses.map(({ slug }) => slug)}::text[])
            with ordinality i (subdomain, slug, number)
      cross join lateral (select app_id from link_subdomains x where x.subdomain = i.subdomain offset 0) s

@@ -1,6 +1,9 @@
 import type { AppId, CommissionId, DeliveryId, EventId } from './ids.ts';
 
-/** The steps of a webhook delivery, in their order. Each has an activity of the same name. */
+/**
+ * The steps of a webhook delivery, in their order, by the names of the specification. Each has an activity of the same name: `storeRaw`
+ * compares what was stored before, and `attribute` binds users, while the creator is chosen in `writeCommission`.
+ */
 export type DeliveryStep = 'verify' | 'storeRaw' | 'normalize' | 'dedupe' | 'attribute' | 'writeCommission';
 
 /** The ids with which a delivery's workflow is started and found. */

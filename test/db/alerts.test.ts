@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { createHash } from 'node:crypto';
 import pino from 'pino';
 import { createAlertActivities } from '../../activities/alerts.ts';
-import { evaluateApps } from '../../src/db/alert-evaluation.ts';
+import { evaluateAlerts } from '../../src/db/alert-evaluation.ts';
 import { applyAlertDecisions } from '../../src/db/alerts.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { instant } from '../../src/db/sql.ts';
@@ -33,7 +33,7 @@ beforeEach(async () => {
 });
 
 const evaluate = async (at = now, sql: Sql = api.sql) =>
-  await evaluateApps(sql, [app.appId as AppId], { providers: PROVIDER_NAMES, now: at });
+  await evaluateAlerts(sql, [app.appId as AppId], { providers: PROVIDER_NAMES, now: at });
 
 /** The alerts of the app, oldest first. */
 const alerts = async () =>

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { evaluateApps } from '../../src/db/alert-evaluation.ts';
+import { evaluateAlerts } from '../../src/db/alert-evaluation.ts';
 import { recordLedgerFindings } from '../../src/db/ledger-findings.ts';
 import { foldRefunds, loadRefunds } from '../../src/db/refund-rollups.ts';
 import { foldRollups } from '../../src/db/rollups.ts';
@@ -54,7 +54,7 @@ async function giveBack(earningId: string, cents: number, occurredAt: number): P
 
 const refunds = async () => (await loadRefunds(api.sql, [app.appId as AppId], now))[0];
 const evaluate = async (at = now) =>
-  await evaluateApps(api.sql, [app.appId as AppId], { providers: [], now: at });
+  await evaluateAlerts(api.sql, [app.appId as AppId], { providers: [], now: at });
 const alerts = async () =>
   await api.sql`select rule, subject, facts, closed_at from alerts where app_id = ${app.appId} order by opened_at, id`;
 

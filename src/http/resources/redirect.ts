@@ -15,7 +15,7 @@ import type { RawReply } from '../reply.ts';
 
 /** Decides whether to record a click. Over the rate limit of `POST /clicks` a visitor is redirected and not counted. */
 async function clickOf(ctx: HttpContext, deps: HttpDeps, target: RedirectTarget): Promise<Visit['click']> {
-  if (!target.counts) return 'skip';
+  if (!target.isCounted) return 'skip';
   if (ctx.method === 'HEAD') return 'preview';
   const state = await deps.rateLimits.count('clicks', clickCaller(target.appId, ctx.ip));
   return state === null || state.isAllowed ? 'record' : 'skip';

@@ -16,7 +16,7 @@ export interface SignedUserId {
  * Checks the signature of a user id, in constant time. Returns what is wrong with it; null if it is valid, or if the app does
  * not verify user ids. The key of the HMAC is the text of the secret.
  */
-export async function findSignatureProblem(
+export async function findUserIdProblem(
   { sql, secretBox }: Pick<CommandDeps, 'sql' | 'secretBox'>,
   { appId, customerUserId, signature, now }: SignedUserId,
 ): Promise<'signature_required' | 'invalid_signature' | null> {
