@@ -1,18 +1,16 @@
-/** @jest-environment <rootDir>/test/jest/isolated.js */
-import { describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
+import { Worker } from '@temporalio/worker';
+import { pino } from 'pino';
 import { projectRoot } from '../src/config/project-root.ts';
-import { replayHistory } from '../temporal/replay.ts';
+import { ISOLATE } from '../temporal/isolate.ts';
+import { installSdkRuntime } from '../temporal/sdk-runtime.ts';
 import { workflowFiles } from './support/workflows-table.ts';
 
-// Replays log every state of their worker, and the replay that must fail logs its failure.
-Runtime.install({
-  logger: new DefaultLogger('ERROR'),
-  telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' }) } },
-});
+// The replays that must fail log their failures.
+installSdkRuntime(pino({ level: 'silent' }));
 
 const folder = path.join(projectRoot, 'test/fixtures/histories');
 /** The folder of histories that a version between two releases has recorded, and today's code cannot. */
@@ -32,6 +30,29 @@ const workflowBundle = { code: await readFile(path.join(projectRoot, 'dist/workf
 
 const read = async (name: string) =>
   JSON.parse(await readFile(path.join(folder, name), 'utf8')) as { events: { eventType: string }[] };
+
+/** Replays histories with one worker. Returns the errors of those that the code would now continue differently, by their names. */
+async function replay(
+  bundle: { readonly code: string },
+  histories: readonly { readonly workflowId: string; readonly history: unknown }[],
+): Promise<ReadonlyMap<string, Error>> {
+  const errors = new Map<string, Error>();
+  const results = Worker.runReplayHistories({ workflowBundle: bundle, ...ISOLATE }, histories);
+  let count = 0;
+  for await (const { workflowId, error } of results) {
+    count += 1;
+    if (error !== undefined) errors.set(workflowId, error);
+  }
+  expect(count).toBe(histories.length);
+  return errors;
+}
+
+/** Replays recorded histories, by the names of their files. */
+const replayFiles = async (bundle: { readonly code: string }, names: readonly string[]) =>
+  await replay(
+    bundle,
+    await Promise.all(names.map(async (name) => ({ workflowId: name, history: await read(name) }))),
+  );
 
 /** Reads a history of the newest folder by the name of its branch. */
 const readNewest = async (branch: string) => await read(path.join(newest, `${branch}.json`));
@@ -142,15 +163,8 @@ function changed(from: string, to: string): { code: string } {
 
 /** Returns the recorded branches of a workflow that a bundle does not replay. */
 async function brokenBranches(bundle: { code: string }, workflow: string): Promise<string[]> {
-  const broken: string[] = [];
-  for (const name of files.filter((file) => path.basename(file).startsWith(workflow))) {
-    const isBroken = await replayHistory(bundle, await read(name)).then(
-      () => false,
-      () => true,
-    );
-    if (isBroken) broken.push(path.basename(name, '.json'));
-  }
-  return broken;
+  const names = files.filter((file) => path.basename(file).startsWith(workflow));
+  return [...(await replayFiles(bundle, names)).keys()].map((name) => path.basename(name, '.json'));
 }
 
 describe('recorded histories', () => {
@@ -160,8 +174,15 @@ describe('recorded histories', () => {
     expect(names.toSorted()).toEqual([...new Set([...BRANCHES, ...needed.flat()])].toSorted());
   });
 
-  test.each(files)("the history %s replays against today's code", async (name) => {
-    await replayHistory(workflowBundle, await read(name));
+  describe("today's code", () => {
+    let errors: ReadonlyMap<string, Error>;
+    beforeAll(async () => {
+      errors = await replayFiles(workflowBundle, files);
+    });
+
+    test.each(files)('replays the history %s', (name) => {
+      expect(errors.get(name)).toBeUndefined();
+    });
   });
 
   test('running workflows replay when tracing is switched on', async () => {
@@ -177,7 +198,8 @@ describe('recorded histories', () => {
       activityTaskScheduledEventAttributes?: { activityType?: { name: string } };
     };
     scheduled.activityTaskScheduledEventAttributes!.activityType!.name = 'somethingElse';
-    await expect(replayHistory(workflowBundle, history)).rejects.toThrow();
+    const errors = await replay(workflowBundle, [{ workflowId: 'changed', history }]);
+    expect([...errors.keys()]).toEqual(['changed']);
   });
 
   // @promise breaking-changes-noticed
@@ -191,6 +213,23 @@ describe('recorded histories', () => {
     const patched = '(0,_temporalio_workflow__WEBPACK_IMPORTED_MODULE_0__.patched)';
     const guarded = to.replace('if (', `if (${patched}('store-again') && `);
     expect(await brokenBranches(changed(from, guarded), workflow)).toEqual([]);
+  });
+
+  test('no module of the workflow code has state, since all workflows of a worker share its modules', async () => {
+    const [, map = ''] = workflowBundle.code.split(
+      '//# sourceMappingURL=data:application/json;charset=utf-8;base64,',
+    );
+    const { sources } = JSON.parse(Buffer.from(map, 'base64').toString()) as { sources: string[] };
+    const own = sources.filter(
+      (file) => /\/(workflows|src|activities)\/.*\.ts$/.test(file) && !file.includes('/node_modules/'),
+    );
+    expect(own.length).toBeGreaterThan(15);
+    for (const file of own) {
+      const code = await readFile(file, 'utf8');
+      expect([file, code.match(/^(export )?(let|var) .*|^(export )?const .*= (new |\[\]|\{\}).*/gm)]).toEqual(
+        [file, null],
+      );
+    }
   });
 
   test('a hold timer matures its commission in its first workflow task, without a regular activity', async () => {
