@@ -1,5 +1,6 @@
 import {
   AppShell,
+  Box,
   Burger,
   Button,
   Group,
@@ -10,7 +11,7 @@ import {
 } from '@mantine/core';
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import { Search } from 'lucide-react';
-import { lazy, Suspense, useState } from 'react';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import type { ReactNode } from 'react';
 import { Link, Navigate, Outlet, Route, Routes, useLocation, useNavigate, useParams } from 'react-router';
 import { api } from './api/client.ts';
@@ -19,7 +20,7 @@ import { queryClient, useApps, useOverview, useSession } from './api/queries.ts'
 import { timeZone } from './format.ts';
 import { askToLeave } from './leave/entries.ts';
 import { startAnew } from './leave/start-anew.ts';
-import { Navigation } from './navigation.tsx';
+import { Navigation, PhoneBar } from './navigation.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Extra, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
 import { ICON } from './parts/icon.ts';
@@ -131,6 +132,11 @@ function AppSwitcher({
 
 function Shell({ session }: { readonly session: Session }) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
+  const closeButton = useRef<HTMLButtonElement>(null);
+  // The list of pages is before the button that opens it.
+  useEffect(() => {
+    if (isOpen) closeButton.current?.focus();
+  }, [isOpen]);
   const apps = useApps();
   const { appId } = useParams();
   const { pathname } = useLocation();
@@ -147,16 +153,14 @@ function Shell({ session }: { readonly session: Session }) {
       layout="alt"
       header={{ height: 56 }}
       navbar={{ width: 232, breakpoint: 'sm', collapsed: { mobile: !isOpen } }}
+      footer={{ height: { base: 56, sm: 0 } }}
       padding={{ base: 'md', sm: 'xl' }}
     >
       <AppShell.Header>
         <Group h="100%" px={{ base: 'md', sm: 'xl' }} justify="space-between" wrap="nowrap">
-          <Group gap="sm" wrap="nowrap" style={{ flexShrink: 0 }} hiddenFrom="sm">
-            <Burger opened={isOpen} onClick={toggle} size="sm" aria-label="Menu" aria-expanded={isOpen} />
-            <div className="brand">
-              <Logo /> Tributary
-            </div>
-          </Group>
+          <Box className="brand" hiddenFrom="sm">
+            <Logo /> Tributary
+          </Box>
           <button type="button" className="search-button" onClick={search.open}>
             <Search {...ICON} />
             <span className="search-text">Search or jump to …</span>
@@ -165,12 +169,12 @@ function Shell({ session }: { readonly session: Session }) {
           <AccountMenu session={session} onShortcuts={() => setListsShortcuts(true)} />
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="sm" aria-label="Pages">
+      <AppShell.Navbar px="sm" pt="sm" pb={{ base: 68, sm: 'sm' }} aria-label="Pages">
         <Group h={32} px={4} mb="sm" justify="space-between" wrap="nowrap">
           <div className="brand">
             <Logo /> Tributary
           </div>
-          <Burger opened onClick={close} hiddenFrom="sm" size="sm" aria-label="Close" />
+          <Burger ref={closeButton} opened onClick={close} hiddenFrom="sm" size="sm" aria-label="Close" />
         </Group>
         {/* Keeps its place before the apps are known, so that the links below do not move. */}
         <div style={{ minHeight: 36, marginBottom: 8 }}>
@@ -202,6 +206,9 @@ function Shell({ session }: { readonly session: Session }) {
           </PageBoundary>
         </div>
       </AppShell.Main>
+      <AppShell.Footer hiddenFrom="sm">
+        <PhoneBar appId={chosenApp} isMoreOpen={isOpen} onMore={toggle} onChosen={close} />
+      </AppShell.Footer>
     </AppShell>
   );
 }

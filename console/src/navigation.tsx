@@ -3,6 +3,7 @@ import {
   Bell,
   CircleDollarSign,
   CircleHelp,
+  Ellipsis,
   FileClock,
   KeyRound,
   LayoutDashboard,
@@ -203,6 +204,41 @@ export function Navigation({
         ))}
       </div>
     </>
+  );
+}
+
+/** The pages of an app that a founder on a phone opens most. */
+const PHONE_PATHS: readonly string[] = ['overview', 'creators', 'payouts'];
+const PHONE_ENTRIES = APP_ENTRIES.flatMap(({ entries }) => entries).filter(({ path }) =>
+  PHONE_PATHS.includes(path),
+);
+
+/** The bar at the lower edge of a phone: the pages that are opened most, and a button that opens the list of the others. */
+export function PhoneBar({
+  appId,
+  isMoreOpen,
+  onMore,
+  onChosen,
+}: {
+  readonly appId: string | null;
+  readonly isMoreOpen: boolean;
+  readonly onMore: () => void;
+  readonly onChosen: () => void;
+}) {
+  return (
+    <nav className="phone-bar" aria-label="Frequent pages">
+      {appId !== null &&
+        PHONE_ENTRIES.map(({ path, title, Icon }) => (
+          <NavLink key={path} to={`/apps/${appId}/${path}`} onClick={onChosen}>
+            <Icon {...ICON} />
+            {title}
+          </NavLink>
+        ))}
+      <button type="button" aria-label="More pages" aria-expanded={isMoreOpen} onClick={onMore}>
+        <Ellipsis {...ICON} />
+        More
+      </button>
+    </nav>
   );
 }
 

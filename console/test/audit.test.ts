@@ -29,6 +29,13 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     await field(page, 'Name').fill('After');
     await field(page, 'iOS apps').fill('ABCDE12345.com.example.app');
     await page.getByText('Not saved yet.').waitFor();
+    // Wherever the page is, what saves it is in the window.
+    for (const end of ['Home', 'End']) {
+      await page.evaluate((at) => scrollTo(0, at === 'Home' ? 0 : document.body.scrollHeight), end);
+      const { y = -1, height = 0 } = (await button(page, 'Save').boundingBox()) ?? {};
+      expect(y).toBeGreaterThan(0);
+      expect(y + height).toBeLessThanOrEqual(page.viewportSize()?.height ?? 0);
+    }
     await button(page, 'Save').click();
     await page.getByText('Saved.').waitFor();
     await page.reload();
@@ -76,9 +83,9 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     await page.goto(`${service.url}/console/apps/${selling}/links`);
     await title(page, 'Links');
     await choose(other, 'Links');
-    // In a narrow window the choice is in the menu, which closes.
+    // In a narrow window the choice is behind the button More, with the other pages, which closes.
     await page.setViewportSize({ width: 360, height: 900 });
-    await button(page, 'Menu').click();
+    await button(page, 'More pages').click();
     await field(page, 'App').focus();
     await field(page, 'App').selectOption(selling);
     await page.waitForURL(`**/apps/${selling}/links`);

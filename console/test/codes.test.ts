@@ -244,7 +244,7 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
     // The code brought a payer whom the app never reported, so payers are no part of its users.
     await founder.purchase(await founder.customer(), 10, { occurredAt: Date.now() - HOUR_MS });
     await page.goto(`${service.url}/console${app()}/overview`);
-    const payers = page.locator('.funnel > div', { hasText: 'Payers' });
+    const payers = page.locator('.funnel > div', { hasText: 'Paying users' });
     await payers.getByText('2', { exact: true }).waitFor();
     expect(await payers.innerText()).not.toContain('%');
     expect(problems()).toEqual([]);

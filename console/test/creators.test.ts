@@ -602,6 +602,37 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       .getByRole('row', { name: /\$10\.00/ })
       .last()
       .waitFor();
+    // What the creator brought has a range and a chart, as on the overview.
+    const brought = page.getByRole('region', { name: 'What the creator brought' });
+    const earned = brought.locator('.measure', { hasText: 'Earned' });
+    await brought.getByLabel('Range').selectOption('12m');
+    await earned.getByText('$21.50', { exact: true }).waitFor();
+    await earned.click();
+    await brought.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
+    await page.getByRole('link', { name: 'Pay in Payouts' }).click();
+    await title(page, 'Payouts');
+    expect(problems()).toEqual([]);
+  });
+
+  test('on a phone, the pages that are opened most are one press away, and all others behind More', async () => {
+    const founder = await newFounder();
+    const { page, problems } = await openApp(founder, 'links', founder.key, PHONE);
+    const bar = page.getByRole('navigation', { name: 'Frequent pages' });
+    for (const name of ['Creators', 'Payouts', 'Overview']) {
+      const link = bar.getByRole('link', { name });
+      await link.click();
+      await title(page, name);
+      expect(await link.getAttribute('aria-current')).toBe('page');
+    }
+    await button(page, 'More pages').click();
+    await page.locator('button:focus[aria-label=Close]').waitFor();
+    await page
+      .getByRole('navigation', { name: 'Pages', exact: true })
+      .getByRole('link', { name: 'Audit' })
+      .click();
+    await title(page, 'Audit');
+    await page.setViewportSize({ width: 1280, height: 900 });
+    expect(await bar.count()).toBe(0);
     expect(problems()).toEqual([]);
   });
 
@@ -804,6 +835,12 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByRole('status').getByRole('link', { name: 'Open' }).click();
     await page.getByRole('row', { name: /ada-8.*Ada Lovelace/ }).waitFor();
     expect(new URL(page.url()).search).toBe('?q=ada-8');
+    // The next one begins with the same address, which is nothing entered.
+    await button(page, 'New link').click();
+    expect(await dialog.getByLabel('Where the link leads').inputValue()).toBe('https://example.com/get');
+    await dialog.getByRole('combobox', { name: 'Creator' }).press('Escape');
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
     expect(problems()).toEqual([]);
   });
 
@@ -890,7 +927,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     const founder = await newFounder();
     await withMoney(founder, 'Ada');
     const { page, problems } = await openApp(founder, 'overview');
-    await page.getByText('$5.50 due to 1 creator').waitFor();
+    await page.getByRole('link', { name: 'Pay $5.50 to 1 creator' }).waitFor();
     await page.locator('.measure', { hasText: 'Revenue' }).first().waitFor();
     await page.route('**/apps/*/**', async (route) => {
       const body = { code: 'rate_limited', title: 'No', detail: 'Not now.', status: 429 };
@@ -907,7 +944,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       await page.getByText('Not now.').first().waitFor();
     };
     await readAgain();
-    await page.getByText('$5.50 due to 1 creator').waitFor();
+    await page.getByRole('link', { name: 'Pay $5.50 to 1 creator' }).waitFor();
     await page.locator('.measure', { hasText: 'Revenue' }).first().waitFor();
     await page.getByText('What there is to do could not be read').waitFor();
     await page.unroute('**/apps/*/**');
@@ -958,7 +995,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     };
     // Due is what can be paid, not lowered by the balance of another creator.
     await figures({ Held: '$12.00', Due: '$5.50', 'Negative balances': '-$2.50', Booked: '$20.00' });
-    await page.getByText('$5.50 due to 1 creator').waitFor();
+    await page.getByRole('link', { name: 'Pay $5.50 to 1 creator' }).waitFor();
     await page.getByText(/Days are those of \S+\./).waitFor();
     await figures({ Installs: '2', Earned: '-$1.00' });
     await figure('Earned').getByText('$16.00 before').waitFor();
@@ -997,6 +1034,11 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByRole('row', { name: /^Ada \$21\.50/ }).waitFor();
     await page.getByRole('row', { name: /^Joan \$13\.50/ }).waitFor();
     expect(new URL(page.url()).search).toBe('?range=12m&measure=commissions');
+    // The bar of a row is as long as its part of the first one: $13.50 of $21.50.
+    const bars = page.getByRole('region', { name: 'Creators: earned' }).locator('td:first-child');
+    expect(
+      await bars.evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell).backgroundSize)),
+    ).toEqual(['100% 100%', '63% 100%']);
     await page.getByRole('link', { name: 'Ada' }).click();
     await title(page, 'Ada');
     expect(page.url()).toContain(ada);
@@ -1134,7 +1176,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await check('commissions');
     await go('overview?range=12m&measure=commissions');
     await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
-    await page.getByText('due to 1 creator').waitFor();
+    await page.getByRole('link', { name: /^Pay .* to 1 creator$/ }).waitFor();
     await check('overview');
     expect(problems(/status of 404/)).toEqual([]);
   });

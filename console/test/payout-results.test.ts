@@ -101,7 +101,12 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
       await row(region(page, 'Creators'), /Ada.*Booked/).waitFor();
       const runId = page.url().split('/').at(-1) ?? '';
       const items = await itemsOf(runId);
+      // The file that was never downloaded is what to do next.
+      const look = async () => await button(page, 'CSV for Another way').getAttribute('data-variant');
+      expect(await look()).toBe('filled');
       expect(await fileOf(page)).toHaveLength(3);
+      await page.getByText('Downloaded 1 time.').waitFor();
+      expect(await look()).toBe('default');
 
       await open(page, founder, 'Import a report …');
       await choose(page, reportOf(items, ['Completed', 'Returned', 'Unclaimed']));

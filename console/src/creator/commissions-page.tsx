@@ -50,7 +50,6 @@ export function CommissionsPage() {
         </Anchor>
       </PageHead>
       <ListView
-        moreText="Load more"
         list={list}
         what="your commissions"
         nothing={

@@ -40,7 +40,7 @@ function Tile({
 
 /** The names of the tiles. */
 const SUMS = ['Next', 'Earned', 'Held', 'Due', 'Booked'] as const;
-const COUNTS = ['Clicks', 'Installs', 'Buyers'] as const;
+const COUNTS = ['Clicks', 'Installs', 'Paying users'] as const;
 
 /** Says what is paid next, or becomes due next where the app has no payout schedule, and when. */
 function Next({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
@@ -87,7 +87,7 @@ function Sums({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
       <dl className="tiles tiles-small" aria-label="From click to purchase">
         <Tile name="Clicks" value={formatCount(funnel.clicks)} />
         <Tile name="Installs" value={formatCount(funnel.installs)} />
-        <Tile name="Buyers" value={formatCount(funnel.paid)} />
+        <Tile name="Paying users" value={formatCount(funnel.paid)} />
       </dl>
     </>
   );

@@ -127,7 +127,6 @@ export function LinksPage({ creator }: { readonly creator: Creator }) {
       </PageHead>
       {creator.codes !== undefined && <Codes codes={creator.codes} />}
       <ListView
-        moreText="Load more"
         list={links}
         what="your links"
         nothing={<Nothing title="No link yet">You get one from the people who invited you.</Nothing>}

@@ -37,7 +37,6 @@ export function PayoutsPage() {
       </PageHead>
       {save.error !== null && <ErrorBox error={save.error} />}
       <ListView
-        moreText="Load more"
         list={payouts}
         what="your payouts"
         nothing={<Nothing title="No payout yet">A payout contains what is due when it is made.</Nothing>}

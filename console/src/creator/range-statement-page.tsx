@@ -112,7 +112,6 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
           </dl>
         </div>
         <ListView
-          moreText="Load more"
           list={rows}
           what="the rows"
           nothing={

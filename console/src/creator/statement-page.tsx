@@ -107,12 +107,7 @@ export function StatementPage() {
       <Stack gap="lg">
         {save.error !== null && <ErrorBox error={save.error} />}
         <Facts statement={statement.data} />
-        <ListView
-          moreText="Load more"
-          list={rows}
-          what="the rows"
-          nothing={<Nothing title="The payout has no rows" />}
-        >
+        <ListView list={rows} what="the rows" nothing={<Nothing title="The payout has no rows" />}>
           {(shown) => <CommissionTable rows={shown} />}
         </ListView>
         {rows.query.hasNextPage && (

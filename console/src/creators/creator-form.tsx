@@ -6,6 +6,7 @@ import { useChange } from '../api/queries.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { PercentField } from '../parts/number-field.tsx';
 import type { Entered } from '../parts/number-field.tsx';
+import { sayDone } from '../parts/toast.tsx';
 import { IdentityFields } from './identity-fields.tsx';
 import type { Identity } from './identity-fields.tsx';
 
@@ -53,7 +54,12 @@ export function CreatorForm({
       {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
-        save.mutate(undefined, { onSuccess: onDone });
+        save.mutate(undefined, {
+          onSuccess: ({ name }) => {
+            sayDone(`The changes to ${name} are saved.`);
+            onDone();
+          },
+        });
       }}
     >
       <Stack>

@@ -17,6 +17,7 @@ import { PayoutHistory } from '../payouts/payout-history.tsx';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
 import { CreatorActions } from './creator-actions.tsx';
+import { CreatorSeries } from './creator-series.tsx';
 import { CreatorTerms } from './creator-terms.tsx';
 import { Initials } from './initials.tsx';
 import { Payee } from './payee.tsx';
@@ -29,7 +30,8 @@ type Creator = Schemas['ListedAffiliate'];
 /** Whether an instant is in the future. An earning that is due and not paid yet has a due date in the past. */
 const isAhead = (at: number | null): at is number => at !== null && at > Date.now();
 
-function Money({ appId, affiliateId }: { readonly appId: string; readonly affiliateId: string }) {
+function Money({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
+  const affiliateId = creator.id;
   const overview = useQuery({
     queryKey: ['creator', appId, affiliateId, 'overview'],
     queryFn: async () =>
@@ -59,15 +61,17 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
             hint:
               carriedBalanceCents < 0
                 ? `${formatMoney(-carriedBalanceCents)} are deducted from the next payout`
-                : undefined,
+                : earnings.matured > 0 &&
+                  creator.payoutBlock === undefined && (
+                    <Link to={`/apps/${appId}/payouts`}>Pay in Payouts</Link>
+                  ),
           },
           { name: 'Booked', value: formatMoney(earnings.paid) },
         ]}
       />
       <Text size="sm" className="quiet">
         {formatCountOf(funnel.clicks, 'click')}, {formatCountOf(funnel.installs, 'install')},{' '}
-        {formatCountOf(funnel.identified, 'user')} of the app, {formatCountOf(funnel.paid, 'paying customer')}
-        .
+        {formatCountOf(funnel.identified, 'user')} of the app, {formatCountOf(funnel.paid, 'paying user')}.
       </Text>
     </Stack>
   );
@@ -107,7 +111,8 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
         )}
       </Group>
       <PayoutBlockNotice creator={creator} onLift={() => setIsLifting(true)} />
-      <Money appId={appId} affiliateId={creator.id} />
+      <Money appId={appId} creator={creator} />
+      <CreatorSeries appId={appId} affiliateId={creator.id} />
       <div className="main-and-side">
         <Stack gap="xl">
           <Section

@@ -65,7 +65,7 @@ export function commissionFacts(rows: readonly Row[], appId: string, currency: s
     [
       KINDS[row.kind],
       `${formatMoney(row.amountCents)}: ${earnedWords(row)}, ${
-        row.status === 'paid' ? 'paid' : `due ${formatInstant(row.dueAt)}`
+        row.status === 'paid' ? 'booked' : `due ${formatInstant(row.dueAt)}`
       }`,
     ] as const,
     ...(row.kind === 'earning' ? factsOfPolicy(row, appId, currency) : []),

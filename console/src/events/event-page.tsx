@@ -1,3 +1,4 @@
+import './event.css';
 import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
@@ -238,6 +239,32 @@ function factsOf(step: Step, appId: string, keys: ReadonlySet<string>): ReactNod
   }
 }
 
+/** The steps whose sentence is enough for most readers, unless something went wrong in them. */
+const USUAL: readonly Step['step'][] = ['verify', 'store_raw', 'normalize'];
+
+/** The facts of a step, behind a button where they are usual. */
+function StepFacts({
+  step,
+  appId,
+  keys,
+}: {
+  readonly step: Step;
+  readonly appId: string;
+  readonly keys: ReadonlySet<string>;
+}) {
+  const facts = factsOf(step, appId, keys);
+  const isUsual = USUAL.includes(step.step) && !['bad', 'wait'].includes(TONES[step.decision] ?? 'plain');
+  if (!isUsual) return facts;
+  return (
+    <details>
+      <summary className="quiet" aria-label={`Details: ${STEPS[step.step]}`}>
+        Details
+      </summary>
+      {facts}
+    </details>
+  );
+}
+
 function Timeline({ steps, appId }: { readonly steps: readonly Step[]; readonly appId: string }) {
   const users = steps.flatMap((step) => (step.step === 'attribute' ? (step.facts.users ?? []) : []));
   const keys = new Set(
@@ -257,7 +284,7 @@ function Timeline({ steps, appId }: { readonly steps: readonly Step[]; readonly 
               {step.explanation === reason ? 'For the reason above.' : step.explanation}
             </Text>
           )}
-          {factsOf(step, appId, keys)}
+          <StepFacts step={step} appId={appId} keys={keys} />
         </li>
       ))}
     </ol>

@@ -80,6 +80,12 @@ export function Verdict({
           <Anchor component={Link} to={`/apps/${appId}/events?user=${encodeURIComponent(userId)}`} size="sm">
             All events of the user
           </Anchor>
+          {own.length > 0 &&
+            [...creators].map(([id, name]) => (
+              <Anchor key={id} component={Link} to={`/apps/${appId}/commissions?creator=${id}`} size="sm">
+                Commissions of <bdi>{name}</bdi>
+              </Anchor>
+            ))}
         </Group>
       )}
     </section>

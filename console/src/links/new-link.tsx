@@ -7,7 +7,7 @@ import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { sayDone } from '../parts/toast.tsx';
-import { rememberDestination } from './last-destination.ts';
+import { lastDestination, rememberDestination } from './last-destination.ts';
 import { linkBody, LinkFields } from './link-fields.tsx';
 import type { LinkInput } from './link-fields.tsx';
 import { LINK_LABELS, SLUG_TAKEN } from './words.ts';
@@ -23,7 +23,7 @@ function Form({
   readonly onClose: () => void;
 }) {
   const [creator, setCreator] = useState<ChosenCreator | null>(fixedCreator ?? null);
-  const [link, setLink] = useState<LinkInput>({ destinationUrl: '', slug: '' });
+  const [link, setLink] = useState<LinkInput>({ destinationUrl: lastDestination(appId), slug: '' });
   const create = useChange(
     async (affiliateId: string) =>
       await read(

@@ -5,7 +5,7 @@ const STEPS = [
   { name: 'Clicks', unit: 'clicks', of: ({ clicks }: Sums) => clicks },
   { name: 'Installs', unit: 'installs', of: ({ installs }: Sums) => installs },
   { name: 'Users', unit: 'users', of: ({ identified }: Sums) => identified },
-  { name: 'Payers', unit: 'payers', of: ({ paid }: Sums) => paid },
+  { name: 'Paying users', unit: 'paying users', of: ({ paid }: Sums) => paid },
 ] as const;
 
 /** The way from a click to a payment, and which part of each step came to the next one. */
@@ -17,7 +17,7 @@ export function Funnel({ sums }: { readonly sums: Sums }) {
         const count = of(sums);
         const before = STEPS[index - 1];
         const from = before === undefined ? 0 : before.of(sums);
-        // Purchase codes and people bring payers who are no users of the step before.
+        // Purchase codes and people bring paying users who are not counted in the step before.
         const hasShare = before !== undefined && from > 0 && count <= from;
         return (
           <div key={name}>

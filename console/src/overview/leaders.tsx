@@ -1,5 +1,6 @@
 import { Text } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import type { CSSProperties } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
@@ -23,6 +24,16 @@ function Name({ appId, row }: { readonly appId: string; readonly row: Leader }) 
       </Text>
     </>
   );
+}
+
+/** Returns the style of a cell with a bar behind its text: as long as the part that `value` is of `most`. */
+function barOf(value: number, most: number): CSSProperties {
+  const percent = most > 0 ? Math.max(0, Math.round((value / most) * 100)) : 0;
+  return {
+    backgroundImage: 'linear-gradient(var(--tri-accent-soft), var(--tri-accent-soft))',
+    backgroundRepeat: 'no-repeat',
+    backgroundSize: `${percent}% 100%`,
+  };
 }
 
 /** The creators or links with the most of a measure in a range. */
@@ -51,6 +62,7 @@ function Leaders({
   const { data } = leaders;
   const shown = data === undefined ? measure : data.measure;
   const { name, of, format } = MEASURES[shown];
+  const most = Math.max(0, ...(data?.leaders.map(of) ?? []));
   return (
     <Section id={`top-${by}`} title={`${what}: ${name.toLowerCase()}`}>
       <div className="surface">
@@ -74,7 +86,7 @@ function Leaders({
             <tbody>
               {data.leaders.map((row) => (
                 <tr key={row.linkId ?? row.affiliateId}>
-                  <td>
+                  <td style={barOf(of(row), most)}>
                     <Name appId={appId} row={row} />
                   </td>
                   <td className="number lead">{format(of(row))}</td>

@@ -1,10 +1,13 @@
+import { Text } from '@mantine/core';
 import { lazy, Suspense } from 'react';
+import { timeZone } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { Waiting } from '../parts.tsx';
 import { changeOf } from '../parts/change.ts';
 import { nameOfBar } from '../ranges.ts';
 import { MEASURES, sumOf } from './measures.ts';
 import type { Measure, Point } from './measures.ts';
+import type { Series } from './series.ts';
 
 const Chart = lazy(async () => await import('../chart.tsx'));
 
@@ -41,77 +44,73 @@ function chartPoints(
 
 /** The sums of a range, each with what the previous period had; the chosen one has a chart. */
 export function MeasureCard({
-  current,
-  earlier,
-  interval,
-  before,
-  isRunning,
+  series: { current, earlier, interval, before, isRunning, name: range },
   measure,
   onChoose,
 }: {
-  readonly current: readonly Point[];
-  readonly earlier: readonly Point[];
-  readonly interval: string;
-  /** The name of the previous period. */
-  readonly before: string;
-  /** Whether the range ends now, in the middle of its last bar. */
-  readonly isRunning: boolean;
+  readonly series: Series;
   readonly measure: Measure;
   readonly onChoose: (measure: Measure) => void;
 }) {
   const [now, then] = [sumOf(current), sumOf(earlier)];
   const points = chartPoints(current, earlier, interval, { measure, isRunning });
   return (
-    <div className="surface">
-      <fieldset className="measures">
-        <legend className="spoken">Measure</legend>
-        {(Object.keys(MEASURES) as Measure[]).map((key) => {
-          const { name, of, format } = MEASURES[key];
-          const change = changeOf(of(now), of(then));
-          return (
-            <label key={key} className="measure">
-              <input
-                type="radio"
-                className="spoken"
-                name="measure"
-                value={key}
-                checked={key === measure}
-                onChange={() => onChoose(key)}
-              />
-              <span className="measure-name">{name}</span>
-              <span className="measure-value">{format(of(now))}</span>
-              <span className="measure-before">
-                {change !== null && (
-                  <span title={change.words}>
-                    <span aria-hidden="true">{change.short}</span>
-                    <span className="spoken">
-                      {change.words} {change.short.replace(/^[▲▼] /, '')}
+    <>
+      <div className="surface">
+        <fieldset className="measures">
+          <legend className="spoken">Measure</legend>
+          {(Object.keys(MEASURES) as Measure[]).map((key) => {
+            const { name, of, format } = MEASURES[key];
+            const change = changeOf(of(now), of(then));
+            return (
+              <label key={key} className="measure">
+                <input
+                  type="radio"
+                  className="spoken"
+                  name="measure"
+                  value={key}
+                  checked={key === measure}
+                  onChange={() => onChoose(key)}
+                />
+                <span className="measure-name">{name}</span>
+                <span className="measure-value">{format(of(now))}</span>
+                <span className="measure-before">
+                  {change !== null && (
+                    <span title={change.words}>
+                      <span aria-hidden="true">{change.short}</span>
+                      <span className="spoken">
+                        {change.words} {change.short.replace(/^[▲▼] /, '')}
+                      </span>
+                      {' · '}
                     </span>
-                    {' · '}
-                  </span>
-                )}
-                {format(of(then))}&nbsp;before
-              </span>
-              <Sparkline values={current.map(of)} />
-            </label>
-          );
-        })}
-      </fieldset>
-      <div className="chart-surface">
-        {points.every((point) => point.value === 0 && (point.before ?? 0) === 0) ? (
-          <Nothing title="Nothing in this range" />
-        ) : (
-          <Suspense fallback={<Waiting what="the chart" />}>
-            <Chart
-              points={points}
-              measure={MEASURES[measure].name}
-              before={before}
-              format={MEASURES[measure].format}
-              formatAxis={MEASURES[measure].formatAxis}
-            />
-          </Suspense>
-        )}
+                  )}
+                  {format(of(then))}&nbsp;before
+                </span>
+                <Sparkline values={current.map(of)} />
+              </label>
+            );
+          })}
+        </fieldset>
+        <div className="chart-surface">
+          {points.every((point) => point.value === 0 && (point.before ?? 0) === 0) ? (
+            <Nothing title="Nothing in this range" />
+          ) : (
+            <Suspense fallback={<Waiting what="the chart" />}>
+              <Chart
+                points={points}
+                measure={MEASURES[measure].name}
+                before={before}
+                format={MEASURES[measure].format}
+                formatAxis={MEASURES[measure].formatAxis}
+              />
+            </Suspense>
+          )}
+        </div>
       </div>
-    </div>
+      <Text size="xs" className="quiet" mt={6}>
+        {range}, compared with {before.charAt(0).toLowerCase() + before.slice(1)}. Days are those of{' '}
+        {timeZone}.
+      </Text>
+    </>
   );
 }

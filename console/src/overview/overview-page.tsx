@@ -1,11 +1,8 @@
 import { Stack, Text } from '@mantine/core';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearchParams } from 'react-router';
-import { api, Problem, read } from '../api/client.ts';
+import { Problem } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useOverview } from '../api/queries.ts';
-import { OVERVIEW_MS } from '../api/query-client.ts';
-import { timeZone } from '../format.ts';
 import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { chosen } from '../parts/choice.tsx';
@@ -17,36 +14,8 @@ import { MEASURES, sumOf } from './measures.ts';
 import { Owed } from './owed.tsx';
 import { PeriodFields, usePeriod } from './period-fields.tsx';
 import type { Period } from './period.ts';
+import { useSeries } from './series.ts';
 import { ToDo, useToDo } from './to-do.tsx';
-
-/** The points of a range, and of as much of the period before it. */
-function useSeries(appId: string, period: Period, enabled: boolean) {
-  const { key, from, to, beforeFrom, before, name, interval } = period;
-  return useQuery({
-    queryKey: ['overview-series', appId, key],
-    queryFn: async () => {
-      const now = new Date();
-      const readRange = async (start: number, end: number) =>
-        await read(
-          api.GET('/apps/{appId}/timeseries', {
-            params: { path: { appId }, query: { from: start, to: end, interval, timezone: timeZone } },
-          }),
-        );
-      // The period before ends as long after its beginning as this one has lasted.
-      const [start, end, beforeStart] = [from(now), to(now), beforeFrom(now)];
-      const beforeEnd = Math.min(start, beforeStart + end - start);
-      const [current, earlier] = await Promise.all([
-        readRange(start, end),
-        readRange(beforeStart, beforeEnd),
-      ]);
-      const isRunning = end === now.getTime();
-      return { current: current.points, earlier: earlier.points, interval, before, name, isRunning };
-    },
-    placeholderData: keepPreviousData,
-    enabled,
-    refetchInterval: OVERVIEW_MS,
-  });
-}
 
 function Range({
   appId,
@@ -65,7 +34,7 @@ function Range({
     <ErrorBox error={series.error} retry={() => void series.refetch()} />
   );
   if (series.data === undefined) return failure || <Waiting what="the figures" />;
-  const { current, earlier, name, interval, before, isRunning } = series.data;
+  const { current, name } = series.data;
   return (
     <Stack gap="xl">
       {failure}
@@ -74,20 +43,12 @@ function Range({
           {name}
         </h2>
         <MeasureCard
-          current={current}
-          earlier={earlier}
-          interval={interval}
-          before={before}
-          isRunning={isRunning}
+          series={series.data}
           measure={measure}
           onChoose={(value) =>
             setSearch((old) => ({ ...Object.fromEntries(old), measure: value }), { replace: true })
           }
         />
-        <Text size="xs" className="quiet" mt={6}>
-          {name}, compared with {before.charAt(0).toLowerCase() + before.slice(1)}. Days are those of{' '}
-          {timeZone}.
-        </Text>
       </section>
       <div className="halves">
         <Section id="funnel" title="From click to payment">
@@ -113,7 +74,7 @@ export function OverviewPage() {
   const toDo = useToDo(appId, canRead);
   const chosenPeriod = usePeriod();
   const { period } = chosenPeriod;
-  const series = useSeries(appId, period, canRead);
+  const series = useSeries(appId, period, { enabled: canRead });
   const content = () => {
     if (!canRead) return <NoPermission permission="read" what="the overview" />;
     if (overview.error instanceof Problem && overview.error.status === 404)

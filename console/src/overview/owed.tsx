@@ -7,8 +7,8 @@ interface Part {
   readonly name: string;
   readonly cents: number;
   readonly hint: ReactNode;
-  /** The place in the bar. Null for what has none: a negative balance. */
-  readonly tone: 'held' | 'due' | 'paid' | null;
+  /** The place in the bar. Null for what has none: a negative balance, and what is booked already. */
+  readonly tone: 'held' | 'due' | null;
 }
 
 /** What creators are owed at present and what they were paid, whatever the range: as one bar, and in words. */
@@ -38,18 +38,20 @@ export function Owed({
           },
         ]
       : []),
-    { name: 'Booked', cents: commissions.paid, hint: 'in payouts, since the beginning', tone: 'paid' },
+    { name: 'Booked', cents: commissions.paid, hint: 'in payouts, since the beginning', tone: null },
   ];
   const whole = parts.reduce((sum, { tone, cents }) => sum + (tone === null ? 0 : Math.max(0, cents)), 0);
   return (
     <>
-      <div className="owed-bar" aria-hidden="true">
-        {parts.map(
-          ({ name, tone, cents }) =>
-            tone !== null &&
-            cents > 0 && <span key={name} data-tone={tone} style={{ flexGrow: cents / whole }} />,
-        )}
-      </div>
+      {whole > 0 && (
+        <div className="owed-bar" aria-hidden="true">
+          {parts.map(
+            ({ name, tone, cents }) =>
+              tone !== null &&
+              cents > 0 && <span key={name} data-tone={tone} style={{ flexGrow: cents / whole }} />,
+          )}
+        </div>
+      )}
       <dl className="owed">
         {parts.map(({ name, cents, hint, tone }) => (
           <div key={name}>

@@ -34,15 +34,12 @@ export function usePeriod(): ChosenPeriod {
 export function PeriodFields({ period, problems }: ChosenPeriod) {
   const [search, setSearch] = useSearchParams();
   const range = chosen(OPTIONS, search.get('range'), DEFAULT);
-  const change = (edit: (next: URLSearchParams) => void) =>
-    setSearch(
-      (old) => {
-        const next = new URLSearchParams(old);
-        edit(next);
-        return next;
-      },
-      { replace: true },
-    );
+  const change = (edit: (next: URLSearchParams) => void) => {
+    // The address of this moment: the router knows that of the last render, before which another field may have changed.
+    const next = new URLSearchParams(location.search);
+    edit(next);
+    setSearch(next, { replace: true });
+  };
   return (
     <Group gap="xs" align="flex-start">
       <Choice

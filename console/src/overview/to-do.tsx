@@ -31,9 +31,9 @@ const paymentsIn = (count: number, isLowerBound: boolean) =>
 function payTask({ payableCents, payees }: Schemas['AppOverview']['due']): Task | null {
   if (payableCents === 0) return null;
   return {
-    title: `${formatMoney(payableCents)} due to ${formatCountOf(payees, 'creator')}`,
+    title: `${formatMoney(payableCents)} due`,
     text: 'The hold period is over.',
-    action: 'Pay creators',
+    action: `Pay ${formatMoney(payableCents)} to ${formatCountOf(payees, 'creator')}`,
     to: 'payouts',
   };
 }

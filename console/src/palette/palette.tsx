@@ -1,7 +1,7 @@
 import '@mantine/spotlight/styles.css';
 import { createSpotlight, Spotlight } from '@mantine/spotlight';
 import { useDebouncedValue } from '@mantine/hooks';
-import { CornerDownLeft, Search, Users } from 'lucide-react';
+import { CornerDownLeft, Link2, Search, Users } from 'lucide-react';
 import type { LucideIcon } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { useNavigate } from 'react-router';
@@ -80,7 +80,7 @@ export default function Palette({
         to: `${base}/links?q=${encodeURIComponent(slug)}`,
         title: slug,
         hint: affiliateName,
-        Icon: Search,
+        Icon: Link2,
       })),
     ],
     ['Pages', pages.map(({ to, title, Icon }) => ({ to, title, Icon }))],

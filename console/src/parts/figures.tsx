@@ -18,7 +18,7 @@ export function Figures({
           <dt>{name}</dt>
           <dd>
             <b>{value}</b>
-            {hint !== undefined && (
+            {hint !== undefined && hint !== false && (
               <Text size="xs" className="quiet">
                 {hint}
               </Text>

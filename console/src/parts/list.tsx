@@ -148,15 +148,12 @@ const hasTotal = (page: ListPage<unknown> | undefined): boolean => page?.total !
 export function ListView<T>({
   list,
   what,
-  moreText = 'Show more',
   children,
   ...nothing
 }: {
   readonly list: List<T>;
   /** The rows in the plural: "events". */
   readonly what: string;
-  /** The text of the button that reads the next page below rows. */
-  readonly moreText?: string;
   readonly children: (rows: readonly T[]) => ReactNode;
 } & NothingText) {
   const { query, rows, newRows, showNew } = list;
@@ -174,7 +171,7 @@ export function ListView<T>({
       loading={query.isFetchingNextPage}
       onClick={() => void query.fetchNextPage()}
     >
-      {rows.length === 0 && 'nothingYet' in nothing ? 'Search further back' : moreText}
+      {rows.length === 0 && 'nothingYet' in nothing ? 'Search further back' : 'Show more'}
     </Button>
   );
   // A short list needs no count of its rows.
@@ -186,7 +183,7 @@ export function ListView<T>({
       <div role="status">
         {newRows > 0 && (
           <Group justify="center" mb="sm">
-            <Button size="compact-sm" onClick={showNew}>
+            <Button variant="light" size="compact-sm" onClick={showNew}>
               {newRows} new
             </Button>
           </Group>

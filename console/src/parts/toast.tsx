@@ -8,7 +8,7 @@ import { ICON } from './icon.ts';
 /** How long a message stays, ms. */
 const SHOWN_MS = 6_000;
 
-/** Where the messages appear: at the lower edge, above the page. Once on a page. */
+/** Where the messages appear: at the lower edge, above the page, and above the bar of a phone. Once on a page. */
 export function Toasts() {
   return <Notifications position="bottom-right" limit={3} autoClose={SHOWN_MS} zIndex={400} />;
 }

@@ -11,11 +11,14 @@ import { isRaised, RaiseForm } from './raise-form.tsx';
 export function DownloadButton({
   save,
   inRow,
+  isNext = false,
   text = inRow === undefined ? 'Download the CSV' : 'CSV',
 }: {
   readonly save: () => Promise<void>;
   /** What a button in a row of a list saves. */
   readonly inRow?: string;
+  /** Whether it is the next step on the page. */
+  readonly isNext?: boolean;
   readonly text?: string;
 }) {
   const session = useCurrentSession();
@@ -27,7 +30,7 @@ export function DownloadButton({
   return (
     <>
       <Button
-        variant="default"
+        variant={isNext ? 'filled' : 'default'}
         style={{ flexShrink: 0 }}
         loading={saving.isPending}
         onClick={() => (isRaised(session) ? saving.mutate(undefined) : setIsAsking(true))}

@@ -49,6 +49,7 @@ export function RunFiles({ appId, run }: { readonly appId: string; readonly run:
   };
   if (files.error !== null) return <ErrorBox error={files.error} retry={() => void files.refetch()} />;
   if (files.data === undefined || files.data.items.length === 0) return null;
+  const next = files.data.items.find(({ downloadCount, erased }) => downloadCount === 0 && !erased);
   return (
     <Section
       id="files"
@@ -82,7 +83,11 @@ export function RunFiles({ appId, run }: { readonly appId: string; readonly run:
                 <td>
                   <Group gap="xs">
                     {!file.erased && (
-                      <DownloadButton save={async () => await save(file)} inRow={`CSV for ${nameOf(file)}`} />
+                      <DownloadButton
+                        save={async () => await save(file)}
+                        inRow={`CSV for ${nameOf(file)}`}
+                        isNext={file === next}
+                      />
                     )}
                     <Downloads file={file} />
                   </Group>

@@ -110,9 +110,9 @@ function RunContent({ appId, run }: { readonly appId: string; readonly run: Run 
           ...(isApproved
             ? [
                 {
-                  name: run.kind === 'pay' ? 'Paid' : 'Sent again',
+                  name: run.kind === 'pay' ? 'Booked' : 'Sent again',
                   value: formatMoney(run.paidCents),
-                  hint: `${run.kind === 'pay' ? 'to ' : ''}${itemsOf(run, run.paidCount)}`,
+                  hint: `${run.kind === 'pay' ? 'for ' : ''}${itemsOf(run, run.paidCount)}`,
                 },
               ]
             : []),

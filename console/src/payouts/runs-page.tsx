@@ -53,7 +53,7 @@ function RunRow({ appId, run }: { readonly appId: string; readonly run: Run }) {
       <td className="number lead" data-name="Total">
         {formatMoney(run.totalCents)}
       </td>
-      <td className="number" data-name="Paid">
+      <td className="number" data-name={run.kind === 'pay' ? 'Booked' : 'Sent again'}>
         {formatMoney(run.paidCents)}
       </td>
       <td className="quiet">
@@ -108,7 +108,7 @@ function Runs({ appId }: { readonly appId: string }) {
                   Total
                 </th>
                 <th scope="col" className="number">
-                  Paid
+                  Booked or sent again
                 </th>
                 <th scope="col">By</th>
               </tr>

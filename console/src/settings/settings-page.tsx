@@ -108,7 +108,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             />
             <TextInput
               label="Colour"
-              description="Of the app's mark and the main buttons on the pages of your creators, such as #0b7285. Text on it is black or white. Empty: the colour of Tributary."
+              description="Of the app's mark and the main buttons on the pages of your creators. Empty: the colour of Tributary."
               placeholder="#0b7285"
               maxLength={7}
               spellCheck={false}
@@ -125,12 +125,12 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
           <Section title="Commissions">
             <PercentField
               label="Commission"
-              description="From now on: payments that are evaluated after the change. Commissions that exist stay as they are, and so do their refunds. A creator's own commission and policies come before it."
+              description="For payments that are evaluated after the change. A creator's own commission and policies come before it."
               {...number('rate')}
             />
             <NumberField
               label="Hold period"
-              description="From now on: days from a purchase until its commission is due. Commissions that exist keep their date."
+              description="Days from a purchase until its commission is due. A change moves no date that exists."
               max={365}
               suffix=" days"
               {...number('holdPeriodDays')}
@@ -139,7 +139,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
           <Section title="Attribution">
             <NumberField
               label="Attribution window"
-              description="From now on: days from a click to the first start of the app. Devices that have their creator keep the creator."
+              description="Days from a click to the first start of the app. Devices that have their creator keep the creator."
               {...number('attributionWindowDays')}
               min={1}
               max={365}
@@ -147,14 +147,14 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             />
             <NumberField
               label="Deferred match"
-              description="From now on: minutes in which an install without a link code is matched to a click by its address. 0 turns it off."
+              description="Minutes in which an install without a link code is matched to a click by its address. 0 turns it off."
               max={1440}
               suffix=" minutes"
               {...number('deferredWindowMinutes')}
             />
             <Switch
               label="Accept only user ids that your server signed"
-              description="From now on: a device that reports a user needs a signature with the identity secret, so ship it first. Users who are known stay. To turn it off needs the permission “setup”."
+              description="A device that reports a user needs a signature with the identity secret, so ship it first. Users who are known stay. To turn it off needs the permission “setup”."
               checked={draft.identityVerification}
               {...errors.at('identityVerification')}
               disabled={!canWrite}
@@ -162,7 +162,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             />
             <Switch
               label="Purchase codes"
-              description="From now on: a customer who belongs to no creator and buys with a creator's purchase code, such as a promotion code, belongs to that creator, also with later purchases. A customer who belongs to a creator stays there. You add purchase codes on the page of a creator."
+              description="A customer who belongs to no creator and buys with a creator's purchase code, such as a promotion code, belongs to that creator, also with later purchases. You add them on the page of a creator."
               checked={draft.purchaseCodes === 'when_unattributed'}
               disabled={!canWrite}
               onChange={(event) =>
@@ -173,7 +173,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
           <Section title="Payouts">
             <NumberField
               label="Wait of a new payee"
-              description="For payees that are set from now on: days until it counts where the money of a creator goes. A change needs a key that may pay."
+              description="Days until money goes to a payee that was just set. A change counts for payees that are set after it, and needs a key that may pay."
               {...number('payeeWaitDays')}
               min={1}
               max={30}
@@ -181,7 +181,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             />
             <Switch
               label="A payout run needs the approval of another key"
-              description="The key that drafted a run, or set a payee or the address of a creator in it, cannot approve it: two people look at it. Single exports are refused. A change needs the permission “payout”."
+              description="The key that drafted a run, or set a payee or the address of a creator in it, cannot approve it. Single exports are refused. A change needs the permission “payout”."
               checked={draft.payoutApproval === 'another_key'}
               disabled={!canWrite}
               onChange={(event) =>
@@ -219,7 +219,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
           <Section title="Billing">
             <Textarea
               label="Connected accounts of Stripe"
-              description="One per line, such as acct_1032D82eZvKYlo2C. From now on, their events count as your own; those of others are ignored."
+              description="One per line, such as acct_1032D82eZvKYlo2C. Their events count as your own; those of others are ignored."
               {...lines('stripeAccounts')}
             />
             <Text size="sm">
@@ -228,7 +228,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             </Text>
           </Section>
           {errors.rest}
-          <Group>
+          <Group className={hasChanges ? 'bulk-bar' : undefined}>
             <Button
               type="submit"
               loading={save.isPending}

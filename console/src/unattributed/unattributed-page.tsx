@@ -32,11 +32,15 @@ const HEALING = {
   automatically: ['good', 'Will be evaluated again'],
   never: ['plain', 'Earns nothing'],
 } as const;
+/** Sales that came through no creator: nothing is wrong with them. */
+const ORGANIC = ['plain', 'Organic'] as const;
+const isOrganic = ({ likelyCause }: Cause) => likelyCause === 'user_not_attributed';
 
 const SUMMARY_MS = 15_000;
 
 function CauseRow({ row, filters }: { readonly row: Cause; readonly filters: Filters }) {
-  const [tone, text] = HEALING[row.settledCount === row.count ? 'never' : row.heals];
+  const isSettled = row.settledCount === row.count;
+  const [tone, text] = isOrganic(row) ? ORGANIC : HEALING[isSettled ? 'never' : row.heals];
   const isChosen = filters.get('cause') === row.likelyCause;
   return (
     <tr aria-selected={isChosen}>
@@ -75,7 +79,7 @@ function CauseRow({ row, filters }: { readonly row: Cause; readonly filters: Fil
       </td>
       <td className="number">
         <Button
-          variant={isChosen ? 'filled' : 'default'}
+          variant={isChosen ? 'light' : 'default'}
           size="compact-sm"
           aria-pressed={isChosen}
           aria-label={`Show only: ${CAUSES[row.likelyCause]}`}
@@ -114,7 +118,8 @@ function Causes({
       <ErrorBox error={summary.error} retry={() => void summary.refetch()} />
     );
   }
-  const { causes } = summary.data;
+  // What can be changed comes first.
+  const causes = summary.data.causes.toSorted((a, b) => Number(isOrganic(a)) - Number(isOrganic(b)));
   return (
     <div className="surface">
       {causes.length === 0 ? (
