@@ -746,17 +746,11 @@ describe('a service that cannot process deliveries', () => {
       where: /GET \/readyz reports as not available/,
     },
   ];
-  const expectPending = sideBySide(rows, async ({ options, where }) => {
+  const reportOf = sideBySide(rows, async ({ options }) => {
     const idle = await startTestService(options);
     try {
       const { founder } = await founderOf(['stripe'], idle);
-      const report = await selfTestOnce(founder);
-      expect(report.ok).toBe(false);
-      expect(failedOf(report, 'stripe')).toEqual(['processed']);
-      const { processed, read } = stepsOf(report, 'stripe');
-      expect(processed?.detail).toContain('got a pending response, but it is not processed');
-      expect(processed?.fix).toMatch(where);
-      expect(read).toBeUndefined();
+      return await selfTestOnce(founder);
     } finally {
       await idle.close();
     }
@@ -765,7 +759,15 @@ describe('a service that cannot process deliveries', () => {
   // @promise self-test-pending
   test.each(rows)(
     '$name: the response is pending, and the fix names what the operator has to check',
-    expectPending,
+    async (row) => {
+      const report = await reportOf(row);
+      expect(report.ok).toBe(false);
+      expect(failedOf(report, 'stripe')).toEqual(['processed']);
+      const { processed, read } = stepsOf(report, 'stripe');
+      expect(processed?.detail).toContain('got a pending response, but it is not processed');
+      expect(processed?.fix).toMatch(row.where);
+      expect(read).toBeUndefined();
+    },
   );
 });
 

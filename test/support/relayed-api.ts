@@ -77,7 +77,10 @@ export async function startRelayedApi(): Promise<RelayedApi> {
   };
   /** Calls an activity for page after page until it says that it was the last one. */
   const untilDone = async (page: () => Promise<{ readonly done: boolean }>): Promise<void> => {
-    while (!isClosing && !(await retried(page)).done) await sleep(0);
+    for (;;) {
+      const { done } = await retried(page);
+      if (done || isClosing) return;
+    }
   };
 
   const deliver = async (id: DeliveryId) => await retried(() => activities.processDelivery(id));
