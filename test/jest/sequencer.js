@@ -5,10 +5,7 @@ const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import
 const LONG = process.env.TEST_ROUNDS === 'long' ? scripts['test:long'].match(/test\/\S+/g) : [];
 
 /** Files that wait for servers, processes or a large database, the slowest first. The size of a file says little about them. */
-const SLOW = [
-  /\/operation\/(query-plans|migrate)\./,
-  /\/docs\/pages\.|\/e2e\/|\/operation\/|\/temporal\/|\/embedded\//,
-];
+const SLOW = [/\/operation\/(query-plans|migrate)\./, /\/e2e\/|\/operation\/|\/temporal\/|\/embedded\//];
 
 const rankOf = (file) => {
   if (LONG.some((part) => file.includes(part))) return -1;
