@@ -482,6 +482,7 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
       .getByRole('link')
       .first()
       .click();
+    await page.getByLabel('Details: The body was read').click();
     await page.getByText('$1.50, estimated by the provider').first().waitFor();
     await check('event-policy');
     await page.goto(`${service.url}/console/creator/as/${founder.app.id}/${founder.affiliateId}/`);
