@@ -13,7 +13,7 @@ import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import { Search } from 'lucide-react';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import type { ReactNode } from 'react';
-import { Link, Navigate, Outlet, Route, Routes, useLocation, useNavigate, useParams } from 'react-router';
+import { Link, Outlet, Route, Routes, useHref, useLocation, useNavigate, useParams } from 'react-router';
 import { api } from './api/client.ts';
 import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useOverview, useSession } from './api/queries.ts';
@@ -213,6 +213,18 @@ function Shell({ session }: { readonly session: Session }) {
   );
 }
 
+const withoutSlash = (path: string) => path.replace(/\/$/, '');
+
+/** Leads on from the page that is shown. A press on a link in the same moment counts, and leads where it says. */
+function Onward({ to }: { readonly to: string }) {
+  const navigate = useNavigate();
+  const here = useHref(useLocation().pathname);
+  useEffect(() => {
+    if (withoutSlash(location.pathname) === withoutSlash(here)) void navigate(to, { replace: true });
+  }, [navigate, here, to]);
+  return null;
+}
+
 /**
  * Leads to the overview of the app of the address or of the first one, to its set-up before the first attributed payment, or
  * to the page that creates an app.
@@ -224,11 +236,11 @@ function Start() {
   const overview = useOverview(appId ?? '', canRead && appId !== undefined);
   if (apps.error !== null) return <ErrorBox error={apps.error} retry={() => void apps.refetch()} />;
   if (apps.data === undefined) return <Waiting what="your apps" isPage />;
-  if (appId === undefined) return <Navigate replace to="/apps/new" />;
+  if (appId === undefined) return <Onward to="/apps/new" />;
   if (overview.isLoading) return <Waiting what="the overview" isPage />;
   // The page itself says what failed.
   const hasSales = canRead && overview.data?.funnel.paid !== 0;
-  return <Navigate replace to={`/apps/${appId}/${hasSales ? 'overview' : 'setup'}`} />;
+  return <Onward to={`/apps/${appId}/${hasSales ? 'overview' : 'setup'}`} />;
 }
 
 function NotFound() {

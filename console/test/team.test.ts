@@ -137,6 +137,7 @@ describeInBrowserWith({ settings: { mail, relay: { overdueMs: 30_000, pauseMs: 1
       await dialog.getByLabel('Name').fill('Ana');
       await dialog.getByRole('button', { name: 'Invite' }).click();
       await dialog.getByRole('button', { name: 'Done' }).click();
+      await dialog.waitFor({ state: 'hidden' });
       await button(owner.page, 'Link for Ana').click();
       await dialog.getByRole('button', { name: 'Create the link' }).click();
       const copied = await dialog.getByText(/#token=/).textContent();

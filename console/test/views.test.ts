@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { eventually } from '../../test/support/eventually.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { button, checkPage, chip, chooseFilter, PHONE, row, title } from './browser.ts';
@@ -46,7 +47,10 @@ describeInBrowser('saved views and columns of the console in a browser', ({ serv
     await views(page).getByText('Set filters or an order.').waitFor();
     await views(page).getByRole('button', { name: 'The best', exact: true }).click();
     await page.waitForURL(/\?q=test&sort=earnings$/);
-    expect(await page.getByLabel('Search').inputValue()).toBe('test');
+    await eventually(
+      'the search has the text of the view',
+      async () => (await page.getByLabel('Search').inputValue()) === 'test',
+    );
     await chooseFilter(page, 'Status', 'Paused');
     await save(page, 'The best');
     await page.reload();
