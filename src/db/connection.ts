@@ -54,8 +54,8 @@ export interface StatementLimits {
   readonly respondWithinMs: number;
   /** The part of the pool that the statement belongs to. Null for all of it. */
   readonly share: Share | null;
-  /** Whether it gets the next free connection, before all that wait. */
-  readonly isUrgent: boolean;
+  /** Whether it gets the next free connection, before all that wait. False by default: a ping of the pool waits for none. */
+  readonly isUrgent?: boolean;
 }
 
 /** How long `close` waits for statements in flight, ms. */

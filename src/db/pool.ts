@@ -155,7 +155,7 @@ export class Pool {
     clearInterval(this.#checks);
   }
 
-  async #acquire({ giveUpAt, share, isUrgent }: StatementLimits): Promise<Connection> {
+  async #acquire({ giveUpAt, share, isUrgent = false }: StatementLimits): Promise<Connection> {
     if (this.#isClosed) throw new PoolClosed('the pool is closed');
     // Each share has room of its own: what one account sends refuses no webhook and no health check.
     const waiting = this.#waiting.reduce((count, waiter) => (waiter.share === share ? count + 1 : count), 0);
@@ -163,9 +163,7 @@ export class Pool {
       throw new PoolOverloaded(`${waiting} statements of this part of the pool wait for a connection`);
     }
     return await new Promise((resolve, reject) => {
-      const waiter = { giveUpAt, share, take: resolve, fail: reject };
-      if (isUrgent) this.#waiting.unshift(waiter);
-      else this.#waiting.push(waiter);
+      this.#waiting[isUrgent ? 'unshift' : 'push']({ giveUpAt, share, take: resolve, fail: reject });
       this.#startChecks();
       this.#dispatch();
     });
@@ -239,7 +237,6 @@ export class Pool {
       respondWithinMs: PING_MS,
       answerBy: Infinity,
       share: null,
-      isUrgent: false,
       isPing: true,
       fail: () => {},
     };
