@@ -149,8 +149,9 @@ describe('mails to the people who run an app', () => {
       reason: 'A test',
       externalId: 'bonus-1',
     });
-    const day = Math.min(28, new Date().getUTCDate());
-    await settings({ payoutSchedule: { day, timezone: 'UTC', withoutPayee: 'include' } });
+    // Set so long ago that its last day is over, whatever day of the month it is.
+    await settings({ payoutSchedule: { day: 1, timezone: 'UTC', withoutPayee: 'include' } });
+    await service.sql`update apps set payout_schedule_since = now() - interval '40 days' where id = ${founder.app.id}`;
     await eventually('the run is drafted', async () => {
       await runWorkflow('calendar');
       return (await founder.ok<{ items: object[] }>('GET', path('/payout-runs'))).items.length > 0;
