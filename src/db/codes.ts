@@ -1,11 +1,12 @@
 import type { AffiliateId, AppId, CodeId } from '../domain/ids.ts';
+import { CODE_NAMESPACES } from '../domain/purchase-codes.ts';
 import type { CodeNamespace } from '../domain/purchase-codes.ts';
 import { acting } from './audit.ts';
 import type { Existing } from './existing.ts';
 import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { retryUntilVisible } from './conflict-retries.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 /** A code of a creator, with which customers buy. Never changed, only deactivated. */
 export interface Code {
@@ -86,6 +87,36 @@ export async function listWorkingCodes(
     select namespace, value from codes
      where app_id = ${appId} and affiliate_id = ${affiliateId} and deactivated_at is null
      order by created_at, id limit ${MOST_SHOWN}`;
+}
+
+/**
+ * Returns codes whose value, ignoring case, or external id begins with a text, or whose id it is: first those that work, then by value, at
+ * most `limit`.
+ */
+export async function searchCodes(sql: Sql, appId: AppId, text: string, limit: number): Promise<Code[]> {
+  // Each namespace has indexes of its own for the codes that work, which deactivated ones must not hide.
+  const beginning = (condition: Fragment, column: Fragment, from: Fragment) => sql.fragment`
+    (select x.id from codes x
+      where x.app_id = ${appId} and x.namespace = n and ${condition}
+        and ${column} >= ${from} collate "C" and ${column} < ${from} collate "C" || chr(1114111)
+      order by ${column} limit ${limit})`;
+  const value = sql.fragment`lower(x.value) collate "C"`;
+  const lower = sql.fragment`lower(${text}::text)`;
+  const works = sql.fragment`x.deactivated_at is null`;
+  const exact = sql.fragment`${text}::text`;
+  const hasId = sql.fragment`x.external_id is not null`;
+  return await sql<Code>`
+    with found as materialized (
+      select f.id from unnest(${[...CODE_NAMESPACES]}::text[]) n
+       cross join lateral (
+         ${beginning(works, value, lower)} union ${beginning(sql.fragment`true`, value, lower)}
+         union ${beginning(sql.fragment`${works} and ${hasId}`, sql.fragment`x.external_id`, exact)}
+         union ${beginning(hasId, sql.fragment`x.external_id`, exact)}) f
+      union select id from codes where app_id = ${appId} and id = ${text}
+    )
+    select ${columns(sql)}
+      from found cross join lateral (select * from codes x where x.id = found.id offset 0) c
+     order by c.deactivated_at is not null, lower(c.value) collate "C", c.id limit ${limit}`;
 }
 
 /** Returns a page of an app's codes, or of those of an affiliate, latest first. */

@@ -1,5 +1,7 @@
-import type { AffiliateId, AppId, LinkId } from '../domain/ids.ts';
+import type { AffiliateId, AppId, LinkId, PayoutId } from '../domain/ids.ts';
 import { LAST_INSTANT } from '../domain/time.ts';
+import { sumCommissions } from './commissions.ts';
+import type { CommissionFilter, CommissionStatus } from './commissions.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 import { rollupScope } from './timeseries.ts';
@@ -95,4 +97,53 @@ export async function readCommissionTotal(sql: Sql, appId: AppId, filter: Totals
   if (from !== null && from > 0) return await sumWithin(sql, appId, filter, from, to ?? LAST_INSTANT);
   const everything = await sumOfAllTime(sql, appId, filter);
   return to === null ? everything : everything - (await sumWithin(sql, appId, filter, to, LAST_INSTANT));
+}
+
+/** Returns the sum of the commissions of a status, of an app or an affiliate. */
+async function sumOfStatus(
+  sql: Sql,
+  appId: AppId,
+  affiliateId: AffiliateId | null,
+  status: CommissionStatus,
+): Promise<number> {
+  const { scope, scopeId } = rollupScope(sql, appId, { affiliateId, linkId: null });
+  const sums = {
+    pending: sql.fragment`commission_cents - matured_cents - paid_cents`,
+    matured: sql.fragment`matured_cents`,
+    paid: sql.fragment`paid_cents`,
+  };
+  const { cents } = await sql.one<{ cents: number }>`
+    with key as materialized (select ${scopeId} as scope_id)
+    select coalesce(t.cents, 0)::bigint as cents
+      from key
+     cross join lateral (select sum(${sums[status]}) as cents from rollup_totals
+                          where app_id = ${appId} and scope = ${scope} and scope_id = key.scope_id) t`;
+  return cents;
+}
+
+/** Returns the total of a payout. 0 for an unknown one and for one of another app. */
+async function totalOfPayout(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<number> {
+  const payout = await sql.maybe<{ totalCents: number }>`
+    select total_cents from payouts where app_id = ${appId} and id = ${payoutId}`;
+  return payout?.totalCents ?? 0;
+}
+
+/**
+ * Returns the sum of the commissions that any filter selects: a stored one by affiliate, link and time, by affiliate and status, and by
+ * payout, else that of the rows. Undefined where there is no stored one and too many rows would be read.
+ */
+export async function readFilteredTotal(
+  sql: Sql,
+  appId: AppId,
+  filter: CommissionFilter,
+): Promise<number | undefined> {
+  const { affiliateId, status, payoutId } = filter;
+  const given = new Set(Object.entries(filter).flatMap(([name, value]) => (value === null ? [] : [name])));
+  const isOnly = (...names: readonly (keyof CommissionFilter)[]) =>
+    [...given].every((name) => names.some((one) => one === name));
+  if (isOnly('affiliateId', 'linkId', 'from', 'to')) return await readCommissionTotal(sql, appId, filter);
+  if (status !== null && isOnly('affiliateId', 'status'))
+    return await sumOfStatus(sql, appId, affiliateId, status);
+  if (payoutId !== null && isOnly('payoutId')) return await totalOfPayout(sql, appId, payoutId);
+  return await sumCommissions(sql, appId, filter);
 }

@@ -8,7 +8,7 @@ import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { shownPolicyOf } from './policy-snapshot.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 export const COMMISSION_STATUSES = ['pending', 'matured', 'paid'] as const;
 export type CommissionStatus = (typeof COMMISSION_STATUSES)[number];
@@ -67,6 +67,7 @@ export interface CommissionFilter {
   readonly status: CommissionStatus | null;
   readonly kind: CommissionKind | null;
   readonly source: ProviderName | null;
+  readonly customerUserId: string | null;
   readonly from: number | null;
   readonly to: number | null;
 }
@@ -79,6 +80,7 @@ export const ALL_COMMISSIONS: CommissionFilter = {
   status: null,
   kind: null,
   source: null,
+  customerUserId: null,
   from: null,
   to: null,
 };
@@ -86,6 +88,7 @@ export const ALL_COMMISSIONS: CommissionFilter = {
 /** The filters that an index selects in the order of the list. The page examines the rows of the index for the others. */
 function indexedFilters(filter: CommissionFilter): readonly (keyof CommissionFilter)[] {
   if (filter.payoutId !== null) return ['payoutId'];
+  if (filter.customerUserId !== null) return ['customerUserId', 'from', 'to'];
   if (filter.linkId !== null) return ['linkId', 'from', 'to'];
   if (filter.affiliateId !== null) return ['affiliateId', 'status', 'from', 'to'];
   // Few rows are no earnings, and the index has only these.
@@ -102,9 +105,61 @@ function conditions(sql: Sql, filter: CommissionFilter) {
     status: sql.fragment`and c.status = ${filter.status}`,
     kind: sql.fragment`and c.kind = ${filter.kind} ${filter.kind === 'earning' ? sql.fragment`` : sql.fragment`and c.kind <> 'earning'`}`,
     source: sql.fragment`and c.source = ${filter.source}`,
+    customerUserId: sql.fragment`and c.customer_user_id = ${filter.customerUserId}`,
     from: sql.fragment`and c.occurred_at >= ${instant(filter.from ?? 0)}`,
     to: sql.fragment`and c.occurred_at < ${instant(filter.to ?? 0)}`,
   };
+}
+
+/** How a list reads the rows that a filter selects. */
+interface Walk {
+  /** Selects rows `c` by an index, without a limit, with their number as `examined`. */
+  readonly rows: Fragment;
+  /** The order of the list. */
+  readonly order: Fragment;
+  /** What the index does not select. Null if it selects all. */
+  readonly condition: Fragment | null;
+}
+
+/** Returns how the rows of a filter are read after a position of the list. */
+function walkOf(
+  sql: Sql,
+  appId: AppId,
+  filter: CommissionFilter,
+  after: Position<number> | null = null,
+): Walk {
+  const all = conditions(sql, filter);
+  const given = (Object.keys(all) as (keyof CommissionFilter)[]).filter((name) => filter[name] !== null);
+  const indexed = indexedFilters(filter);
+  const joined = (names: readonly (keyof CommissionFilter)[]) =>
+    names.reduce((text, name) => sql.fragment`${text} ${all[name]}`, sql.fragment``);
+  const others = given.filter((name) => !indexed.includes(name));
+  const condition = others.length === 0 ? null : sql.fragment`true ${joined(others)}`;
+  if (filter.payoutId !== null) {
+    const afterItem =
+      after === null
+        ? sql.fragment``
+        : sql.fragment`and i.position < (select x.position from payout_items x where x.commission_id = ${after.id})`;
+    // The items of a payout are numbered in the order of the list.
+    const rows = sql.fragment`
+      select c.*, row_number() over (order by i.position desc) as examined
+        from payout_items i
+       cross join lateral (select * from commissions x where x.id = i.commission_id offset 0) c
+       where i.app_id = ${appId} and i.payout_id = ${filter.payoutId} ${afterItem}
+       order by i.position desc`;
+    return { rows, order: sql.fragment`examined`, condition };
+  }
+  // Purchase times are whole milliseconds, so the positions are too.
+  const afterTime =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (c.occurred_at, c.id) < (${instant(after.sortKey)}, ${after.id})`;
+  const rows = sql.fragment`
+    select c.*, row_number() over (order by c.occurred_at desc, c.id desc) as examined
+      from commissions c
+     where c.app_id = ${appId} ${joined(given.filter((name) => indexed.includes(name)))} ${afterTime}
+     order by c.occurred_at desc, c.id desc`;
+  return { rows, order: sql.fragment`occurred_at desc, id desc`, condition };
 }
 
 /**
@@ -119,41 +174,12 @@ export async function listCommissions(
   limit: number,
   examines = PAGE_EXAMINES,
 ): Promise<Page<CommissionListRow, number>> {
-  const all = conditions(sql, filter);
-  const given = (Object.keys(all) as (keyof CommissionFilter)[]).filter((name) => filter[name] !== null);
-  const indexed = indexedFilters(filter);
-  const joined = (names: readonly (keyof CommissionFilter)[]) =>
-    names.reduce((text, name) => sql.fragment`${text} ${all[name]}`, sql.fragment``);
-  const others = given.filter((name) => !indexed.includes(name));
-  // Purchase times are whole milliseconds, so the positions are too.
-  const afterTime =
-    after === null
-      ? sql.fragment``
-      : sql.fragment`and (c.occurred_at, c.id) < (${instant(after.sortKey)}, ${after.id})`;
-  const afterItem =
-    after === null
-      ? sql.fragment``
-      : sql.fragment`and i.position < (select x.position from payout_items x where x.commission_id = ${after.id})`;
-  // The items of a payout are numbered in the order of the list.
-  const walked =
-    filter.payoutId === null
-      ? sql.fragment`
-          select c.*, row_number() over (order by c.occurred_at desc, c.id desc) as examined
-            from commissions c
-           where c.app_id = ${appId} ${joined(given.filter((name) => indexed.includes(name)))} ${afterTime}
-           order by c.occurred_at desc, c.id desc`
-      : sql.fragment`
-          select c.*, row_number() over (order by i.position desc) as examined
-            from payout_items i
-           cross join lateral (select * from commissions x where x.id = i.commission_id offset 0) c
-           where i.app_id = ${appId} and i.payout_id = ${filter.payoutId} ${afterItem}
-           order by i.position desc`;
-  const order = filter.payoutId === null ? sql.fragment`occurred_at desc, id desc` : sql.fragment`examined`;
+  const walk = walkOf(sql, appId, filter, after);
   const rows = await sql<CommissionListRow & Position<number> & Examined>`
     with walked as (
-      ${walked} limit ${others.length === 0 ? limit + 1 : examines}
+      ${walk.rows} limit ${walk.condition === null ? limit + 1 : examines}
     ), p as (
-      ${matchesOf(sql, sql.fragment`walked c`, sql.fragment`true ${joined(others)}`, order, { limit, examines })}
+      ${matchesOf(sql, sql.fragment`walked c`, walk.condition, walk.order, { limit, examines })}
     )
     select c.id, c.affiliate_id, (select a.name from affiliates a where a.id = c.affiliate_id) as affiliate_name, c.link_id,
            c.event_id, c.kind, c.reverses_commission_id, c.reason, c.status,
@@ -166,5 +192,20 @@ export async function listCommissions(
            ${shownPolicyOf(sql)} as policy, epoch_ms(c.occurred_at) as sort_key, c.is_match, c.examined
       from p c
      order by c.examined`;
-  return others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
+  return walk.condition === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
+}
+
+/** Returns the sum of the commissions that a filter selects, US cents. Undefined if more than `examines` rows would be read. */
+export async function sumCommissions(
+  sql: Sql,
+  appId: AppId,
+  filter: CommissionFilter,
+  examines = PAGE_EXAMINES,
+): Promise<number | undefined> {
+  const { rows, condition } = walkOf(sql, appId, filter);
+  const { cents, isAll } = await sql.one<{ cents: number; isAll: boolean }>`
+    select coalesce(sum(c.amount_cents) filter (where ${condition ?? sql.fragment`true`}), 0)::bigint as cents,
+           count(*) < ${examines} as is_all
+      from (${rows} limit ${examines}) c`;
+  return isAll ? cents : undefined;
 }

@@ -149,3 +149,44 @@ export async function listEvents(
      order by examined`;
   return others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
+
+/** What a search shows of an event. */
+export type FoundEvent = Pick<
+  FeedEvent,
+  | 'eventId'
+  | 'source'
+  | 'sourceEventId'
+  | 'kind'
+  | 'environment'
+  | 'occurredAt'
+  | 'customerUserId'
+  | 'currency'
+  | 'amountMinor'
+>;
+
+/**
+ * Returns events whose id at one of the providers `sources`, transaction or user is a text, the latest first, at most `limit`. Of a transaction
+ * or user with more it returns the last received of the user, and any of the transaction.
+ */
+export async function searchEvents(
+  sql: Sql,
+  appId: AppId,
+  sources: readonly ProviderName[],
+  text: string,
+  limit: number,
+): Promise<FoundEvent[]> {
+  return await sql<FoundEvent>`
+    with found as materialized (
+      select id from events
+       where app_id = ${appId} and source = any(${[...sources]}::text[]) and source_event_id = ${text}
+      union
+      (select id from events where app_id = ${appId} and payment_ref = ${text} limit ${limit})
+      union
+      (select id from events where app_id = ${appId} and customer_user_id = ${text}
+        order by received_at desc, id desc limit ${limit})
+    )
+    select e.id as event_id, e.source, e.source_event_id, e.kind, e.environment, e.occurred_at, e.customer_user_id, e.currency,
+           e.amount_minor
+      from found cross join lateral (select * from events x where x.id = found.id offset 0) e
+     order by e.occurred_at desc, e.id desc limit ${limit}`;
+}

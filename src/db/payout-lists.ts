@@ -80,14 +80,21 @@ export interface DueTotals {
   readonly negativeCents: number;
 }
 
-/** What is due at `asOf`, by affiliate: matured commissions, from their stored sums, and pending ones that are due. */
-export const payableParts = (sql: Statements, appId: AppId, asOf: number) => sql.fragment`
+/** What is due at `asOf`, by affiliate or of one: matured commissions, from their stored sums, and pending ones that are due. */
+export const payableParts = (
+  sql: Statements,
+  appId: AppId,
+  asOf: number,
+  affiliateId: AffiliateId | null = null,
+) => sql.fragment`
   select scope_id as affiliate_id, matured_cents as cents, matured_count as items
     from rollup_totals
    where app_id = ${appId} and scope = 'affiliate' and (matured_count <> 0 or matured_cents <> 0)
+         ${affiliateId === null ? sql.fragment`` : sql.fragment`and scope_id = ${affiliateId}`}
   union all
   select affiliate_id, amount_cents, 1 from commissions
-   where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)}`;
+   where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)}
+         ${affiliateId === null ? sql.fragment`` : sql.fragment`and affiliate_id = ${affiliateId}`}`;
 
 /** Returns the sums of what is due at `asOf`, negative balances apart, without creators whose payouts are blocked. */
 export async function readDueTotals(sql: Sql, appId: AppId, asOf: number): Promise<DueTotals> {
@@ -111,7 +118,7 @@ export interface PreviewRow {
 }
 
 /**
- * Returns what exports at `asOf` would pay each affiliate: matured commissions, from their stored sums, and pending
+ * Returns what exports at `asOf` would pay each affiliate, or one: matured commissions, from their stored sums, and pending
  * ones that are due, net of reversals and corrections. The largest first, without affiliates whose net is zero or less, or whose payouts
  * are blocked.
  */
@@ -119,10 +126,11 @@ export async function previewPayouts(
   sql: Sql,
   appId: AppId,
   asOf: number,
+  affiliateId: AffiliateId | null = null,
   limit = PAYOUT_EARNINGS_LIMIT,
 ): Promise<PreviewRow[]> {
   return await sql<PreviewRow>`
-    with payable as (${payableParts(sql, appId, asOf)}), nets as (
+    with payable as (${payableParts(sql, appId, asOf, affiliateId)}), nets as (
       select affiliate_id, sum(cents) as cents, sum(items)::bigint as items
         from payable group by affiliate_id having sum(cents) > 0 and not are_payouts_blocked(affiliate_id)
     )

@@ -476,6 +476,7 @@ CREATE INDEX commissions_by_occurred ON commissions USING btree (app_id, occurre
 CREATE INDEX commissions_by_payment ON commissions USING btree (payment_id);
 CREATE INDEX commissions_by_reprocess_run ON commissions USING btree (reprocess_run_id, id) WHERE (reprocess_run_id IS NOT NULL);
 CREATE INDEX commissions_by_status ON commissions USING btree (app_id, status, occurred_at DESC, id DESC);
+CREATE INDEX commissions_by_user ON commissions USING btree (app_id, customer_user_id, occurred_at DESC, id DESC) WHERE (customer_user_id IS NOT NULL);
 CREATE INDEX commissions_matured_since ON commissions USING btree (app_id, GREATEST(due_at, created_at)) WHERE (status = 'matured'::text);
 CREATE INDEX commissions_next_due ON commissions USING btree (app_id, affiliate_id, due_at, id) WHERE ((status <> 'paid'::text) AND ((amount_cents)::bigint > 0));
 CREATE INDEX commissions_paid_since ON commissions USING btree (payout_id, GREATEST(due_at, created_at)) WHERE (payout_id IS NOT NULL);

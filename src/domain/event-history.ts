@@ -9,6 +9,7 @@ import type {
   DeliveryId,
   EventId,
   LinkId,
+  PayoutId,
 } from './ids.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import type { CommissionKind } from './payment-snapshot.ts';
@@ -141,6 +142,8 @@ export interface ExplainedCommission {
   readonly amountCents: number;
   readonly occurredAt: number;
   readonly dueAt: number;
+  /** Null until a payout contains it. */
+  readonly payoutId: PayoutId | null;
 }
 
 /** Everything that is stored about one event. */

@@ -180,7 +180,7 @@ describe('a payout is bounded', () => {
   test('an expected total is compared with everything that is due, as in the preview', async () => {
     await earn(1, 2, 3, 4, 5);
     const row = async () =>
-      (await previewPayouts(api.sql, app.appId as AppId, Date.now(), LIMIT)).find(
+      (await previewPayouts(api.sql, app.appId as AppId, Date.now(), null, LIMIT)).find(
         (found) => found.affiliateId === affiliateId,
       );
     expect(await row()).toMatchObject({ count: 5, totalCents: 15, moreRemains: true });

@@ -104,6 +104,7 @@ const earning: ExplainedCommission = {
   amountCents: 217,
   occurredAt: AT - 100,
   dueAt: AT + 100,
+  payoutId: null,
 };
 
 const reversal: ExplainedCommission = {

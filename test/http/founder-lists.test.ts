@@ -184,6 +184,8 @@ describe('search', () => {
   interface Found {
     readonly affiliates: readonly { readonly id: string; readonly name: string }[];
     readonly links: readonly { readonly slug: string }[];
+    readonly codes: readonly { readonly id: string }[];
+    readonly events: readonly { readonly eventId: string }[];
   }
 
   // @promise search
@@ -213,6 +215,54 @@ describe('search', () => {
       expect([q, await idsOf(q)]).toEqual([q, q === '%' ? [grace] : []]);
     expect(await idsOf('a')).toEqual([ada, grace, 'Spring_Sale']);
     expect((await get('/search', own)).status).toBe(400);
+  });
+
+  // @promise search
+  test('a text finds codes by their beginning, those that work first, and events by their id, transaction and user', async () => {
+    const own = await newApp(api);
+    const ada = await newAffiliate(api, own);
+    const other = await newApp(api);
+    const theirs = await newAffiliate(api, other);
+    const add = async (owner: TestApp, affiliateId: string, code: object): Promise<string> => {
+      const path = `/apps/${owner.appId}/affiliates/${affiliateId}/codes`;
+      const { status, body } = await api.call<{ id: string }>('POST', path, { key: owner.key, body: code });
+      expect([status, body]).toMatchObject([201, {}]);
+      return body.id;
+    };
+    const old = await add(own, ada, { namespace: 'app_store', value: 'SPRING20' });
+    await api.call('POST', `/apps/${own.appId}/codes/${old}/deactivate`, { key: own.key });
+    const store = await add(own, ada, { namespace: 'play_store', value: 'spring30' });
+    const stripe = await add(own, ada, { namespace: 'stripe', value: 'SPRING40', externalId: 'promo_1AB' });
+    await add(other, theirs, { namespace: 'app_store', value: 'SPRING50' });
+    const find = async (q: string) => (await get<Found>(`/search?q=${encodeURIComponent(q)}`, own)).body;
+    const codesOf = async (q: string) => (await find(q)).codes.map(({ id }) => id);
+    expect(await codesOf('Spring')).toEqual([store, stripe, old]);
+    for (const q of ['spring40', 'promo_1', stripe]) expect([q, await codesOf(q)]).toEqual([q, [stripe]]);
+    // Deactivated ones do not hide the one that works, of however many the text is the beginning.
+    for (let turn = 0; turn < 21; turn += 1) {
+      const id = await add(own, ada, { namespace: 'attribute', value: 'SUMMER' });
+      await api.call('POST', `/apps/${own.appId}/codes/${id}/deactivate`, { key: own.key });
+    }
+    const works = await add(own, ada, { namespace: 'attribute', value: 'SUMMER' });
+    const summer = await codesOf('summer');
+    expect([summer[0], summer.length]).toEqual([works, 20]);
+    for (const q of ['pring', 'PROMO_1', 'spring50', '%']) expect([q, await codesOf(q)]).toEqual([q, []]);
+
+    const at = api.clock.now - DAY_MS;
+    await insertEarning(api, other, { affiliateId: theirs, amountCents: 1, occurredAt: at, dueAt: at });
+    for (const occurredAt of [at, at + 1])
+      await insertEarning(api, own, { affiliateId: ada, amountCents: 1, occurredAt, dueAt: at });
+    await api.sql`update events set payment_ref = 'GPA.1234' where app_id in (${own.appId}, ${other.appId})`;
+    const stored = await api.sql<{ id: string; sourceEventId: string }>`
+      select id, source_event_id from events where app_id = ${own.appId} order by occurred_at desc`;
+    const eventsOf = async (q: string) => (await find(q)).events.map(({ eventId }) => eventId);
+    expect(await eventsOf('GPA.1234')).toEqual(stored.map(({ id }) => id));
+    expect(await eventsOf(stored[1]?.sourceEventId ?? '')).toEqual([stored[1]?.id]);
+    expect(await eventsOf('GPA.123')).toEqual([]);
+    await api.sql`update events set customer_user_id = 'user 7' where id = ${String(stored[0]?.id)}`;
+    expect((await find('user 7')).events).toMatchObject([
+      { eventId: stored[0]?.id, customerUserId: 'user 7' },
+    ]);
   });
 });
 

@@ -13,7 +13,7 @@ import { listLinks } from '../../src/db/links.ts';
 import { matureOverdue } from '../../src/db/maturing.ts';
 import { listNotPayable, previewEarlierPayouts, previewPayouts } from '../../src/db/payout-lists.ts';
 import type { PreviewRow } from '../../src/db/payout-lists.ts';
-import { ALL_COMMISSIONS, listCommissions } from '../../src/db/commissions.ts';
+import { ALL_COMMISSIONS, listCommissions, sumCommissions } from '../../src/db/commissions.ts';
 import type { CommissionFilter } from '../../src/db/commissions.ts';
 import type { Page, Position } from '../../src/db/page.ts';
 import { findRollupDifferences, foldRollups, repairRollups } from '../../src/db/rollups.ts';
@@ -569,10 +569,18 @@ type ListedCommission = Awaited<ReturnType<typeof listCommissions>>['rows'][numb
 describe('filters of commissions', () => {
   // @promise commissions-more-filters
   test('link, payout, kind and provider filter commissions, together with all other filters', async () => {
-    const { own, one } = await insertMixedCommissions();
+    const { own, ann, one } = await insertMixedCommissions();
     const all = (await list('/commissions?limit=100', own)).body.items;
     const payoutId = String(all.find((row) => row['payoutId'] !== null)?.['payoutId']);
+    const customerUserId = String(all.find(({ kind }) => kind === 'reversal')?.['customerUserId']);
     for (const filter of [
+      { customerUserId },
+      { customerUserId, kind: 'earning', payoutId },
+      { customerUserId: 'unknown' },
+      { status: 'pending' },
+      { status: 'paid', affiliateId: ann },
+      { status: 'matured' },
+      { status: 'pending', linkId: one.id },
       { linkId: one.id },
       { payoutId },
       { kind: 'reversal' },
@@ -590,7 +598,27 @@ describe('filters of commissions', () => {
         Object.entries(filter).every(([name, value]) => row[name] === value),
       );
       expect([status, filter, body.items]).toEqual([200, filter, expected]);
+      const { body: totals } = await api.call(
+        'GET',
+        `/apps/${own.appId}/commissions/totals?${new URLSearchParams(filter).toString()}`,
+        { key: own.key },
+      );
+      const totalCents = expected.reduce((sum, row) => sum + Number(row['amountCents']), 0);
+      expect([filter, totals]).toEqual([filter, { from: null, to: null, totalCents }]);
     }
+    expect(all.filter((row) => row['customerUserId'] === customerUserId)).toHaveLength(2);
+  });
+
+  // @promise commission-totals
+  test('a sum of more rows than are read is none', async () => {
+    const { own } = await insertMixedCommissions();
+    const appId = own.appId as AppId;
+    const earnings = { ...ALL_COMMISSIONS, kind: 'earning' as const };
+    const { rows } = await listCommissions(api.sql, appId, ALL_COMMISSIONS, null, 100);
+    const count = rows.filter(({ status }) => status === 'pending').length;
+    const pending = { ...earnings, status: 'pending' as const };
+    expect(await sumCommissions(api.sql, appId, pending, count + 1)).toBeGreaterThan(0);
+    expect(await sumCommissions(api.sql, appId, pending, count)).toBeUndefined();
   });
 
   // @promise commissions-more-filters
@@ -606,6 +634,7 @@ describe('filters of commissions', () => {
       status: [null, 'paid', 'pending'],
       kind: [null, 'earning', 'reversal', 'correction'],
       source: [null, 'stripe', 'paddle'],
+      customerUserId: [null, all.find(({ kind }) => kind === 'reversal')?.customerUserId ?? ''],
       from: [null, at + 2],
       to: [null, at + 6],
     };
@@ -674,6 +703,14 @@ describe('the payout preview', () => {
       ],
       totalCents: 620,
     });
+    const of = async (query: string) =>
+      (await api.call('GET', `/apps/${own.appId}/payouts/preview?${query}`, { key: own.key })).body;
+    expect(await of(`affiliateId=${ann}`)).toMatchObject({
+      rows: [{ affiliateId: ann, count: 2, totalCents: 120 }],
+      totalCents: 120,
+    });
+    for (const none of [cid, exampleId('affiliate'), 'none'])
+      expect(await of(`affiliateId=${none}`)).toMatchObject({ rows: [], totalCents: 0 });
   });
 
   // @promise payout-preview-writes-nothing, preview-positive-only

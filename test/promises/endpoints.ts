@@ -139,7 +139,7 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
   {
     route: 'GET /apps/:appId/search',
     caller: 'account read',
-    promises: { search: 'returns affiliates and links that match a text' },
+    promises: { search: 'returns affiliates, links, codes and events that match a text' },
   },
   {
     route: 'POST /apps/:appId/affiliates/bulk',

@@ -594,8 +594,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Finds affiliates and links by a text.
-         * @description Affiliates match by the beginning of the e-mail address or `externalId`, by the id, and by any part of the name; in an app with more than 4,000 affiliates, some match only by the beginning of the name. Links match by the beginning of the slug or `externalId`, and by the id. Case does not matter, except in an `externalId`.
+         * Finds affiliates, links, codes and events by a text.
+         * @description Affiliates match by the beginning of the e-mail address or `externalId`, by the id, and by any part of the name; in an app with more than 4,000 affiliates, some match only by the beginning of the name. Links match by the beginning of the slug or `externalId`, and by the id, codes by the beginning of the value or `externalId`, and by the id. Case does not matter, except in an `externalId`. Events match by the whole `sourceEventId`, `customerUserId` or id of the payment at the store.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -711,7 +711,7 @@ export interface paths {
         };
         /**
          * Adds up the commissions of a range of time.
-         * @description Returns the sum of `amountCents` of the rows that `GET /apps/:appId/commissions` lists for the same parameters, to the millisecond and cent. It reads stored sums, so its cost does not depend on the number of rows.
+         * @description Returns the sum of `amountCents` of the rows that `GET /apps/:appId/commissions` lists for the same parameters, to the millisecond and cent. By affiliate, link and time, by affiliate and status, and by payout it reads stored sums. With other filters it reads rows, at most 4000: of more the sum is null.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -5962,12 +5962,16 @@ export interface components {
                 affiliateName: string;
             } | null;
         };
-        /** @description The affiliates and links that match a text. */
+        /** @description The affiliates, links, codes and events that match a text. */
         Found: {
             /** @description At most twenty, by name. */
             affiliates: components["schemas"]["ListedAffiliate"][];
             /** @description At most twenty, by slug. */
             links: components["schemas"]["ListedLink"][];
+            /** @description At most twenty, those that work first, by value. */
+            codes: components["schemas"]["Code"][];
+            /** @description At most twenty, the latest first. */
+            events: components["schemas"]["FoundEvent"][];
         };
         /** @description A link with its clicks, installs and revenue of all time. */
         ListedLink: {
@@ -6044,6 +6048,46 @@ export interface components {
              * @example 1999
              */
             revenueCents: number;
+        };
+        /** @description An event that a search has found. */
+        FoundEvent: {
+            /**
+             * @description Pass it to `GET …/events/:eventId/explanation`.
+             * @example evt_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            eventId: string;
+            /**
+             * @description The billing provider.
+             * @example revenuecat
+             * @enum {string}
+             */
+            source: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
+            /**
+             * @description The id of the event at the provider.
+             * @example evt_1SZ
+             */
+            sourceEventId: string;
+            /**
+             * @description What the event reports, the same word for all providers.
+             * @enum {string}
+             */
+            kind: "purchase" | "renewal" | "trial_started" | "trial_converted" | "product_change" | "cancellation" | "expiration" | "refund" | "refund_reversed" | "chargeback" | "chargeback_reversed" | "transfer" | "test" | "other";
+            /**
+             * @description The provider's environment. Nothing from `sandbox` earns a commission.
+             * @enum {string}
+             */
+            environment: "production" | "sandbox";
+            /**
+             * @description When it happened, according to the provider. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            occurredAt: number;
+            /** @description The app's own id of the user: the exact one that the billing provider reports. Null if the event names none. */
+            customerUserId: string | null;
+            /** @description The currency that the customer paid in, ISO 4217. Null if the event states no amount. */
+            currency: string | null;
+            /** @description The amount in minor units of `currency`. Null if the event states none. */
+            amountMinor: number | null;
         };
         /** @description One page of the list. */
         ListedLinkPage: {
@@ -6290,17 +6334,14 @@ export interface components {
              */
             flatCents?: number;
         };
-        /** @description The range, and the sum of its commissions. */
-        CommissionTotals: {
+        /** @description The range, and the sum of the commissions that the filters select. */
+        FilteredCommissionTotals: {
             /** @description The beginning of the range, inclusive. Epoch milliseconds. Null: no beginning. */
             from: number | null;
             /** @description The end of the range, exclusive. Epoch milliseconds. Null: no end. */
             to: number | null;
-            /**
-             * @description The sum of `amountCents`: earnings net of reversals and corrections. US cents.
-             * @example 1999
-             */
-            totalCents: number;
+            /** @description The sum of `amountCents`: earnings net of reversals and corrections. US cents. Null if too many rows would have to be read. */
+            totalCents: number | null;
         };
         /** @description One page of the list. */
         EntryPage: {
@@ -9273,6 +9314,8 @@ export interface components {
                      * @example 1781524800000
                      */
                     dueAt: number;
+                    /** @description The id of the payout. Null until a payout contains it. */
+                    payoutId: string | null;
                     /**
                      * @description The id of the commission.
                      * @example com_01kbf2z4x8e0rvq1n3m5t7w9yc
@@ -10932,6 +10975,18 @@ export interface components {
             paidAt: number | null;
             /** @description The id of the payout. Null until a payout contains it. */
             payoutId: string | null;
+        };
+        /** @description The range, and the sum of its commissions. */
+        CommissionTotals: {
+            /** @description The beginning of the range, inclusive. Epoch milliseconds. Null: no beginning. */
+            from: number | null;
+            /** @description The end of the range, exclusive. Epoch milliseconds. Null: no end. */
+            to: number | null;
+            /**
+             * @description The sum of `amountCents`: earnings net of reversals and corrections. US cents.
+             * @example 1999
+             */
+            totalCents: number;
         };
         /** @description One page of the list. */
         CreatorPayoutPage: {
@@ -16104,7 +16159,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The affiliates and links that match a text. */
+            /** @description The affiliates, links, codes and events that match a text. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16888,6 +16943,7 @@ export interface operations {
                 status?: "pending" | "matured" | "paid";
                 kind?: "earning" | "reversal" | "correction" | "bonus" | "deduction";
                 source?: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
+                customerUserId?: string;
                 from?: number | string;
                 to?: number | string;
             };
@@ -17021,6 +17077,11 @@ export interface operations {
             query?: {
                 affiliateId?: string;
                 linkId?: string;
+                payoutId?: string;
+                status?: "pending" | "matured" | "paid";
+                kind?: "earning" | "reversal" | "correction" | "bonus" | "deduction";
+                source?: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
+                customerUserId?: string;
                 from?: number | string;
                 to?: number | string;
             };
@@ -17033,7 +17094,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The range, and the sum of its commissions. */
+            /** @description The range, and the sum of the commissions that the filters select. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17042,7 +17103,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CommissionTotals"];
+                    "application/json": components["schemas"]["FilteredCommissionTotals"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. */
@@ -21378,6 +21439,7 @@ export interface operations {
         parameters: {
             query?: {
                 asOf?: number | string;
+                affiliateId?: string;
             };
             header?: never;
             path: {

@@ -14,7 +14,7 @@ const VALUE = 'What customers enter, compared without case. Of an offer of the A
 const EXTERNAL_ID =
   "The provider's id of the code, which its events state: `promo_…` of Stripe, `dsc_…` of Paddle. Compared exactly.";
 
-const code = z
+export const code = z
   .object({
     id: idOf('code'),
     affiliateId: idOf('affiliate'),
@@ -66,7 +66,7 @@ const newCode = z
     examples: [{ namespace: 'app_store', value: 'SPRING20' }],
   });
 
-function presentCode(row: Code) {
+export function presentCode(row: Code) {
   return {
     id: row.id,
     affiliateId: row.affiliateId,

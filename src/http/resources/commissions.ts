@@ -1,12 +1,14 @@
 import * as z from 'zod';
-import { readCommissionTotal } from '../../db/commission-totals.ts';
+import { readFilteredTotal } from '../../db/commission-totals.ts';
 import { listCommissions } from '../../db/commissions.ts';
-import type { CommissionListRow } from '../../db/commissions.ts';
+import type { CommissionFilter, CommissionListRow } from '../../db/commissions.ts';
+import { PAGE_EXAMINES } from '../../db/page.ts';
 import * as enums from '../enum-fields.ts';
 import {
   nameOfAffiliate,
   cents,
   currency,
+  customerUserId,
   entryReason,
   epochMs,
   filterId,
@@ -21,6 +23,7 @@ import { CSV_LIST } from '../list-csv.ts';
 import {
   decodeCursor,
   EMPTY_PAGE,
+  givenFilters,
   MAY_BE_SHORT,
   millisKey,
   pageSchema,
@@ -91,6 +94,7 @@ const commissionsQuery = z.object({
   status: enums.commissionStatus.optional(),
   kind: enums.commissionKind.optional(),
   source: enums.provider.optional(),
+  customerUserId: customerUserId.optional(),
   ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
 });
 
@@ -123,16 +127,44 @@ export function presentCommission(row: CommissionListRow) {
   };
 }
 
-const totalsQuery = commissionsQuery.pick({ affiliateId: true, linkId: true, from: true, to: true });
+const totalsQuery = commissionsQuery.omit({ limit: true, cursor: true });
+
+/** Returns what a query selects. Null for none: a filter has a malformed id. */
+function selectedBy(query: z.infer<typeof totalsQuery>): CommissionFilter | null {
+  const affiliateId = filterId('affiliate', query.affiliateId);
+  const linkId = filterId('link', query.linkId);
+  const payoutId = filterId('payout', query.payoutId);
+  if (affiliateId === 'none' || linkId === 'none' || payoutId === 'none') return null;
+  return {
+    affiliateId,
+    linkId,
+    payoutId,
+    status: query.status ?? null,
+    kind: query.kind ?? null,
+    source: query.source ?? null,
+    customerUserId: query.customerUserId ?? null,
+    from: query.from ?? null,
+    to: query.to ?? null,
+  };
+}
+
+const SUM = 'The sum of `amountCents`: earnings net of reversals and corrections.';
 
 /** The sum of a range. */
 export const totals = z
   .object({
     from: orNull(epochMs('The beginning of the range, inclusive.'), 'Null: no beginning.'),
     to: orNull(epochMs('The end of the range, exclusive.'), 'Null: no end.'),
-    totalCents: cents('The sum of `amountCents`: earnings net of reversals and corrections.'),
+    totalCents: cents(SUM),
   })
   .meta({ id: 'CommissionTotals', description: 'The range, and the sum of its commissions.' });
+
+const filteredTotals = totals
+  .extend({ totalCents: orNull(cents(SUM), 'Null if too many rows would have to be read.') })
+  .meta({
+    id: 'FilteredCommissionTotals',
+    description: 'The range, and the sum of the commissions that the filters select.',
+  });
 
 export const commissionRoutes = [
   route({
@@ -145,25 +177,21 @@ export const commissionRoutes = [
     query: commissionsQuery,
     response: { status: 200, schema: pageSchema(commission), asCsv: true },
     handler: async ({ deps, app, query }) => {
-      const filter = {
+      const filters = {
         status: query.status ?? null,
         kind: query.kind ?? null,
         source: query.source ?? null,
         from: query.from ?? null,
         to: query.to ?? null,
-      };
-      const ids = {
         affiliateId: query.affiliateId ?? null,
         linkId: query.linkId ?? null,
         payoutId: query.payoutId ?? null,
+        ...givenFilters({ customerUserId: query.customerUserId ?? null }),
       };
-      const key = { list: 'commissions', appId: app.id, filters: { ...filter, ...ids } };
+      const key = { list: 'commissions', appId: app.id, filters };
       const after = decodeCursor(key, millisKey, query.cursor);
-      const affiliateId = filterId('affiliate', query.affiliateId);
-      const linkId = filterId('link', query.linkId);
-      const payoutId = filterId('payout', query.payoutId);
-      if (affiliateId === 'none' || linkId === 'none' || payoutId === 'none') return EMPTY_PAGE;
-      const selected = { ...filter, affiliateId, linkId, payoutId };
+      const selected = selectedBy(query);
+      if (selected === null) return EMPTY_PAGE;
       const page = await listCommissions(deps.sql, app.id, selected, after, query.limit);
       return presentPage(key, page, presentCommission);
     },
@@ -177,16 +205,15 @@ export const commissionRoutes = [
     summary: 'Adds up the commissions of a range of time.',
     description:
       'Returns the sum of `amountCents` of the rows that `GET /apps/:appId/commissions` lists for the same parameters, to ' +
-      'the millisecond and cent. It reads stored sums, so its cost does not depend on the number of rows.',
+      'the millisecond and cent. By affiliate, link and time, by affiliate and status, and by payout it reads stored sums. With other filters it reads rows, ' +
+      `at most ${PAGE_EXAMINES}: of more the sum is null.`,
     query: totalsQuery,
-    response: { status: 200, schema: totals },
+    response: { status: 200, schema: filteredTotals },
     handler: async ({ deps, app, query }) => {
       const range = { from: query.from ?? null, to: query.to ?? null };
-      const affiliateId = filterId('affiliate', query.affiliateId);
-      const linkId = filterId('link', query.linkId);
-      if (affiliateId === 'none' || linkId === 'none') return { ...range, totalCents: 0 };
-      const totalCents = await readCommissionTotal(deps.sql, app.id, { affiliateId, linkId, ...range });
-      return { ...range, totalCents };
+      const selected = selectedBy(query);
+      if (selected === null) return { ...range, totalCents: 0 };
+      return { ...range, totalCents: (await readFilteredTotal(deps.sql, app.id, selected)) ?? null };
     },
   }),
 ];

@@ -67,6 +67,21 @@ const event = z
   })
   .meta({ id: 'Event', description: 'What a billing provider reported, and what it brought about.' });
 
+/** What a search shows of an event. */
+export const foundEvent = event
+  .pick({
+    eventId: true,
+    source: true,
+    sourceEventId: true,
+    kind: true,
+    environment: true,
+    occurredAt: true,
+    customerUserId: true,
+    currency: true,
+    amountMinor: true,
+  })
+  .meta({ id: 'FoundEvent', description: 'An event that a search has found.' });
+
 function presentEvent(row: FeedEvent) {
   return {
     eventId: row.eventId,

@@ -241,6 +241,7 @@ const writeCommission = step(
             amountCents: true,
             occurredAt: true,
             dueAt: true,
+            payoutId: true,
           })
           .extend({
             commissionId: idOf('commission'),

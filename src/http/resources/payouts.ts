@@ -91,16 +91,23 @@ export const payoutRoutes = [
         1_781_524_800_000,
         'What was owed at this instant. Must not be in the future. Defaults to now.',
       ).optional(),
+      affiliateId: inputId('affiliate').optional(),
     }),
     response: { status: 200, schema: preview },
     handler: async ({ deps, app, query, now }) => {
-      const { asOf } = query;
-      if (asOf === undefined) return presentPreview(now, await previewPayouts(deps.sql, app.id, now));
+      const { asOf = now } = query;
       if (asOf > now) throw invalidField('asOf', 'Must not be in the future.');
+      const affiliateId = filterId('affiliate', query.affiliateId);
+      if (affiliateId === 'none') return presentPreview(asOf, []);
+      if (query.asOf === undefined)
+        return presentPreview(now, await previewPayouts(deps.sql, app.id, now, affiliateId));
       const rows = await previewEarlierPayouts(deps.sql, app.id, asOf);
       if (rows === undefined)
         throw invalidField('asOf', 'Too much was paid or became due since then. Choose a later instant.');
-      return presentPreview(asOf, rows);
+      return presentPreview(
+        asOf,
+        rows.filter((row) => affiliateId === null || row.affiliateId === affiliateId),
+      );
     },
   }),
 
