@@ -537,8 +537,10 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByRole('row', { name: /Reversal 20 % of -\$12\.50/ }).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
     expect(new URL(page.url()).searchParams.get('kind')).toBe('reversal');
+    await page.getByText('Sum: -$2.50').waitFor();
     await chooseFilter(page, 'Kind', 'Correction');
     await page.getByText('No commissions match these filters').waitFor();
+    await page.getByText('Sum: $0.00').waitFor();
     await button(page, 'Clear the filters').first().click();
     await page.locator('tbody tr').nth(7).waitFor();
     // A creator is found by name, and the address has the id.
@@ -609,8 +611,17 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await earned.getByText('$21.50', { exact: true }).waitFor();
     await earned.click();
     await brought.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
-    await page.getByRole('link', { name: 'Pay in Payouts' }).click();
-    await title(page, 'Payouts');
+    // What is due is paid where it is seen, with a key that may pay.
+    await button(page, 'Pay $5.50 …').click();
+    const dialog = page.getByRole('dialog', { name: 'Pay Ada' });
+    await dialog.getByLabel('Key that may pay').fill(founder.key);
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    await dialog.getByRole('button', { name: 'Pay $5.50', exact: true }).click();
+    await dialog.getByText('$5.50 are booked for Ada').waitFor();
+    await checkPage(page, 'a creator, paid');
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    await page.locator('.figures > div', { hasText: 'Booked' }).getByText('$15.50').waitFor();
+    expect(await button(page, /^Pay \$/).count()).toBe(0);
     expect(problems()).toEqual([]);
   });
 
@@ -642,7 +653,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     const { page, problems } = await openApp(founder, `creators/${ada}`);
     const dialog = page.getByRole('dialog');
     const due = async (text: string) =>
-      await page.locator('dl.figures > div', { hasText: 'Due' }).getByText(text).waitFor();
+      await page.locator('dl.figures > div', { hasText: 'Due' }).getByText(text, { exact: true }).waitFor();
     await due('$5.50');
     await button(page, 'Add or deduct').click();
     await page.getByLabel('Key that may pay').fill(founder.key);
@@ -873,6 +884,20 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByRole('dialog').getByText('Events of the user “user 7”').click();
     await title(page, 'Events');
     expect(new URL(page.url()).search).toBe('?user=user%207');
+    // What is created has the sheet of its page, once: a reload shows the list.
+    await find('new cre');
+    await search.press('Enter');
+    const sheet = page.getByRole('dialog', { name: 'New creator' });
+    await sheet.getByRole('textbox', { name: 'Name', exact: true }).waitFor();
+    await page.reload();
+    await title(page, 'Creators');
+    await page.getByRole('link', { name: 'Ada Lovelace' }).waitFor();
+    expect(await sheet.count()).toBe(0);
+    // A code leads to its creator, and a transaction to its events.
+    await post(`${path}/${ada}/codes`, founder.key, { namespace: 'app_store', value: 'LOVELACE20' });
+    await find('lovelace2');
+    await button(page, /^LOVELACE20.*Ada Lovelace, App Store/).click();
+    await title(page, 'Ada Lovelace');
     await page.keyboard.press('Control+k');
     await page.keyboard.press('Escape');
     await search.waitFor({ state: 'hidden' });
@@ -919,7 +944,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(await page.getByRole('dialog').count()).toBe(0);
     await title(page, 'Creators');
     await page.keyboard.press('Control+k');
-    await page.getByPlaceholder('A creator, link, page').waitFor();
+    await page.getByRole('textbox', { name: 'Search or jump to' }).waitFor();
     expect(problems()).toEqual([]);
   });
 

@@ -31,6 +31,7 @@ export interface CommissionQuery {
   readonly status?: Commission['status'];
   readonly kind?: Commission['kind'];
   readonly source?: Schemas['Event']['source'];
+  readonly customerUserId?: string;
   readonly from?: number;
   readonly to?: number;
 }

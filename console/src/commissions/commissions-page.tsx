@@ -22,49 +22,58 @@ const kindsOf = (appId: string) => [
   choiceFilter('source', 'Provider', PROVIDERS),
   creatorFilter(appId),
   linkFilter(appId),
+  textFilter('user', 'User', 'The whole user id'),
   textFilter('payout', 'Payout', 'pay_…'),
   rangeFilter('Purchased'),
 ];
 
 const keysOf = <K extends string>(texts: Readonly<Record<K, string>>) => Object.keys(texts) as K[];
 
-/** Shows the sum of what is listed. Stored sums exist by creator, link and time only. */
+/** Shows the sum of what is listed. */
 function Sum({ appId, query }: { readonly appId: string; readonly query: CommissionQuery }) {
-  const { status, kind, source, payoutId, ...summed } = query;
-  const hasSum = status === undefined && kind === undefined && source === undefined && payoutId === undefined;
   const totals = useQuery({
-    queryKey: ['commission-totals', appId, summed],
+    queryKey: ['commission-totals', appId, query],
     queryFn: async () =>
-      await read(api.GET('/apps/{appId}/commissions/totals', { params: { path: { appId }, query: summed } })),
-    enabled: hasSum,
+      await read(api.GET('/apps/{appId}/commissions/totals', { params: { path: { appId }, query } })),
   });
+  const cents = totals.data?.totalCents;
   return (
-    <Text size="sm" className="quiet" mb="xs">
-      {hasSum
-        ? totals.data !== undefined && (
-            <>
-              Sum: <b>{formatMoney(totals.data.totalCents)}</b>, net of reversals
-            </>
-          )
-        : 'The sum is shown for the filters creator, link and time.'}
+    <Text size="sm" className="quiet" mb="xs" mih={20}>
+      {cents === null && 'There are too many rows to add up. Choose fewer filters, or a shorter time.'}
+      {typeof cents === 'number' && (
+        <>
+          Sum: <b>{formatMoney(cents)}</b>
+          {query.kind === undefined && ', net of reversals'}
+        </>
+      )}
     </Text>
   );
 }
 
 function Commissions({ appId }: { readonly appId: string }) {
-  const filters = useFilters('status', 'kind', 'source', 'creator', 'link', 'payout', ...RANGE_FILTERS);
+  const filters = useFilters(
+    'status',
+    'kind',
+    'source',
+    'creator',
+    'link',
+    'user',
+    'payout',
+    ...RANGE_FILTERS,
+  );
   const range = useRange(filters);
   const status = oneOf(keysOf(COMMISSION_STATUSES), filters.get('status'));
   const kind = oneOf(keysOf(KINDS), filters.get('kind'));
   const source = oneOf(keysOf(PROVIDERS), filters.get('source'));
-  const [affiliateId, linkId, payoutId] = [
+  const [affiliateId, linkId, customerUserId, payoutId] = [
     filters.get('creator'),
     filters.get('link'),
+    filters.get('user'),
     filters.get('payout'),
   ];
   const query: CommissionQuery = {
     ...range,
-    ...given({ status, kind, source, affiliateId, linkId, payoutId }),
+    ...given({ status, kind, source, affiliateId, linkId, customerUserId, payoutId }),
   };
   const list = useCommissions(appId, query);
   return (

@@ -13,6 +13,7 @@ import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Section } from '../lists.tsx';
+import type { Payment } from '../payouts/pay-dialog.tsx';
 import { PayoutHistory } from '../payouts/payout-history.tsx';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
@@ -20,6 +21,7 @@ import { CreatorActions } from './creator-actions.tsx';
 import { CreatorSeries } from './creator-series.tsx';
 import { CreatorTerms } from './creator-terms.tsx';
 import { Initials } from './initials.tsx';
+import { PayButton, PayCreator } from './pay-creator.tsx';
 import { Payee } from './payee.tsx';
 import { PayoutBlockDialog, PayoutBlockHistory, PayoutBlockNotice } from './payout-block.tsx';
 import { Entries } from './entries.tsx';
@@ -30,7 +32,15 @@ type Creator = Schemas['ListedAffiliate'];
 /** Whether an instant is in the future. An earning that is due and not paid yet has a due date in the past. */
 const isAhead = (at: number | null): at is number => at !== null && at > Date.now();
 
-function Money({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
+function Money({
+  appId,
+  creator,
+  onPay,
+}: {
+  readonly appId: string;
+  readonly creator: Creator;
+  readonly onPay: (payment: Payment) => void;
+}) {
   const affiliateId = creator.id;
   const overview = useQuery({
     queryKey: ['creator', appId, affiliateId, 'overview'],
@@ -61,9 +71,8 @@ function Money({ appId, creator }: { readonly appId: string; readonly creator: C
             hint:
               carriedBalanceCents < 0
                 ? `${formatMoney(-carriedBalanceCents)} are deducted from the next payout`
-                : earnings.matured > 0 &&
-                  creator.payoutBlock === undefined && (
-                    <Link to={`/apps/${appId}/payouts`}>Pay in Payouts</Link>
+                : creator.payoutBlock === undefined && (
+                    <PayButton appId={appId} affiliateId={affiliateId} onPay={onPay} />
                   ),
           },
           { name: 'Booked', value: formatMoney(earnings.paid) },
@@ -80,7 +89,15 @@ function Money({ appId, creator }: { readonly appId: string; readonly creator: C
 /** How many commissions are shown at first. */
 const SHOWN = 10;
 
-function CreatorView({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
+function CreatorView({
+  appId,
+  creator,
+  onPay,
+}: {
+  readonly appId: string;
+  readonly creator: Creator;
+  readonly onPay: (payment: Payment) => void;
+}) {
   const canWrite = usePermission('write');
   const canInvite = usePermission('setup');
   const [isLinking, setIsLinking] = useState(false);
@@ -111,7 +128,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
         )}
       </Group>
       <PayoutBlockNotice creator={creator} onLift={() => setIsLifting(true)} />
-      <Money appId={appId} creator={creator} />
+      <Money appId={appId} creator={creator} onPay={onPay} />
       <CreatorSeries appId={appId} affiliateId={creator.id} />
       <div className="main-and-side">
         <Stack gap="xl">
@@ -177,14 +194,14 @@ export default function CreatorPage() {
       ),
     enabled: canRead,
   });
-  const content = () => {
+  const content = (onPay: (payment: Payment) => void) => {
     if (!canRead) return <NoPermission permission="read" what="creators" />;
     if (creator.error instanceof Problem && creator.error.status === 404)
       return <Text size="sm">There is no such creator in this app.</Text>;
     if (creator.error !== null)
       return <ErrorBox error={creator.error} retry={() => void creator.refetch()} />;
     if (creator.data === undefined) return <Waiting what="the creator" />;
-    return <CreatorView key={creator.data.id} appId={appId} creator={creator.data} />;
+    return <CreatorView key={creator.data.id} appId={appId} creator={creator.data} onPay={onPay} />;
   };
   return (
     <>
@@ -200,7 +217,9 @@ export default function CreatorPage() {
               aside: <CreatorActions key={creator.data.id} appId={appId} creator={creator.data} />,
             })}
       />
-      {content()}
+      <PayCreator key={affiliateId} appId={appId} affiliateId={affiliateId}>
+        {content}
+      </PayCreator>
     </>
   );
 }

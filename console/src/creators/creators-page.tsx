@@ -19,6 +19,7 @@ import { ListView, useList } from '../parts/list.tsx';
 import { BulkBar, useSelection } from '../parts/selection.tsx';
 import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
+import { useOpensNew } from '../shortcuts/use-opens-new.ts';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { CreatorsBulk } from './bulk.tsx';
 import { CreatorSheet } from './creator-sheet.tsx';
@@ -179,6 +180,7 @@ export default function CreatorsPage() {
   const canWrite = usePermission('write');
   const [open, setOpen] = useState<'new' | 'paste' | null>(null);
   const close = () => setOpen(null);
+  useOpensNew(() => setOpen('new'));
   return (
     <>
       <PageHead

@@ -51,6 +51,7 @@ export function Verdict({
   const hasOpenCode = own.length === 0 && (attributed?.facts.codes ?? []).length > 0;
   const reason = hasOpenCode ? attributed?.explanation : reasonOf(steps);
   const userId = find(steps, 'normalize')?.facts.customerUserId;
+  const payoutIds = [...new Set(own.flatMap(({ payoutId }) => payoutId ?? []))];
   return (
     <section className="surface verdict" aria-label="What it brought about">
       <Text fw={600} fz={20}>
@@ -75,17 +76,31 @@ export function Verdict({
           rest !== cents &&
           ` After refunds and corrections, ${formatMoney(rest)} of it remain.`}
       </Text>
-      {userId != null && (
+      {(userId != null || payoutIds.length > 0) && (
         <Group gap="md" mt="sm">
-          <Anchor component={Link} to={`/apps/${appId}/events?user=${encodeURIComponent(userId)}`} size="sm">
-            All events of the user
-          </Anchor>
-          {own.length > 0 &&
-            [...creators].map(([id, name]) => (
-              <Anchor key={id} component={Link} to={`/apps/${appId}/commissions?creator=${id}`} size="sm">
-                Commissions of <bdi>{name}</bdi>
-              </Anchor>
-            ))}
+          {userId != null && (
+            <Anchor
+              component={Link}
+              to={`/apps/${appId}/events?user=${encodeURIComponent(userId)}`}
+              size="sm"
+            >
+              All events of the user
+            </Anchor>
+          )}
+          {userId != null && own.length > 0 && (
+            <Anchor
+              component={Link}
+              to={`/apps/${appId}/commissions?user=${encodeURIComponent(userId)}`}
+              size="sm"
+            >
+              Commissions of the user
+            </Anchor>
+          )}
+          {payoutIds.map((id) => (
+            <Anchor key={id} component={Link} to={`/apps/${appId}/payouts/${id}`} size="sm">
+              {cents < 0 ? 'The payout that deducted it' : 'The payout'}
+            </Anchor>
+          ))}
         </Group>
       )}
     </section>

@@ -9,6 +9,7 @@ import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, creatorFilter, textFilter } from '../parts/filter-kinds.ts';
 import { oneOf, useFilters } from '../parts/filters.ts';
 import { ViewsButton } from '../parts/views-button.tsx';
+import { useOpensNew } from '../shortcuts/use-opens-new.ts';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
 import { linkColumns, LinkTable } from './link-table.tsx';
@@ -61,6 +62,7 @@ export default function LinksPage() {
   const canRead = usePermission('read');
   const canWrite = usePermission('write');
   const [isOpen, setIsOpen] = useState(false);
+  useOpensNew(() => setIsOpen(true));
   return (
     <>
       <PageHead

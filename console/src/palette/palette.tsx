@@ -1,27 +1,37 @@
 import '@mantine/spotlight/styles.css';
 import { createSpotlight, Spotlight } from '@mantine/spotlight';
 import { useDebouncedValue } from '@mantine/hooks';
-import { CornerDownLeft, Link2, Search, Users } from 'lucide-react';
+import { Activity, AppWindow, CornerDownLeft, Link2, Plus, Search, TicketPercent, Users } from 'lucide-react';
 import type { LucideIcon } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { useNavigate } from 'react-router';
+import type { Schemas } from '../api/client.ts';
+import { useApps } from '../api/queries.ts';
+import { NAMESPACES } from '../codes/words.ts';
+import { formatInstant, formatMoney } from '../format.ts';
 import { usePages } from '../navigation.tsx';
 import { ICON } from '../parts/icon.ts';
 import { TYPING_MS } from '../parts/filters.ts';
 import { useSearch } from '../parts/found.ts';
 import { usePermission } from '../session.ts';
+import { OPENS_NEW } from '../shortcuts/use-opens-new.ts';
+import { EVENT_KINDS, PROVIDERS } from '../words.ts';
 import { jumpsTo } from './jumps.ts';
 
-/** How many creators and links are shown at most, each. */
+/** How many rows of a kind are shown at most. */
 const MOST = 6;
 
 const [store, palette] = createSpotlight();
 
 interface Row {
   readonly to: string;
+  /** Tells rows apart that lead to the same page. `to` and the title without. */
+  readonly key?: string;
   readonly title: string;
   readonly hint?: string;
   readonly Icon: LucideIcon;
+  /** The state of the navigation. */
+  readonly state?: object;
 }
 
 function Rows({ label, rows }: { readonly label: string; readonly rows: readonly Row[] }) {
@@ -29,21 +39,34 @@ function Rows({ label, rows }: { readonly label: string; readonly rows: readonly
   if (rows.length === 0) return null;
   return (
     <Spotlight.ActionsGroup label={label}>
-      {rows.map(({ to, title, hint, Icon }) => (
+      {rows.map(({ to, title, hint, Icon, state, key = to + title }) => (
         <Spotlight.Action
-          key={to + title}
+          key={key}
           label={title}
           {...(hint === undefined ? {} : { description: hint })}
           leftSection={<Icon {...ICON} />}
-          onClick={() => void navigate(to)}
+          onClick={() => void navigate(to, { state })}
         />
       ))}
     </Spotlight.ActionsGroup>
   );
 }
 
+/** Returns what can be created in an app, by pages that offer it. */
+const actionsOf = (base: string): readonly Row[] => [
+  { to: `${base}/creators`, title: 'New creator', Icon: Plus, state: OPENS_NEW },
+  { to: `${base}/links`, title: 'New link', Icon: Plus, state: OPENS_NEW },
+  { to: `${base}/policies/new`, title: 'New policy', Icon: Plus },
+];
+
+/** Names an event by what it says: "Refund of $59.99". */
+const titleOf = ({ kind, currency, amountMinor }: Schemas['FoundEvent']): string =>
+  currency === null || amountMinor === null
+    ? EVENT_KINDS[kind]
+    : `${EVENT_KINDS[kind]} of ${formatMoney(amountMinor, currency)}`;
+
 /**
- * Finds a page, a creator, a link, or what belongs to an id, and leads there. It is open from when it is shown. A chunk of its own: load
+ * Finds a page, an app, a creator, a link, a code, an event, what can be created, or what belongs to an id, and leads there. It is open from when it is shown. A chunk of its own: load
  * it lazily.
  */
 export default function Palette({
@@ -62,8 +85,14 @@ export default function Palette({
   const canSearch = usePermission('read') && appId !== null;
   const search = useSearch(appId ?? '', typed, canSearch);
   const found = typed === '' ? undefined : search.data;
-  const pages = usePages(appId).filter(({ title }) => title.toLowerCase().includes(text.toLowerCase()));
+  const isNamed = ({ title }: { readonly title: string }) => title.toLowerCase().includes(text.toLowerCase());
+  const pages = usePages(appId).filter(isNamed);
+  const canWrite = usePermission('write');
+  const apps = useApps();
   const base = `/apps/${appId}`;
+  const others = (apps.data ?? [])
+    .filter(({ id }) => id !== appId)
+    .map(({ id, name }) => ({ to: `/apps/${id}/overview`, title: name, Icon: AppWindow }));
   const groups: readonly (readonly [label: string, rows: readonly Row[]])[] = [
     [
       'Creators',
@@ -83,7 +112,32 @@ export default function Palette({
         Icon: Link2,
       })),
     ],
+    [
+      'Codes',
+      (found?.codes ?? [])
+        .slice(0, MOST)
+        .map(({ id, value, namespace, affiliateId, affiliateName, deactivatedAt }) => ({
+          to: `${base}/creators/${affiliateId}`,
+          key: id,
+          title: value,
+          hint: `${affiliateName}, ${NAMESPACES[namespace].name}${deactivatedAt === null ? '' : ', deactivated'}`,
+          Icon: TicketPercent,
+        })),
+    ],
+    [
+      'Events',
+      (found?.events ?? []).slice(0, MOST).map((event) => ({
+        to: `${base}/events/${event.eventId}`,
+        title: titleOf(event),
+        hint: [PROVIDERS[event.source], formatInstant(event.occurredAt), event.customerUserId]
+          .filter((part) => part !== null)
+          .join(' · '),
+        Icon: Activity,
+      })),
+    ],
     ['Pages', pages.map(({ to, title, Icon }) => ({ to, title, Icon }))],
+    ['Actions', appId === null || !canWrite ? [] : actionsOf(base).filter(isNamed)],
+    ['Apps', text === '' ? [] : others.filter(isNamed).slice(0, MOST)],
     [
       'Go to',
       appId === null || text === ''
@@ -115,7 +169,7 @@ export default function Palette({
       maxHeight={420}
     >
       <Spotlight.Search
-        placeholder="A creator, link, page, user id, or any id"
+        placeholder="A creator, link, code, user, transaction, page …"
         aria-label="Search or jump to"
         leftSection={<Search {...ICON} />}
         onKeyDown={({ key }) => {

@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'react-router';
 import type { ReactNode } from 'react';
+import type { Schemas } from '../api/client.ts';
 import { KEYS } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatCount, formatMoney } from '../format.ts';
@@ -16,6 +17,14 @@ import { isRaised, RaiseForm } from './raise-form.tsx';
 
 /** What a dialog pays: a row of the preview, or an attempt without an answer. */
 export type Payment = Pick<Attempt, 'affiliateId' | 'affiliateName' | 'count' | 'expectedTotalCents'>;
+
+/** Returns the payment of what is due to a creator. */
+export const paymentOf = (row: Schemas['PayoutPreview']['rows'][number]): Payment => ({
+  affiliateId: row.affiliateId,
+  affiliateName: row.affiliateName,
+  count: row.count,
+  expectedTotalCents: row.totalCents,
+});
 
 /** A link that saves a file that the page holds. */
 export function SaveLink({

@@ -18,7 +18,7 @@ import { useCurrentSession, usePermission } from '../session.ts';
 import { useAttempts } from './attempts.ts';
 import { PAYOUT_KEYS } from './keys.ts';
 import { PartsOfPayouts } from './parts-of-payouts.tsx';
-import { PayDialog, WaitingPayments } from './pay-dialog.tsx';
+import { PayDialog, paymentOf, WaitingPayments } from './pay-dialog.tsx';
 import type { Payment } from './pay-dialog.tsx';
 import { ReturnedMoney } from './run-resend.tsx';
 import { PayoutHistory } from './payout-history.tsx';
@@ -26,13 +26,6 @@ import { DraftButton } from './runs-page.tsx';
 import { useOpenRun } from './runs.ts';
 import { progressOf, whyNotPaid } from './words.ts';
 import type { Run } from './words.ts';
-
-const paymentOf = (row: Schemas['PayoutPreview']['rows'][number]): Payment => ({
-  affiliateId: row.affiliateId,
-  affiliateName: row.affiliateName,
-  count: row.count,
-  expectedTotalCents: row.totalCents,
-});
 
 /** Reads what is due to each creator. */
 const usePreview = (appId: string) =>
