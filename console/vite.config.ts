@@ -3,7 +3,9 @@ import path from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
-import type { Plugin } from 'vite';
+import type { Plugin, Rollup } from 'vite';
+
+type OutputChunk = Rollup.OutputChunk;
 
 const outDir = path.join(import.meta.dirname, '../dist/console');
 
@@ -34,6 +36,47 @@ const nameEarlyScript: Plugin = {
       const script = Object.values(bundle).find((file) => file.type === 'chunk' && file.name === 'early');
       if (script === undefined) throw new Error('there is no early script');
       return html.replace('__EARLY__', `./${script.fileName}`);
+    },
+  },
+};
+
+/**
+ * Names the files of each page of an app in the page of founders, so that the early script asks for those of the address at once: the
+ * program would ask for them only when it runs. A path has `:` for each id.
+ */
+const namePageFiles: Plugin = {
+  name: 'name-page-files',
+  apply: 'build',
+  transformIndexHtml: {
+    order: 'post',
+    handler(html, { bundle = {}, chunk: entry }) {
+      if (!html.includes('__PAGE_FILES__')) return html;
+      const filesOf = (chunk: OutputChunk, found = new Set<string>()): Set<string> => {
+        if (found.has(chunk.fileName)) return found;
+        found.add(chunk.fileName);
+        for (const name of chunk.imports) {
+          const next = bundle[name];
+          if (next?.type === 'chunk') filesOf(next, found);
+        }
+        return found;
+      };
+      if (entry === undefined) throw new Error('there is no program');
+      const first = filesOf(entry as OutputChunk);
+      const chunks = Object.values(bundle).filter((file) => file.type === 'chunk');
+      const pages = readFileSync(path.join(import.meta.dirname, 'src/pages.tsx'), 'utf8');
+      const files: Record<string, readonly string[]> = {};
+      for (const [, at = '', file = ''] of pages.matchAll(
+        /path: '([^']+)',\s+Page: lazy\(.*import\('\.(.+)'\)/g,
+      )) {
+        const page = chunks.find(
+          ({ facadeModuleId }) => facadeModuleId?.endsWith(`console/src${file}`) === true,
+        );
+        if (page === undefined) throw new Error(`there is no program of the page ${at}`);
+        files[at.replaceAll(/:\w+/g, ':')] = [...filesOf(page as OutputChunk)]
+          .filter((name) => !first.has(name))
+          .map((name) => path.basename(name));
+      }
+      return html.replace('__PAGE_FILES__', JSON.stringify(files));
     },
   },
 };
@@ -88,7 +131,7 @@ const lateStylesLast: Plugin = {
 };
 
 export default defineConfig({
-  plugins: [react(), precompress, nameEarlyScript, ...paintEarly, lateStylesLast],
+  plugins: [react(), precompress, nameEarlyScript, namePageFiles, ...paintEarly, lateStylesLast],
   // The page states its own base, so that it also works behind the prefix of a proxy.
   base: './',
   build: {

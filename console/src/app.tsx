@@ -1,31 +1,18 @@
-import {
-  AppShell,
-  Box,
-  Burger,
-  Button,
-  Group,
-  Menu,
-  NativeSelect,
-  Text,
-  useMantineColorScheme,
-} from '@mantine/core';
+import { AppShell, Box, Burger, Group, NativeSelect, Text } from '@mantine/core';
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import { Search } from 'lucide-react';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import type { ReactNode } from 'react';
 import { Link, Outlet, Route, Routes, useHref, useLocation, useNavigate, useParams } from 'react-router';
-import { api } from './api/client.ts';
 import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useOverview, useSession } from './api/queries.ts';
 import { timeZone } from './format.ts';
-import { askToLeave } from './leave/entries.ts';
-import { startAnew } from './leave/start-anew.ts';
+import { LateAccountMenu } from './late-account-menu.tsx';
 import { Navigation, PhoneBar } from './navigation.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Extra, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
 import { ICON } from './parts/icon.ts';
 import { isMac } from './parts/platform.ts';
-import { forgetViews } from './parts/saved-views.ts';
 import { Toasts } from './parts/toast.tsx';
 import { ServiceState } from './service-state.tsx';
 import { SessionContext, usePermission, useSeesAllApps } from './session.ts';
@@ -39,61 +26,6 @@ const AccessPage = lazy(async () => await import('./access.tsx'));
 const NewAppPage = lazy(async () => await import('./new-app.tsx'));
 const TeamPage = lazy(async () => await import('./team/team-page.tsx'));
 const AuditPage = lazy(async () => await import('./audit/audit-page.tsx'));
-
-/** Forgets every answer and the saved views, so that nothing of the last session remains, and shows the sign-in page. */
-async function signOut(): Promise<void> {
-  await api.POST('/session/end', {}).catch(() => {});
-  forgetViews();
-  startAnew();
-}
-
-const SCHEMES = { light: 'Light', dark: 'Dark', auto: 'As the system' } as const;
-
-function AccountMenu({
-  session,
-  onShortcuts,
-}: {
-  readonly session: Session;
-  /** Opens the list of the shortcuts. */
-  readonly onShortcuts: () => void;
-}) {
-  const { colorScheme, setColorScheme } = useMantineColorScheme();
-  return (
-    <Menu position="bottom-end" width={250} withinPortal>
-      <Menu.Target>
-        <Button variant="default" size="xs" maw={220} rightSection={<span aria-hidden="true">▾</span>}>
-          <Text span inherit truncate>
-            {session.account.name}
-          </Text>
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>
-          {session.member === null
-            ? `Key: ${session.key.label ?? session.key.display}`
-            : `${session.member.email}, ${session.member.role}`}
-        </Menu.Label>
-        <Menu.Item component={Link} to="/access">
-          {session.member === null ? 'Keys and sessions' : 'Passkeys and sessions'}
-        </Menu.Item>
-        <Menu.Divider />
-        <Menu.Label>Appearance</Menu.Label>
-        {(Object.keys(SCHEMES) as (keyof typeof SCHEMES)[]).map((scheme) => (
-          <Menu.Item
-            key={scheme}
-            onClick={() => setColorScheme(scheme)}
-            rightSection={colorScheme === scheme ? <span aria-label="chosen">✓</span> : null}
-          >
-            {SCHEMES[scheme]}
-          </Menu.Item>
-        ))}
-        <Menu.Divider />
-        <Menu.Item onClick={onShortcuts}>Keyboard shortcuts</Menu.Item>
-        <Menu.Item onClick={() => askToLeave(() => void signOut())}>Sign out</Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
-  );
-}
 
 function AppSwitcher({
   apps,
@@ -166,7 +98,7 @@ function Shell({ session }: { readonly session: Session }) {
             <span className="search-text">Search or jump to …</span>
             <kbd aria-hidden="true">{isMac ? '⌘' : 'Ctrl '}K</kbd>
           </button>
-          <AccountMenu session={session} onShortcuts={() => setListsShortcuts(true)} />
+          <LateAccountMenu session={session} onShortcuts={() => setListsShortcuts(true)} />
         </Group>
       </AppShell.Header>
       <AppShell.Navbar px="sm" pt="sm" pb={{ base: 68, sm: 'sm' }} aria-label="Pages">

@@ -1,7 +1,8 @@
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useCallback, useEffect, useState } from 'react';
 import type { ReactNode } from 'react';
 import { createEnteredFields, openFields } from './leave/entered-fields.ts';
+import { LateWindow } from './late-window.tsx';
 import { useIsInFront } from './leave/in-front.ts';
 import { useLeaveGuard } from './leave/leave-guard.tsx';
 import { ErrorBox } from './parts.tsx';
@@ -38,8 +39,8 @@ interface DialogProps {
 }
 
 /**
- * A dialog over the page. Its title is no banner of the page, unlike the header of `Modal`. Escape, a click outside and leaving the
- * page ask first where something was entered, in whichever step. “Cancel” says itself what it does, and does not ask.
+ * A dialog over the page. Escape, a click outside and leaving the page ask first where something was entered, in whichever step. “Cancel”
+ * says itself what it does, and does not ask.
  */
 export function Dialog({
   isOpen,
@@ -66,27 +67,21 @@ export function Dialog({
     [fields],
   );
   return (
-    <Modal.Root
-      opened={isOpen}
+    <LateWindow
+      isOpen={isOpen}
       onClose={() => {
         if (isInFront()) leave(onClose);
       }}
-      size={size ?? 'md'}
-      closeOnEscape={!isHeld}
-      closeOnClickOutside={!isHeld}
-      onExitTransitionEnd={focusPage}
+      title={title}
+      {...(size === undefined ? {} : { size })}
+      isHeld={isHeld}
+      isPageHidden={isPageHidden}
+      onClosed={focusPage}
+      contentRef={watch}
     >
-      <Modal.Overlay {...(isPageHidden ? { blur: 6 } : {})} />
-      <Modal.Content ref={watch}>
-        <Modal.Body pt="md">
-          <Modal.Title mb="md" fw={600} fz={17}>
-            {title}
-          </Modal.Title>
-          {children}
-          {question}
-        </Modal.Body>
-      </Modal.Content>
-    </Modal.Root>
+      {children}
+      {question}
+    </LateWindow>
   );
 }
 

@@ -55,5 +55,26 @@ async function askForStart(apps: Promise<Response>): Promise<void> {
   if (first !== undefined) void ask(`apps/${first.id}/overview`);
 }
 
+const ID = /^[a-z]{3}_[0-9a-z]{26}$/;
+
+/** Asks for the files of the page of the address, which vite.config.ts has written into the document by the paths of pages. */
+function preloadPage(): void {
+  const text = document.querySelector('#page-files')?.textContent.trim() ?? '';
+  // Only a build has names for them.
+  if (!text.startsWith('{')) return;
+  const files = JSON.parse(text) as Readonly<Record<string, readonly string[]>>;
+  const [first, , ...page] = location.pathname.slice(consoleUrl.pathname.length).split('/');
+  if (first !== 'apps') return;
+  for (const file of files[page.map((part) => (ID.test(part) ? ':' : part)).join('/')] ?? []) {
+    const link = document.createElement('link');
+    link.rel = 'modulepreload';
+    link.crossOrigin = '';
+    link.href = new URL(`assets/${file}`, consoleUrl).href;
+    document.head.append(link);
+  }
+}
+
+preloadPage();
+
 // A link to sign in with may lead to another session than the present one.
 if (location.hash === '') void askForPage().catch(() => {});

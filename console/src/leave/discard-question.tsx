@@ -1,4 +1,5 @@
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { LateWindow } from '../late-window.tsx';
 import { useIsInFront } from './in-front.ts';
 
 /** Asks before what was entered in a dialog or on a page is lost. */
@@ -13,31 +14,24 @@ export function DiscardQuestion({
 }) {
   const isInFront = useIsInFront(isOpen);
   return (
-    <Modal.Root
-      opened={isOpen}
+    <LateWindow
+      isOpen={isOpen}
       onClose={() => {
         if (isInFront()) onStay();
       }}
+      title="Discard what you entered?"
     >
-      <Modal.Overlay />
-      <Modal.Content>
-        <Modal.Body pt="md">
-          <Modal.Title mb="md" fw={600} fz={17}>
-            Discard what you entered?
-          </Modal.Title>
-          <Stack>
-            <Text size="sm">It was not saved.</Text>
-            <Group justify="flex-end">
-              <Button variant="default" data-autofocus onClick={onStay}>
-                Keep editing
-              </Button>
-              <Button color="red.9" onClick={onDiscard}>
-                Discard
-              </Button>
-            </Group>
-          </Stack>
-        </Modal.Body>
-      </Modal.Content>
-    </Modal.Root>
+      <Stack>
+        <Text size="sm">It was not saved.</Text>
+        <Group justify="flex-end">
+          <Button variant="default" data-autofocus onClick={onStay}>
+            Keep editing
+          </Button>
+          <Button color="red.9" onClick={onDiscard}>
+            Discard
+          </Button>
+        </Group>
+      </Stack>
+    </LateWindow>
   );
 }
