@@ -159,6 +159,11 @@ export class MoneyModel {
     );
   }
 
+  /** Returns all references of a payment. */
+  referencesOf(ref: string): readonly string[] {
+    return this.#facts.rowsOf(ref).map(({ payment }) => payment.ref);
+  }
+
   /** Returns the books under each reference; of an invoice that is paid in parts, under all of them together. */
   books(): ReadonlyMap<readonly string[], Books> {
     const books = new Map<readonly string[], Books>();
