@@ -647,6 +647,39 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
+  test('a note and tags are written about a creator, and a tag leads to the creators that have it', async () => {
+    const founder = await newFounder();
+    const path = `/apps/${founder.appId}/affiliates`;
+    const { id: ada } = await post<{ id: string }>(path, founder.key, { name: 'Ada' });
+    await post(path, founder.key, { name: 'Bea', tags: ['Video'] });
+    await post(path, founder.key, { name: 'Cleo' });
+    const { page, problems } = await openApp(founder, `creators/${ada}`);
+    const notes = page.getByRole('region', { name: 'Note and tags' });
+    await notes.getByText('None yet.').waitFor();
+    await button(page, 'Add a note and tags').click();
+    const dialog = page.getByRole('dialog', { name: 'Note and tags of Ada' });
+    const tags = dialog.getByLabel('Tags', { exact: true });
+    await tags.fill('video');
+    await tags.press('Enter');
+    await tags.fill('x'.repeat(41));
+    await tags.press('Enter');
+    await dialog.getByLabel('Note').fill('Calls on Mondays.\nNot in May.');
+    await checkPage(page, 'creator-notes');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByText(/Line 2: /).waitFor();
+    await tags.press('Backspace');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('The note and tags of Ada are saved.').waitFor();
+    await notes.getByText('Not in May.').waitFor();
+    await checkPage(page, 'creator-with-notes');
+    await notes.getByRole('link', { name: 'video' }).click();
+    await title(page, 'Creators');
+    await button(page, 'Tag: video').waitFor();
+    await page.getByRole('row', { name: /Bea.*Video/ }).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(2);
+    expect(problems(/status of 400/)).toEqual([]);
+  });
+
   test('a bonus is added once although its answer is lost, is seen with its reason, and is undone; a deduction lowers what is due', async () => {
     const founder = await newFounder();
     const ada = await withMoney(founder, 'Ada');
@@ -892,8 +925,19 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.reload();
     await title(page, 'Creators');
     await page.getByRole('link', { name: 'Ada Lovelace' }).waitFor();
+    await page.waitForTimeout(500);
     expect(await sheet.count()).toBe(0);
-    // A code leads to its creator, and a transaction to its events.
+    // What was entered is not given up without a question.
+    await button(page, 'Paste CSV').click();
+    const paste = page.getByRole('dialog').getByRole('textbox').first();
+    await paste.fill('name\nBea');
+    await find('new cre');
+    await search.press('Enter');
+    await page.getByText('Discard what you entered?').waitFor();
+    await button(page, 'Keep editing').click();
+    expect(await paste.inputValue()).toBe('name\nBea');
+    await button(page, 'Cancel').click();
+    // A code leads to its creator.
     await post(`${path}/${ada}/codes`, founder.key, { namespace: 'app_store', value: 'LOVELACE20' });
     await find('lovelace2');
     await button(page, /^LOVELACE20.*Ada Lovelace, App Store/).click();

@@ -5,7 +5,7 @@ import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } fro
 import type { Examined, Page, Position } from './page.ts';
 import { currentBlock } from './payout-blocks.ts';
 import type { CurrentBlock } from './payout-blocks.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 /** An affiliate in a list, with its totals of all time. */
 export interface AffiliateListRow extends Affiliate {
@@ -27,7 +27,7 @@ const totals = (sql: Sql, appId: AppId) => sql.fragment`
      where app_id = ${appId} and scope = 'affiliate' and scope_id = p.id) t on true`;
 
 const listColumns = (sql: Sql) => sql.fragment`
-  p.id, p.name, p.email, p.status, p.default_commission_rate_bps, p.external_id, p.created_at,
+  p.id, p.name, p.email, p.status, p.default_commission_rate_bps, p.external_id, p.note, p.tags, p.created_at,
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
   coalesce(t.commission_cents, 0)::float8 as commission_cents, ${currentBlock(sql, sql.fragment`p.id`)} as payout_block, p.email_confirmed`;
 
@@ -41,6 +41,20 @@ const withExternalId = (sql: Sql, externalId: string | null) =>
 const hasText = (sql: Sql, text: string) => sql.fragment`
   coalesce(strpos(lower(a.name), lower(${text}::text)) > 0 or strpos(lower(a.email), lower(${text}::text)) > 0
            or strpos(lower(a.external_id), lower(${text}::text)) > 0 or a.id = ${text}, false)`;
+
+/** What a page examines affiliates for, because no index selects it. Null selects all. */
+interface ExaminedFilter {
+  readonly text: string | null;
+  /** A tag, ignoring case. Absent selects all, too. */
+  readonly tag?: string | null;
+}
+
+/** The condition that a page examines affiliates `a` for. Null if it examines nothing. */
+function examinedCondition(sql: Sql, { text, tag = null }: ExaminedFilter): Fragment | null {
+  const hasTag = sql.fragment`exists (select from unnest(a.tags) t where lower(t) = lower(${tag}::text))`;
+  if (text === null) return tag === null ? null : hasTag;
+  return tag === null ? hasText(sql, text) : sql.fragment`${hasText(sql, text)} and ${hasTag}`;
+}
 
 /** Returns an affiliate with its totals. Undefined for an unknown one and for one of another app. */
 export async function findListedAffiliate(
@@ -98,22 +112,22 @@ export async function searchAffiliates(
 }
 
 /**
- * Returns a page of an app's affiliates, oldest first. No index has all parts of a text, so a page with one examines at most
+ * Returns a page of an app's affiliates, oldest first. No index has all parts of a text, or tags, so a page with one examines at most
  * `examines` affiliates and may have fewer than `limit`.
  */
 export async function listAffiliatesByCreated(
   sql: Sql,
   appId: AppId,
-  filter: {
+  filter: ExaminedFilter & {
     readonly status: AffiliateStatus | null;
     readonly externalId: string | null;
-    readonly text: string | null;
   },
   after: Position<number> | null,
   limit: number,
   examines = PAGE_EXAMINES,
 ): Promise<Page<AffiliateListRow, number>> {
-  const { status, externalId, text } = filter;
+  const { status, externalId } = filter;
+  const condition = examinedCondition(sql, filter);
   const from =
     after === null
       ? sql.fragment``
@@ -122,14 +136,14 @@ export async function listAffiliatesByCreated(
     with walked as (
       select a.*, row_number() over (order by a.created_at, a.id) as examined
         from affiliates a where a.app_id = ${appId} ${withStatus(sql, status)} ${withExternalId(sql, externalId)} ${from}
-       order by a.created_at, a.id limit ${text === null ? limit + 1 : examines}
+       order by a.created_at, a.id limit ${condition === null ? limit + 1 : examines}
     ), p as (
-      ${matchesOf(sql, sql.fragment`walked a`, text === null ? null : hasText(sql, text), sql.fragment`created_at, id`, { limit, examines })}
+      ${matchesOf(sql, sql.fragment`walked a`, condition, sql.fragment`created_at, id`, { limit, examines })}
     )
     select ${listColumns(sql)}, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
      order by p.examined`;
-  return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
+  return condition === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
 /**
@@ -179,16 +193,17 @@ export async function countAffiliates(
   return count;
 }
 
-/** Returns a page of an app's affiliates by name, ignoring case. A text limits it as it does `listAffiliatesByCreated`. */
+/** Returns a page of an app's affiliates by name, ignoring case. A text or a tag limits it as it does `listAffiliatesByCreated`. */
 export async function listAffiliatesByName(
   sql: Sql,
   appId: AppId,
-  filter: { readonly status: AffiliateStatus | null; readonly text: string | null },
+  filter: ExaminedFilter & { readonly status: AffiliateStatus | null },
   after: Position<string> | null,
   limit: number,
   examines = PAGE_EXAMINES,
 ): Promise<Page<AffiliateListRow, string>> {
-  const { status, text } = filter;
+  const { status } = filter;
+  const condition = examinedCondition(sql, filter);
   const from =
     after === null
       ? sql.fragment``
@@ -197,14 +212,14 @@ export async function listAffiliatesByName(
     with walked as (
       select a.*, row_number() over (order by lower(a.name) collate "C", a.id) as examined
         from affiliates a where a.app_id = ${appId} ${withStatus(sql, status)} ${from}
-       order by lower(a.name) collate "C", a.id limit ${text === null ? limit + 1 : examines}
+       order by lower(a.name) collate "C", a.id limit ${condition === null ? limit + 1 : examines}
     ), p as (
-      ${matchesOf(sql, sql.fragment`walked a`, text === null ? null : hasText(sql, text), sql.fragment`lower(name) collate "C", id`, { limit, examines })}
+      ${matchesOf(sql, sql.fragment`walked a`, condition, sql.fragment`lower(name) collate "C", id`, { limit, examines })}
     )
     select ${listColumns(sql)}, lower(p.name) as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
      order by p.examined`;
-  return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
+  return condition === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
 /** Number of affiliates that a page by earnings examines at most. It reads some more, whose earnings the tail changes. */
@@ -214,7 +229,7 @@ const EXAMINED_EARNERS = PAGE_EXAMINES / 2;
  * Returns a page of an app's affiliates by their earnings of all time, the highest first; of equal ones the oldest first. Every
  * affiliate has its row in `rollups` from its creation, ordered by an index, so this reads no more rows than it returns, and
  * those of the affiliates with earnings in the tail. An affiliate whose earnings change between two pages may be on both or
- * on none of them. A text limits a page as it does in `listAffiliatesByCreated`.
+ * on none of them. A text or a tag limits a page as it does in `listAffiliatesByCreated`.
  *
  * The parts of the statement: `tail` is what the tail adds, `equal` and `lower` the next rows of the index, as many more as
  * the tail has affiliates, because those are taken out of them. `earned` are the rows that the tail does not change, and
@@ -223,16 +238,17 @@ const EXAMINED_EARNERS = PAGE_EXAMINES / 2;
 export async function listAffiliatesByEarnings(
   sql: Sql,
   appId: AppId,
-  filter: { readonly status: AffiliateStatus | null; readonly text: string | null },
+  filter: ExaminedFilter & { readonly status: AffiliateStatus | null },
   after: Position<string> | null,
   limit: number,
   examines = EXAMINED_EARNERS,
 ): Promise<Page<AffiliateListRow, string>> {
-  const { status, text } = filter;
+  const { status } = filter;
+  const condition = examinedCondition(sql, filter);
   const ranked = sql.fragment`
     r.app_id = ${appId} and r.scope = 'affiliate' and r.bucket_at = '-infinity'
     ${status === null ? sql.fragment`` : sql.fragment`and r.affiliate_status = ${status}`}`;
-  const examined = text === null ? limit + 1 : examines;
+  const examined = condition === null ? limit + 1 : examines;
   // Two ranges of the index: most affiliates of a large app may have earned the same, nothing.
   const equal =
     after === null
@@ -269,10 +285,10 @@ export async function listAffiliatesByEarnings(
       select a.*, top.earned, row_number() over (order by top.earned desc, top.scope_id) as examined
         from top cross join lateral (select * from affiliates a where a.id = top.scope_id offset 0) a
     ), p as (
-      ${matchesOf(sql, sql.fragment`walked a`, text === null ? null : hasText(sql, text), sql.fragment`examined`, { limit, examines: examined })}
+      ${matchesOf(sql, sql.fragment`walked a`, condition, sql.fragment`examined`, { limit, examines: examined })}
     )
     select ${listColumns(sql)}, p.earned::text as sort_key, p.is_match, p.examined
       from p ${totals(sql, appId)}
      order by p.examined`;
-  return text === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
+  return condition === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }

@@ -13,6 +13,9 @@ export interface Affiliate {
   readonly defaultCommissionRateBps: number | null;
   /** The caller's own id. Unique within an app. */
   readonly externalId: string | null;
+  /** What founders note, for themselves. */
+  readonly note: string | null;
+  readonly tags: readonly string[];
   readonly createdAt: number;
 }
 
@@ -22,6 +25,8 @@ export interface NewAffiliate {
   readonly email: string | null;
   readonly defaultCommissionRateBps: number | null;
   readonly externalId: string | null;
+  readonly note: string | null;
+  readonly tags: readonly string[];
 }
 
 export interface CreatedAffiliate extends Affiliate {
@@ -54,11 +59,11 @@ export async function createAffiliates(
       with rows as (
         select r.*, row_number() over (partition by coalesce(external_id, id) collate "C" order by position) as turn
           from rows from (jsonb_to_recordset(${sql.json(affiliates)}) as (id text, name text, email text,
-                 "defaultCommissionRateBps" int, "externalId" text)) with ordinality
-                 r (id, name, email, rate_bps, external_id, position)
+                 "defaultCommissionRateBps" int, "externalId" text, note text, tags text[])) with ordinality
+                 r (id, name, email, rate_bps, external_id, note, tags, position)
       ), added as (
-        insert into affiliates (id, app_id, name, email, default_commission_rate_bps, external_id, created_at)
-        select id, ${appId}::text, name, email, rate_bps, external_id, now() + (position - 1) * interval '1 microsecond'
+        insert into affiliates (id, app_id, name, email, default_commission_rate_bps, external_id, note, tags, created_at)
+        select id, ${appId}::text, name, email, rate_bps, external_id, note, tags, now() + (position - 1) * interval '1 microsecond'
           from rows where turn = 1 and ${acting(sql)} order by position
         on conflict do nothing
         returning *
@@ -66,7 +71,7 @@ export async function createAffiliates(
         select * from added
         union all select * from affiliates where app_id = ${appId} and id in (select id from rows)
       )
-      select m.id, m.name, m.email, m.status, m.default_commission_rate_bps, m.external_id, m.created_at,
+      select m.id, m.name, m.email, m.status, m.default_commission_rate_bps, m.external_id, m.note, m.tags, m.created_at,
              (select true from affiliates o
                where o.app_id = ${appId} and lower(o.email) collate "C" = lower(m.email) and o.id <> m.id limit 1) is not null
              or exists (select from made o where lower(o.email) = lower(m.email) and o.id <> m.id) as email_repeats,
@@ -93,6 +98,9 @@ export interface AffiliateChange {
   readonly defaultCommissionRateBps?: number | null | undefined;
   /** Null clears it. */
   readonly externalId?: string | null | undefined;
+  /** Null clears it. */
+  readonly note?: string | null | undefined;
+  readonly tags?: readonly string[] | undefined;
 }
 
 /**
@@ -106,7 +114,7 @@ export async function updateAffiliate(
   change: AffiliateChange,
   mayPay: boolean,
 ): Promise<Affiliate | Existing<AffiliateId> | undefined> {
-  const { name, email, status, defaultCommissionRateBps, externalId } = change;
+  const { name, email, status, defaultCommissionRateBps, externalId, note, tags } = change;
   const find = async () =>
     await sql.maybe<{ [K in keyof Affiliate]: Affiliate[K] | null } & { existingId: AffiliateId | null }>`
     with found as (
@@ -121,13 +129,15 @@ export async function updateAffiliate(
              default_commission_rate_bps = case when ${defaultCommissionRateBps === undefined}
                                                 then default_commission_rate_bps
                                                 else ${defaultCommissionRateBps ?? null}::integer end,
-             external_id = case when ${externalId === undefined} then external_id else ${externalId ?? null}::text end
+             external_id = case when ${externalId === undefined} then external_id else ${externalId ?? null}::text end,
+             note = case when ${note === undefined} then note else ${note ?? null}::text end,
+             tags = coalesce(${tags === undefined ? null : [...tags]}::text[], tags)
         from found
        where a.app_id = ${appId} and a.id = found.id and found.existing_id is null and ${acting(sql)}
          and confirms_email(${mayPay && typeof email === 'string'}::boolean)
       returning a.*
     )
-    select c.id, c.name, c.email, c.status, c.default_commission_rate_bps, c.external_id, c.created_at, f.existing_id
+    select c.id, c.name, c.email, c.status, c.default_commission_rate_bps, c.external_id, c.note, c.tags, c.created_at, f.existing_id
       from found f left join changed c on c.id = f.id`;
   const outcome = await retryAfterConflict(['affiliates_external_id'], find);
   if (outcome === undefined) return undefined;

@@ -205,7 +205,7 @@ export async function sumCommissions(
   const { rows, condition } = walkOf(sql, appId, filter);
   const { cents, isAll } = await sql.one<{ cents: number; isAll: boolean }>`
     select coalesce(sum(c.amount_cents) filter (where ${condition ?? sql.fragment`true`}), 0)::bigint as cents,
-           count(*) < ${examines} as is_all
-      from (${rows} limit ${examines}) c`;
+           count(*) <= ${examines} as is_all
+      from (${rows} limit ${examines + 1}) c`;
   return isAll ? cents : undefined;
 }

@@ -170,12 +170,16 @@ create table affiliates (
   email_set_at timestamp with time zone not null default now(),
   email_confirmed boolean,
   email_set_by text collate "C",
+  note text collate "C",
+  tags text[] not null default '{}'::text[],
   constraint affiliates_pkey PRIMARY KEY (id),
   constraint affiliates_app_id_id_key UNIQUE (app_id, id),
   constraint affiliates_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint affiliates_external_id_check CHECK (((length(external_id) >= 1) AND (length(external_id) <= 200))),
   constraint affiliates_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
-  constraint affiliates_status_check CHECK ((status = ANY (ARRAY['active'::text, 'paused'::text, 'removed'::text])))
+  constraint affiliates_note_check CHECK (((length(note) >= 1) AND (length(note) <= 2000))),
+  constraint affiliates_status_check CHECK ((status = ANY (ARRAY['active'::text, 'paused'::text, 'removed'::text]))),
+  constraint affiliates_tags_check CHECK (((cardinality(tags) <= 20) AND (array_position(tags, NULL::text) IS NULL) AND (length(array_to_string(tags, ''::text)) <= 800)))
 );
 CREATE INDEX affiliates_by_created ON affiliates USING btree (app_id, created_at, id);
 CREATE INDEX affiliates_by_email ON affiliates USING btree (app_id, lower(email) COLLATE "C", created_at, id) WHERE (email IS NOT NULL);
@@ -183,7 +187,7 @@ CREATE INDEX affiliates_by_name ON affiliates USING btree (app_id, lower(name) C
 CREATE INDEX affiliates_by_status_created ON affiliates USING btree (app_id, status, created_at, id);
 CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status, lower(name) COLLATE "C", id);
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
-CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed');
+CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed note tags');
 CREATE TRIGGER affiliates_count_changed AFTER UPDATE ON affiliates REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION count_changed_affiliates();
 CREATE TRIGGER affiliates_count_new AFTER INSERT ON affiliates REFERENCING NEW TABLE AS created FOR EACH STATEMENT EXECUTE FUNCTION count_new_affiliates();
 CREATE TRIGGER affiliates_email BEFORE INSERT OR UPDATE OF email ON affiliates FOR EACH ROW EXECUTE FUNCTION note_email_change();

@@ -597,6 +597,8 @@ describe('the table of audit rows', () => {
       email: null,
       defaultCommissionRateBps: null,
       externalId: null,
+      note: null,
+      tags: [],
     };
     const sql = api.sql.actingAs({ kind: 'command_line' });
     for (let round = 0; round < 2; round += 1) await createAffiliates(sql, mine.appId as AppId, [affiliate]);

@@ -89,7 +89,7 @@ describe('messages of invalid fields', () => {
       '/apps/:app/affiliates/bulk',
       { rows: [{ name: 'x' }, { name: 'y', mail: 'z' }] },
       'rows.1.mail',
-      'Unknown field. Allowed: name, email, defaultCommissionRateBps, externalId.',
+      'Unknown field. Allowed: name, email, defaultCommissionRateBps, externalId, note, tags.',
     ],
     ['/apps/:app/affiliates/bulk', { rows: [] }, 'rows', 'Must have at least 1 item.'],
     ['/clicks', { customerAppId: 'x', slug: 'x', claimToken: 'x' }, 'claimToken', 'Must be a UUID.'],

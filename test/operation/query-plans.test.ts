@@ -160,6 +160,7 @@ const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   endpointId: async () => [(await idsOf('webhookEndpoint'))[0] ?? '', `whe_1${'0'.repeat(25)}`],
   'listEvents affiliateId': async () => (await idsOf('affiliate')).slice(0, 1),
   q: async () => ['creator', '%', 'nobody', '1'],
+  tag: async () => ['nobody'],
   'listAudit appId': async () => [appId],
   'listAudit actorKind': async () => ['creator'],
   'listAudit keyId': async () => keysOfAudit(),

@@ -677,6 +677,8 @@ const OPERATION: readonly PromiseSection[] = [
         'the extended CSV shows an address only if a caller who may pay has set it, or the creator was added with it seven days ago',
       'apps-paged': 'the list of apps takes `limit` and `cursor` and stays an array',
       'commissions-more-filters': 'commissions are filtered by link, payout, kind, provider and user',
+      'notes-and-tags':
+        'founders write a note and tags about an affiliate, which creators do not see, and filter by a tag',
       'affiliates-by-email': 'affiliates are filtered by e-mail address, ignoring case',
       'deliveries-filter': 'deliveries are filtered by processing status and provider',
       'preview-earlier': 'the preview of an earlier instant is what was owed then',

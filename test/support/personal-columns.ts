@@ -22,7 +22,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   affiliate_groups: { none: 'name' },
   // What was found about providers, payout runs and endpoints. It names no user.
   alerts: { none: 'rule subject facts' },
-  affiliates: { none: 'name email email_set_by status external_id' },
+  affiliates: { none: 'name email email_set_by status external_id note tags' },
   apps: {
     none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps purchase_codes payout_approval payout_schedule notification_emails brand_color',
   },

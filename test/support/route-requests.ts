@@ -39,7 +39,7 @@ const KIND_OF_EXAMPLE = new Map<unknown, IdKind>(
 const UNIQUE_FIELDS = new Set(['slug', 'linkSubdomain', 'externalId']);
 
 /** Query parameters that an operation takes only without others, whose examples a request has. */
-const EXCLUSIVE: Readonly<Record<string, readonly string[]>> = { listAffiliates: ['q'] };
+const EXCLUSIVE: Readonly<Record<string, readonly string[]>> = { listAffiliates: ['q', 'tag'] };
 
 /** Returns the OpenAPI operation of a route. */
 export function operationOf(route: Route): Operation {

@@ -299,7 +299,7 @@ export interface paths {
         };
         /**
          * Lists affiliates with their clicks, installs and commissions.
-         * @description With `sort=earnings`, an affiliate whose commissions change between two pages may be on both or on none of them. With `q`: Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
+         * @description With `sort=earnings`, an affiliate whose commissions change between two pages may be on both or on none of them. With `q` or `tag`: Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows and about 8 MiB from `cursor` on, whatever `limit` is. Its columns are the fields that all rows have, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -4004,6 +4004,16 @@ export interface components {
             defaultCommissionRateBps?: number | null;
             /** @description Your own id, unique within the app. One that exists creates and changes nothing. Null or absent: none. */
             externalId?: string | null;
+            /** @description What you note about the creator, in up to 2,000 characters. Creators do not see it. Null or absent: none. */
+            note?: string | null;
+            /**
+             * @description Your words for the creator, to find creators by. Creators do not see them.
+             * @example [
+             *       "video",
+             *       "spring"
+             *     ]
+             */
+            tags?: string[];
         };
         /** @description The fields to change. Null clears a field. */
         AffiliateChange: {
@@ -4023,6 +4033,16 @@ export interface components {
             defaultCommissionRateBps?: number | null;
             /** @description Your own id, unique within the app. One that exists creates and changes nothing. Null removes it. */
             externalId?: string | null;
+            /** @description What you note about the creator, in up to 2,000 characters. Creators do not see it. Null removes it. */
+            note?: string | null;
+            /**
+             * @description Your words for the creator, to find creators by. Creators do not see them.
+             * @example [
+             *       "video",
+             *       "spring"
+             *     ]
+             */
+            tags?: string[];
         };
         /**
          * @description A code to register.
@@ -5536,7 +5556,7 @@ export interface components {
              */
             nextCursor: string | null;
             /**
-             * @description The number of affiliates on all pages. Absent with `q`, `email` or `externalId`: they have no sum.
+             * @description The number of affiliates on all pages. Absent with `q`, `tag`, `email` or `externalId`: they have no sum.
              * @example 42
              */
             total?: number;
@@ -5564,6 +5584,19 @@ export interface components {
             defaultCommissionRateBps: number | null;
             /** @description Your own id, unique within the app. Null if none was given. */
             externalId: string | null;
+            /**
+             * @description What you note about the creator, in up to 2,000 characters. Creators do not see it. Absent if there is none.
+             * @example Prefers a call on Mondays.
+             */
+            note?: string;
+            /**
+             * @description Your words for the creator, to find creators by. Creators do not see them. Absent if there are none.
+             * @example [
+             *       "video",
+             *       "spring"
+             *     ]
+             */
+            tags?: string[];
             /**
              * @description When the affiliate was created. Epoch milliseconds.
              * @example 1781524800000
@@ -5627,6 +5660,19 @@ export interface components {
             /** @description Your own id, unique within the app. Null if none was given. */
             externalId: string | null;
             /**
+             * @description What you note about the creator, in up to 2,000 characters. Creators do not see it. Absent if there is none.
+             * @example Prefers a call on Mondays.
+             */
+            note?: string;
+            /**
+             * @description Your words for the creator, to find creators by. Creators do not see them. Absent if there are none.
+             * @example [
+             *       "video",
+             *       "spring"
+             *     ]
+             */
+            tags?: string[];
+            /**
              * @description When the affiliate was created. Epoch milliseconds.
              * @example 1781524800000
              */
@@ -5668,6 +5714,19 @@ export interface components {
             defaultCommissionRateBps: number | null;
             /** @description Your own id, unique within the app. Null if none was given. */
             externalId: string | null;
+            /**
+             * @description What you note about the creator, in up to 2,000 characters. Creators do not see it. Absent if there is none.
+             * @example Prefers a call on Mondays.
+             */
+            note?: string;
+            /**
+             * @description Your words for the creator, to find creators by. Creators do not see them. Absent if there are none.
+             * @example [
+             *       "video",
+             *       "spring"
+             *     ]
+             */
+            tags?: string[];
             /**
              * @description When the affiliate was created. Epoch milliseconds.
              * @example 1781524800000
@@ -13698,6 +13757,7 @@ export interface operations {
                 email?: string;
                 externalId?: string;
                 q?: string;
+                tag?: string;
                 /** @description `created`: oldest first. `name`: alphabetically. `earnings`: largest commissions first. */
                 sort?: "created" | "name" | "earnings";
             };

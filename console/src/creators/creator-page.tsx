@@ -18,6 +18,7 @@ import { PayoutHistory } from '../payouts/payout-history.tsx';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
 import { CreatorActions } from './creator-actions.tsx';
+import { CreatorNotes } from './creator-notes.tsx';
 import { CreatorSeries } from './creator-series.tsx';
 import { CreatorTerms } from './creator-terms.tsx';
 import { Initials } from './initials.tsx';
@@ -169,6 +170,7 @@ function CreatorView({
         <Stack gap="xl">
           <CreatorTerms appId={appId} creator={creator} />
           <Payee appId={appId} creator={creator} />
+          <CreatorNotes appId={appId} creator={creator} />
           <PayoutBlockHistory appId={appId} affiliateId={creator.id} />
         </Stack>
       </div>

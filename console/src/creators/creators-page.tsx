@@ -39,7 +39,7 @@ export const CREATOR_TONES = { active: 'good', paused: 'wait', removed: 'plain' 
 const SORTS = { name: 'By name', earnings: 'Earned most' } as const;
 
 const SEARCH = textFilter('q', 'Search', 'Search: name, e-mail, id');
-const KINDS = [choiceFilter('status', 'Status', CREATOR_STATUSES)];
+const KINDS = [choiceFilter('status', 'Status', CREATOR_STATUSES), textFilter('tag', 'Tag', 'A whole tag')];
 
 const idOf = ({ id }: Creator) => id;
 
@@ -54,6 +54,7 @@ const columnsOf = (appId: string): readonly Column<Creator>[] => [
     cell: (row) => <Link to={`/apps/${appId}/creators/${row.id}`}>{row.name}</Link>,
   },
   { name: 'E-mail', share: 26, dropsAt: 2, isOffPhone: true, cell: (row) => row.email },
+  { name: 'Tags', share: 16, dropsAt: 2, isOffPhone: true, cell: (row) => row.tags?.join(', ') },
   {
     name: 'Status',
     cell: (row) => (
@@ -94,12 +95,13 @@ function Order({ filters }: { readonly filters: Filters }) {
 }
 
 function Creators({ appId }: { readonly appId: string }) {
-  const filters = useFilters('q', 'status', 'sort');
+  const filters = useFilters('q', 'status', 'tag', 'sort');
   const path = { appId };
   const sort = oneOf(['name', 'earnings'], filters.get('sort'));
   const query = given({
     q: filters.get('q'),
     status: oneOf(['active', 'paused', 'removed'], filters.get('status')),
+    tag: filters.get('tag'),
     sort,
   });
   const selection = useSelection<Creator>(({ name }) => name);
@@ -137,7 +139,7 @@ function Creators({ appId }: { readonly appId: string }) {
       <ListView
         list={list}
         what="creators"
-        isFiltered={query.q !== undefined || query.status !== undefined}
+        isFiltered={query.q !== undefined || query.status !== undefined || query.tag !== undefined}
         onClearFilters={filters.clear}
         nothingYet="Add a creator, then give them a link. What users who came by the link pay earns a commission."
       >

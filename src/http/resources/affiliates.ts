@@ -22,6 +22,7 @@ import {
   externalId,
   idOf,
   label,
+  note,
   orNull,
   presentedExternalId,
   rateBps,
@@ -51,6 +52,15 @@ const email = z
   .meta({ description: "The creator's e-mail address.", examples: ['creator@example.com'] });
 const ownRateBps = rateBps("The affiliate's own commission rate.");
 
+const NOTE = 'What you note about the creator, in up to 2,000 characters. Creators do not see it.';
+const TAGS = 'Your words for the creator, to find creators by. Creators do not see them.';
+const tag = label.max(40);
+const ownNote = note.meta({ description: NOTE, examples: ['Prefers a call on Mondays.'] });
+const ownTags = z
+  .array(tag)
+  .max(20)
+  .meta({ description: TAGS, examples: [['video', 'spring']] });
+
 const REPEATED_EMAIL =
   'Another affiliate of this app has this e-mail address. Check that they are two persons.';
 
@@ -65,6 +75,11 @@ const affiliate = z
     status: enums.affiliateStatus,
     defaultCommissionRateBps: orNull(ownRateBps, "Null: the app's rate applies."),
     externalId: presentedExternalId,
+    note: textField('Prefers a call on Mondays.', `${NOTE} Absent if there is none.`).optional(),
+    tags: z
+      .array(z.string())
+      .meta({ description: `${TAGS} Absent if there are none.`, examples: [['video', 'spring']] })
+      .optional(),
     createdAt: epochMs('When the affiliate was created.'),
   })
   .meta({ id: 'Affiliate', description: 'A creator who shares links and earns commissions.' });
@@ -111,6 +126,8 @@ const newAffiliate = z
     email: orNull(email, 'Null or absent: none.').optional(),
     defaultCommissionRateBps: orNull(ownRateBps, "Null or absent: the app's rate applies.").optional(),
     externalId: orNull(externalId, 'Null or absent: none.').optional(),
+    note: orNull(ownNote, 'Null or absent: none.').optional(),
+    tags: ownTags.optional(),
   })
   .meta({ id: 'NewAffiliate', description: 'An affiliate to create.' });
 
@@ -121,13 +138,15 @@ const affiliatePatch = z
     status: enums.affiliateStatus.optional(),
     defaultCommissionRateBps: orNull(ownRateBps, "Null: the app's rate applies from now on.").optional(),
     externalId: orNull(externalId, 'Null removes it.').optional(),
+    note: orNull(ownNote, 'Null removes it.').optional(),
+    tags: ownTags.optional(),
   })
   .meta({ id: 'AffiliateChange', description: 'The fields to change. Null clears a field.' });
 
 const affiliatePage = pageSchema(affiliateRow)
   .extend({
     total: count(
-      'The number of affiliates on all pages. Absent with `q`, `email` or `externalId`: they have no sum.',
+      'The number of affiliates on all pages. Absent with `q`, `tag`, `email` or `externalId`: they have no sum.',
     ).optional(),
   })
   .meta({ id: 'ListedAffiliatePage', description: 'One page of the list, and how many affiliates it has.' });
@@ -146,6 +165,12 @@ const affiliatesQuery = z.object({
       examples: ['ada'],
     })
     .optional(),
+  tag: tag
+    .meta({
+      description: 'One of the tags. Ignores case. Takes neither `email` nor `externalId`.',
+      examples: ['video'],
+    })
+    .optional(),
   sort: z
     .enum(['created', 'name', 'earnings'])
     .default('created')
@@ -160,9 +185,16 @@ function presentAffiliate(row: Affiliate) {
     status: row.status,
     defaultCommissionRateBps: row.defaultCommissionRateBps,
     externalId: row.externalId,
+    ...(row.note === null ? {} : { note: row.note }),
+    ...(row.tags.length === 0 ? {} : { tags: [...row.tags] }),
     createdAt: row.createdAt,
   };
 }
+
+/** Returns tags without those that repeat, ignoring case. */
+const withoutRepeats = (tags: readonly string[]): string[] => [
+  ...new Map(tags.map((one) => [one.toLowerCase(), one])).values(),
+];
 
 function presentCreated(row: CreatedAffiliate) {
   const warnings = [{ code: 'repeated_email' as const, message: REPEATED_EMAIL }];
@@ -183,6 +215,8 @@ function rowOf(idGenerator: IdGenerator, fields: z.output<typeof newAffiliate>) 
     email: fields.email ?? null,
     defaultCommissionRateBps: fields.defaultCommissionRateBps ?? null,
     externalId: fields.externalId ?? null,
+    note: fields.note ?? null,
+    tags: withoutRepeats(fields.tags ?? []),
   };
 }
 
@@ -195,7 +229,7 @@ export const affiliateRoutes = [
     summary: 'Lists affiliates with their clicks, installs and commissions.',
     description:
       'With `sort=earnings`, an affiliate whose commissions change between two pages may be on both or on none of them. ' +
-      `With \`q\`: ${MAY_BE_SHORT} ${CSV_LIST}`,
+      `With \`q\` or \`tag\`: ${MAY_BE_SHORT} ${CSV_LIST}`,
     query: affiliatesQuery,
     response: { status: 200, schema: affiliatePage, asCsv: true },
     handler: async ({ deps, app, query }) => {
@@ -203,15 +237,20 @@ export const affiliateRoutes = [
       const filter = { status: query.status ?? null, externalId: query.externalId ?? null };
       const address = query.email?.toLowerCase() ?? null;
       const text = query.q ?? null;
+      const ownTag = query.tag ?? null;
+      const isExamined = text !== null || ownTag !== null;
       const key = {
         list: 'affiliates',
         appId: app.id,
-        filters: { ...filter, email: address, sort, ...givenFilters({ q: text }) },
+        filters: { ...filter, email: address, sort, ...givenFilters({ q: text, tag: ownTag }) },
       };
       if ((address !== null || filter.externalId !== null) && sort !== 'created')
         throw invalidField('sort', 'Must be created if `email` or `externalId` is given.');
-      if (text !== null && (address !== null || filter.externalId !== null))
-        throw invalidField('q', 'Must be absent if `email` or `externalId` is given.');
+      if (isExamined && (address !== null || filter.externalId !== null))
+        throw invalidField(
+          text === null ? 'tag' : 'q',
+          'Must be absent if `email` or `externalId` is given.',
+        );
       if (address !== null) {
         const after = decodeCursor(key, timeKey, cursor);
         const page = await listAffiliatesByEmail(
@@ -223,7 +262,7 @@ export const affiliateRoutes = [
         );
         return presentPage(key, page, presentAffiliateRow);
       }
-      const selected = { ...filter, text };
+      const selected = { ...filter, text, tag: ownTag };
       const readPage = async () => {
         switch (sort) {
           case 'created': {
@@ -243,7 +282,7 @@ export const affiliateRoutes = [
           }
         }
       };
-      if (text !== null || filter.externalId !== null) return await readPage();
+      if (isExamined || filter.externalId !== null) return await readPage();
       const [page, total] = await Promise.all([readPage(), countAffiliates(deps.sql, app.id, filter.status)]);
       return { ...page, total };
     },
@@ -319,7 +358,13 @@ export const affiliateRoutes = [
         body.defaultCommissionRateBps === null && (await sharedPolicyHasRuleAboveBase(call.deps.sql, app.id));
       const { deps, caller } = mayPayAboveBase ? withPermission(call, 'payout') : call;
       const changed = foundOrThrow(
-        await updateAffiliate(deps.sql, app.id, ids.affiliateId, body, mayPay(caller)),
+        await updateAffiliate(
+          deps.sql,
+          app.id,
+          ids.affiliateId,
+          { ...body, tags: body.tags && withoutRepeats(body.tags) },
+          mayPay(caller),
+        ),
       );
       if ('existingId' in changed) throw externalIdTaken(changed.existingId, 'Nothing was changed.');
       return presentAffiliate(changed);

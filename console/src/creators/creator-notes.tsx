@@ -1,0 +1,143 @@
+import { Button, Group, Stack, TagsInput, Text, Textarea } from '@mantine/core';
+import { useState } from 'react';
+import { Link } from 'react-router';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { useChange } from '../api/queries.ts';
+import { Dialog } from '../dialog.tsx';
+import { Section } from '../lists.tsx';
+import { useFieldErrors } from '../parts/field-errors.tsx';
+import { sayDone } from '../parts/toast.tsx';
+import { usePermission } from '../session.ts';
+
+type Creator = Schemas['ListedAffiliate'];
+
+/** What the service takes. */
+const MOST_TAGS = 20;
+const LONGEST_NOTE = 2_000;
+
+function NotesForm({
+  appId,
+  creator,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly creator: Creator;
+  readonly onClose: () => void;
+}) {
+  const [tags, setTags] = useState<string[]>(() => [...(creator.tags ?? [])]);
+  const [note, setNote] = useState(creator.note ?? '');
+  const save = useChange(
+    async () =>
+      await read(
+        api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
+          params: { path: { appId, affiliateId: creator.id } },
+          body: { tags, note: note.trim() || null },
+        }),
+      ),
+    ['creators', appId],
+    ['creator', appId],
+  );
+  const errors = useFieldErrors(save.error, { tags: 'Tags', note: 'Note' });
+  return (
+    <form
+      {...errors.root}
+      onSubmit={(event) => {
+        event.preventDefault();
+        save.mutate(undefined, {
+          onSuccess: ({ name }) => {
+            sayDone(`The note and tags of ${name} are saved.`);
+            onClose();
+          },
+        });
+      }}
+    >
+      <Stack>
+        <TagsInput
+          label="Tags"
+          description="Your own words, to find creators by. Enter or a comma ends one."
+          maxTags={MOST_TAGS}
+          data-autofocus
+          value={tags}
+          {...errors.at('tags')}
+          onChange={setTags}
+        />
+        <Textarea
+          label="Note"
+          autosize
+          minRows={3}
+          maxRows={12}
+          maxLength={LONGEST_NOTE}
+          value={note}
+          {...errors.at('note')}
+          onChange={(event) => setNote(event.currentTarget.value)}
+        />
+        {errors.rest}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={save.isPending}>
+            Save
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+/** What founders note about a creator, for themselves, and the tags, which lead to the creators that have them, too. */
+export function CreatorNotes({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
+  const canWrite = usePermission('write');
+  const [isOpen, setIsOpen] = useState(false);
+  const { note, tags = [] } = creator;
+  const isEmpty = note === undefined && tags.length === 0;
+  const close = () => setIsOpen(false);
+  return (
+    <Section
+      id="notes"
+      title="Note and tags"
+      hint="For you and your colleagues. Creators do not see them."
+      aside={
+        <Button
+          variant="default"
+          size="xs"
+          disabled={!canWrite}
+          aria-label={isEmpty ? 'Add a note and tags' : 'Edit the note and tags'}
+          onClick={() => setIsOpen(true)}
+        >
+          {isEmpty ? 'Add' : 'Edit'}
+        </Button>
+      }
+    >
+      {tags.length > 0 && (
+        <Group gap={6} mb="xs">
+          {tags.map((tag) => (
+            <Link
+              key={tag}
+              className="tag toned"
+              data-tone="plain"
+              to={`/apps/${appId}/creators?tag=${encodeURIComponent(tag)}`}
+            >
+              <bdi>{tag}</bdi>
+            </Link>
+          ))}
+        </Group>
+      )}
+      {note === undefined ? (
+        tags.length === 0 && (
+          <Text size="sm" className="quiet">
+            None yet.
+          </Text>
+        )
+      ) : (
+        <Text size="sm" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
+          {note}
+        </Text>
+      )}
+      <Dialog isOpen={isOpen} onClose={close} title={`Note and tags of ${creator.name}`}>
+        {isOpen && <NotesForm appId={appId} creator={creator} onClose={close} />}
+      </Dialog>
+    </Section>
+  );
+}
