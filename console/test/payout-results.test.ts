@@ -89,7 +89,7 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
       await page.setViewportSize({ width, height: 900 });
       await page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
       await row(page, /Ada.*\$90\.00/).waitFor();
-      await button(page, 'Draft a payout run …').click();
+      await button(page, 'Choose terms …').click();
       await raise(page, founder, 'Draft it');
       await inDialog(page, 'Draft it').click();
       await page.getByText(/3 creators, \$147\.00\./).waitFor();

@@ -26,11 +26,22 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
 
   /** Drafts a run on the page that is shown. The page of the run is then shown. */
   const draft = async (page: Page, founder: NewFounder, dollars?: string): Promise<void> => {
-    await button(page, 'Draft a payout run …').click();
-    await raise(page, founder, 'Draft it');
-    if (dollars !== undefined)
+    if (dollars === undefined) {
+      await page.getByRole('button', { name: 'Draft a payout run', exact: true }).click();
+      await page
+        .getByLabel('Key that may pay')
+        .or(page.locator('h1', { hasText: 'Payout run of' }))
+        .waitFor();
+      if ((await dialog(page).count()) > 0) {
+        await page.getByLabel('Key that may pay').fill(founder.key);
+        await inDialog(page, 'Continue').click();
+      }
+    } else {
+      await button(page, 'Choose terms …').click();
+      await raise(page, founder, 'Draft it');
       await page.getByLabel('Leave out creators to whom less than this is due').fill(dollars);
-    await inDialog(page, 'Draft it').click();
+      await inDialog(page, 'Draft it').click();
+    }
     await title(page, /^Payout run of/);
     await dialog(page).waitFor({ state: 'hidden' });
   };
@@ -243,7 +254,7 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     const founder = await founderWithKey(['read']);
     await earn(founder, 'Ada', 1_000);
     const { page, problems } = await signIn(founder);
-    await button(page, 'Draft a payout run …').click();
+    await button(page, 'Draft a payout run').click();
     await page.getByLabel('Key that may pay').fill(founder.ownKey);
     await inDialog(page, 'Continue').click();
     await page.getByText('This is no valid key of this account with the permission "payout".').waitFor();
@@ -328,6 +339,32 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     await region(page, 'Not paid')
       .getByRole('row', { name: /Ada The run was cancelled before\. \$10\.00/ })
       .waitFor();
+    expect(problems(/status of 409/)).toEqual([]);
+  });
+
+  test('a draft by one press says what refused it, also when the run that did has taken the button away', async () => {
+    const founder = await founderWithKey();
+    await earn(founder, 'Ada', 1_000);
+    const { page, problems } = await signIn(founder);
+    const atOnce = page.getByRole('button', { name: 'Draft a payout run', exact: true });
+    await atOnce.waitFor();
+    await stopPayouts(service.sql);
+    try {
+      const run = await draftByApi(founder);
+      await service.sql`
+        update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour'
+         where id = ${run.id}`;
+      await atOnce.click();
+      await page.getByLabel('Key that may pay').fill(founder.key);
+      await inDialog(page, 'Continue').click();
+      await dialog(page).getByText('Nothing was drafted: a run is being paid').waitFor();
+      await atOnce.waitFor({ state: 'hidden' });
+      await inDialog(page, 'Cancel').click();
+      await dialog(page).waitFor({ state: 'hidden' });
+      await page.getByRole('link', { name: 'Open the run' }).waitFor();
+    } finally {
+      await resumePayouts(service.sql);
+    }
     expect(problems(/status of 409/)).toEqual([]);
   });
 
@@ -455,7 +492,7 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     );
     await earn(founder, 'Bea', 1_200);
     await hold(founder, await earn(founder, 'Dora'), 300);
-    await button(page, 'Draft a payout run …').click();
+    await button(page, 'Choose terms …').click();
     await raise(page, founder, 'Draft it');
     await page.getByLabel('Leave out creators to whom less than this is due').fill('50');
     await check('run-draft-dialog');

@@ -9,7 +9,8 @@ import { Dialog } from '../dialog.tsx';
 import { formatInstant } from '../format.ts';
 import { DollarField } from '../parts/number-field.tsx';
 import type { Entered } from '../parts/number-field.tsx';
-import { AskToPay, watchRaise } from './raise-form.tsx';
+import { useCurrentSession } from '../session.ts';
+import { AskToPay, isRaised, RaiseForm, watchRaise } from './raise-form.tsx';
 import { Steps } from './run-dialogs.tsx';
 import { useMoneyChanged } from './runs.ts';
 import type { Run } from './words.ts';
@@ -26,6 +27,9 @@ interface DraftTerms {
 }
 
 const NO_TERMS: DraftTerms = { dollars: '', isEverybody: true };
+
+/** A run of everybody to whom something is due. */
+const OF_EVERYBODY = { kind: 'pay', minimumCents: 0, withoutPayee: 'include' } as const;
 
 /** Returns the call that drafts a run, and opens its page. */
 export function useDraft(appId: string, body: Schemas['NewPayoutRun'], onNotRaised: () => void) {
@@ -108,6 +112,46 @@ function DraftForm({
       />
     </Steps>
   );
+}
+
+/**
+ * Returns what drafts a payout run of everybody and opens its page. A draft pays nothing, so it asks for nothing but a key, if the session
+ * may not pay. `window` asks for it and says what failed; it must stay while `isShown`.
+ */
+export function useDraftAtOnce(appId: string) {
+  const session = useCurrentSession();
+  const [isAsking, setIsAsking] = useState(false);
+  const { draft, send } = useDraft(appId, OF_EVERYBODY, () => setIsAsking(true));
+  const hasFailed = draft.error !== null && !isAsking;
+  const close = () => {
+    setIsAsking(false);
+    draft.reset();
+  };
+  return {
+    begin: () => {
+      if (isRaised(session)) send();
+      else setIsAsking(true);
+    },
+    isPending: draft.isPending,
+    isShown: isAsking || hasFailed || draft.isPending,
+    window: (
+      <Dialog isOpen={isAsking || hasFailed} onClose={close} title="Draft a payout run">
+        {isAsking ? (
+          <RaiseForm
+            onRaised={() => {
+              setIsAsking(false);
+              send();
+            }}
+            onCancel={close}
+          />
+        ) : (
+          <Steps appId={appId} change={draft} keep="Cancel" action="Draft it" onSend={send} onClose={close}>
+            {null}
+          </Steps>
+        )}
+      </Dialog>
+    ),
+  };
 }
 
 /** Drafts a payout run and opens its page. Asks for a key first if the session may not pay. */

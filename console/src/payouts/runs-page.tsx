@@ -11,7 +11,7 @@ import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { PAYOUT_KEYS } from './keys.ts';
 import { PartsOfPayouts } from './parts-of-payouts.tsx';
-import { DraftDialog } from './run-draft.tsx';
+import { DraftDialog, useDraftAtOnce } from './run-draft.tsx';
 import { ReturnedMoney } from './run-resend.tsx';
 import { useOpenRun } from './runs.ts';
 import { drafterOf, keyName, progressOf, RUN_STATUSES } from './words.ts';
@@ -125,15 +125,31 @@ function Runs({ appId }: { readonly appId: string }) {
   );
 }
 
-/** The button that drafts a run, with its dialog. While a run is being paid there can be no other. */
+/**
+ * The buttons that draft a run: at once with everybody to whom something is due, and by a dialog with terms. A draft that would take the
+ * place of another one needs the dialog. While a run is being paid there can be no other.
+ */
 export function DraftButton({ appId, open }: { readonly appId: string; readonly open: Run | null }) {
   const [isOpen, setIsOpen] = useState(false);
-  if (open?.status === 'approved' && !isOpen) return null;
+  const { begin, isPending, isShown, window } = useDraftAtOnce(appId);
+  if (open?.status === 'approved' && !isOpen && !isShown) return null;
   return (
-    <>
-      <Button onClick={() => setIsOpen(true)}>Draft a payout run …</Button>
+    <Group gap="xs">
+      {open === null ? (
+        <>
+          <Button variant="default" onClick={() => setIsOpen(true)}>
+            Choose terms …
+          </Button>
+          <Button loading={isPending} onClick={begin}>
+            Draft a payout run
+          </Button>
+        </>
+      ) : (
+        <Button onClick={() => setIsOpen(true)}>Draft a payout run …</Button>
+      )}
+      {window}
       <DraftDialog appId={appId} replaced={open} isOpen={isOpen} onClose={() => setIsOpen(false)} />
-    </>
+    </Group>
   );
 }
 
