@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import react from '@vitejs/plugin-react';
-import { defineConfig } from 'vite';
-import type { Plugin, Rollup } from 'vite';
+import { build, defineConfig } from 'vite';
+import type { BuildOptions, Plugin, Rollup } from 'vite';
 
 type OutputChunk = Rollup.OutputChunk;
 
@@ -40,6 +40,21 @@ const nameEarlyScript: Plugin = {
   },
 };
 
+/** Returns the names of a chunk and of all that it imports, directly or not. */
+function filesOf(
+  chunk: OutputChunk,
+  chunks: readonly OutputChunk[],
+  found = new Set<string>(),
+): ReadonlySet<string> {
+  if (found.has(chunk.fileName)) return found;
+  found.add(chunk.fileName);
+  for (const name of chunk.imports) {
+    const next = chunks.find(({ fileName }) => fileName === name);
+    if (next !== undefined) filesOf(next, chunks, found);
+  }
+  return found;
+}
+
 /**
  * Names the files of each page of an app in the page of founders, so that the early script asks for those of the address at once: the
  * program would ask for them only when it runs. A path has `:` for each id.
@@ -51,28 +66,19 @@ const namePageFiles: Plugin = {
     order: 'post',
     handler(html, { bundle = {}, chunk: entry }) {
       if (!html.includes('__PAGE_FILES__')) return html;
-      const filesOf = (chunk: OutputChunk, found = new Set<string>()): Set<string> => {
-        if (found.has(chunk.fileName)) return found;
-        found.add(chunk.fileName);
-        for (const name of chunk.imports) {
-          const next = bundle[name];
-          if (next?.type === 'chunk') filesOf(next, found);
-        }
-        return found;
-      };
       if (entry === undefined) throw new Error('there is no program');
-      const first = filesOf(entry as OutputChunk);
-      const chunks = Object.values(bundle).filter((file) => file.type === 'chunk');
+      const chunks = Object.values(bundle).filter((file) => file.type === 'chunk') as OutputChunk[];
+      const first = filesOf(entry as OutputChunk, chunks);
       const pages = readFileSync(path.join(import.meta.dirname, 'src/pages.tsx'), 'utf8');
       const files: Record<string, readonly string[]> = {};
-      for (const [, at = '', file = ''] of pages.matchAll(
-        /path: '([^']+)',\s+Page: lazy\(.*import\('\.(.+)'\)/g,
-      )) {
-        const page = chunks.find(
-          ({ facadeModuleId }) => facadeModuleId?.endsWith(`console/src${file}`) === true,
-        );
+      const listed = [...pages.matchAll(/path: '([^']+)',\s+Page: lazy\([^']*import\('\.(.+)'\)/g)];
+      if (listed.length !== pages.split('import(').length - 1)
+        throw new Error('a page of pages.tsx is written in another way than the others');
+      for (const [, at = '', file = ''] of listed) {
+        const id = path.join(import.meta.dirname, 'src', file);
+        const page = chunks.find(({ facadeModuleId }) => facadeModuleId === id);
         if (page === undefined) throw new Error(`there is no program of the page ${at}`);
-        files[at.replaceAll(/:\w+/g, ':')] = [...filesOf(page as OutputChunk)]
+        files[at.replaceAll(/:\w+/g, ':')] = [...filesOf(page, chunks)]
           .filter((name) => !first.has(name))
           .map((name) => path.basename(name));
       }
@@ -130,21 +136,79 @@ const lateStylesLast: Plugin = {
   },
 };
 
-export default defineConfig({
+/** The documents that load a module first, by its id: their names, sorted. */
+type Documents = ReadonlyMap<string, readonly string[]>;
+
+/** Builds the documents as they come, and returns what each loads first. */
+async function documentsOfModules(): Promise<Documents> {
+  const { output } = (await build({
+    configFile: false,
+    root: import.meta.dirname,
+    logLevel: 'silent',
+    plugins: [react()],
+    build: { ...BUILD, write: false },
+  })) as Rollup.RollupOutput;
+  const chunks = output.filter((file) => file.type === 'chunk');
+  const documents = new Map<string, string[]>();
+  for (const entry of chunks.filter(({ facadeModuleId }) => facadeModuleId?.endsWith('.html') === true)) {
+    const name = path.basename(entry.facadeModuleId ?? '', '.html');
+    for (const file of filesOf(entry, chunks))
+      for (const id of chunks.find(({ fileName }) => fileName === file)?.moduleIds ?? [])
+        documents.set(id, [...(documents.get(id) ?? []), name].toSorted());
+  }
+  return documents;
+}
+
+/**
+ * How modules are put together into files. A browser asks for few files at a time, so a page of many small ones waits for many answers:
+ * what the same documents load first is one file, and what several pages share is another one.
+ */
+const groupsOf = (documents: Documents) => [
+  {
+    debugName: 'first',
+    // What one document alone loads first has its program, which no other may run.
+    name: (id: string) => {
+      const names = documents.get(id) ?? [];
+      return names.length > 1 ? names.join('-') : null;
+    },
+    priority: 2,
+  },
+  {
+    debugName: 'shared',
+    name: (id: string) => (documents.has(id) ? null : 'shared'),
+    minShareCount: 5,
+    priority: 1,
+  },
+];
+
+const BUILD = {
+  outDir,
+  emptyOutDir: true,
+  target: 'es2022',
+  modulePreload: { polyfill: false },
+  reportCompressedSize: false,
+  chunkSizeWarningLimit: 800,
+  rolldownOptions: {
+    input: ['index.html', 'creator.html', 'operator.html', 'src/early.ts'].map((name) =>
+      path.join(import.meta.dirname, name),
+    ),
+  },
+} as const satisfies BuildOptions;
+
+export default defineConfig(async ({ command }) => ({
   plugins: [react(), precompress, nameEarlyScript, namePageFiles, ...paintEarly, lateStylesLast],
   // The page states its own base, so that it also works behind the prefix of a proxy.
   base: './',
   build: {
-    outDir,
-    emptyOutDir: true,
-    target: 'es2022',
-    modulePreload: { polyfill: false },
-    rollupOptions: {
-      input: ['index.html', 'creator.html', 'operator.html', 'src/early.ts'].map((name) =>
-        path.join(import.meta.dirname, name),
-      ),
+    ...BUILD,
+    rolldownOptions: {
+      ...BUILD.rolldownOptions,
+      output: {
+        codeSplitting: {
+          includeDependenciesRecursively: false,
+          groups: command === 'build' ? groupsOf(await documentsOfModules()) : [],
+        },
+      },
     },
-    reportCompressedSize: false,
-    chunkSizeWarningLimit: 800,
   },
-});
+}));

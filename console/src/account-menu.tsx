@@ -27,6 +27,8 @@ export interface AccountMenuProps {
 export function AccountMenu({ session, onShortcuts }: AccountMenuProps) {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
+    // Somebody who has gone on meanwhile is left there.
+    if (document.activeElement !== document.body) return;
     button.current?.focus();
     button.current?.click();
   }, []);

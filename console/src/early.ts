@@ -74,7 +74,7 @@ function preloadPage(): void {
   }
 }
 
-preloadPage();
-
 // A link to sign in with may lead to another session than the present one.
 if (location.hash === '') void askForPage().catch(() => {});
+// After the session, which decides what is shown at all.
+preloadPage();

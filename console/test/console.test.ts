@@ -1,8 +1,11 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer, request as send } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { projectRoot } from '../../src/config/project-root.ts';
 import { createAccountKey, generateAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import { createSignInLink } from '../../src/db/sessions.ts';
@@ -688,6 +691,26 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await hasFocus('Audit');
     const top = (await page.locator('h1').boundingBox())?.y ?? 0;
     expect(top).toBeGreaterThan(56);
+    expect(problems()).toEqual([]);
+  });
+
+  test('the document names the files of every page that is loaded later, and the page asks for each of them once', async () => {
+    const read = (file: string) => readFileSync(path.join(projectRoot, file), 'utf8');
+    const [, text = ''] = /id="page-files">([^<]*)</.exec(read('dist/console/index.html')) ?? [];
+    const files = JSON.parse(text) as Record<string, string[]>;
+    const later = [...read('console/src/pages.tsx').matchAll(/path: '([^']+)',\s+Page: lazy/g)];
+    expect(Object.keys(files)).toEqual(later.map(([, at = '']) => at.replaceAll(/:\w+/g, ':')));
+    for (const name of Object.values(files).flat())
+      expect(existsSync(path.join(projectRoot, 'dist/console/assets', name))).toBe(true);
+    const { page, problems } = await newPage();
+    const { appId } = await begin(page, 'Files');
+    const asked: string[] = [];
+    page.on('request', (request) => void asked.push(new URL(request.url()).pathname.split('/').at(-1) ?? ''));
+    await page.goto(`${service.url}/console/apps/${appId}/payouts/runs`);
+    await title(page, 'Payout runs');
+    const ofPage = files['payouts/runs'] ?? [];
+    expect(ofPage.length).toBeGreaterThan(1);
+    expect(asked.filter((name) => ofPage.includes(name)).toSorted()).toEqual(ofPage.toSorted());
     expect(problems()).toEqual([]);
   });
 

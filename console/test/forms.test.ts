@@ -32,6 +32,34 @@ describeInBrowser(
       await guarded.page.goto(`${service.url}/console/apps/${founder.appId}/${at}`);
       return guarded;
     };
+    test('a window and a menu whose program cannot be loaded say so, open once it can, and give the focus back', async () => {
+      const { page, problems } = await signedIn(founder.key);
+      let isGone = true;
+      await page.route(/\/(modal-window|account-menu)-[^/]*\.js/, async (route) => {
+        if (isGone) await route.fulfill({ status: 404 });
+        else await route.continue();
+      });
+      const notice = page.getByRole('alert').getByText('could not be loaded');
+      for (const opens of [button(page, 'New creator'), page.locator('header button[aria-haspopup=menu]')]) {
+        isGone = true;
+        await page.goto(`${service.url}/console/apps/${founder.appId}/creators`);
+        await opens.click();
+        await notice.waitFor();
+        await page.keyboard.press('Escape');
+        await notice.waitFor({ state: 'hidden' });
+        await opens.click();
+        await notice.waitFor();
+        isGone = false;
+        await notice.waitFor({ state: 'hidden' });
+        const opened = page.getByRole('dialog', { name: 'New creator' }).or(page.getByRole('menu'));
+        await opened.waitFor();
+        await page.keyboard.press('Escape');
+        await opened.waitFor({ state: 'hidden' });
+        await opens.and(page.locator(':focus')).waitFor();
+      }
+      expect(problems(/status of 404|dynamically imported/)).toEqual([]);
+    });
+
     const signInAgain = (page: Page) => page.getByRole('dialog', { name: 'Sign in again' });
     const question = (page: Page) => page.getByRole('dialog', { name: 'Discard what you entered?' });
 

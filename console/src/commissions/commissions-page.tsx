@@ -39,7 +39,8 @@ function Sum({ appId, query }: { readonly appId: string; readonly query: Commiss
   const cents = totals.data?.totalCents;
   return (
     <Text size="sm" className="quiet" mb="xs" mih={20}>
-      {cents === null && 'There are too many rows to add up. Choose fewer filters, or a shorter time.'}
+      {cents === null &&
+        'There are too many rows to add up. Filter by creator or user, or choose a shorter time.'}
       {typeof cents === 'number' && (
         <>
           Sum: <b>{formatMoney(cents)}</b>

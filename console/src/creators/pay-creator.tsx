@@ -15,12 +15,20 @@ interface PayProps {
   readonly affiliateId: string;
 }
 
-/** Pays what is due to a creator. Shows nothing if a payment would pay nothing. */
+/** Returns the payments to a creator that wait for their answer. */
+function useAttemptsOf({ appId, affiliateId }: PayProps) {
+  const session = useCurrentSession();
+  const scope = { accountId: session.account.id, appId };
+  return { scope, attempts: useAttempts(scope).filter((attempt) => attempt.affiliateId === affiliateId) };
+}
+
+/** Pays what is due to a creator. Shows nothing if a payment would pay nothing, or one waits for its answer. */
 export function PayButton({
   appId,
   affiliateId,
   onPay,
 }: PayProps & { readonly onPay: (payment: Payment) => void }) {
+  const { attempts } = useAttemptsOf({ appId, affiliateId });
   const preview = useQuery({
     queryKey: ['creator', appId, affiliateId, 'payable'],
     queryFn: async () =>
@@ -32,7 +40,8 @@ export function PayButton({
     return preview.error === null ? null : <Link to={`/apps/${appId}/payouts`}>Pay in Payouts</Link>;
   const [row] = preview.data.rows;
   return (
-    row !== undefined && (
+    row !== undefined &&
+    attempts.length === 0 && (
       <Button variant="default" size="compact-sm" mt={4} onClick={() => onPay(paymentOf(row))}>
         Pay {formatMoney(row.totalCents)} …
       </Button>
@@ -49,9 +58,7 @@ export function PayCreator({
   affiliateId,
   children,
 }: PayProps & { readonly children: (onPay: (payment: Payment) => void) => ReactNode }) {
-  const session = useCurrentSession();
-  const scope = { accountId: session.account.id, appId };
-  const attempts = useAttempts(scope).filter((attempt) => attempt.affiliateId === affiliateId);
+  const { scope, attempts } = useAttemptsOf({ appId, affiliateId });
   const [payment, setPayment] = useState<Payment | null>(null);
   return (
     <>

@@ -51,6 +51,8 @@ export function Verdict({
   const hasOpenCode = own.length === 0 && (attributed?.facts.codes ?? []).length > 0;
   const reason = hasOpenCode ? attributed?.explanation : reasonOf(steps);
   const userId = find(steps, 'normalize')?.facts.customerUserId;
+  // The ledger has the user who decided, whom another event may have named.
+  const earner = (attributed?.facts.users ?? []).find(({ attribution }) => attribution?.decided === true);
   const payoutIds = [...new Set(own.flatMap(({ payoutId }) => payoutId ?? []))];
   return (
     <section className="surface verdict" aria-label="What it brought about">
@@ -76,7 +78,7 @@ export function Verdict({
           rest !== cents &&
           ` After refunds and corrections, ${formatMoney(rest)} of it remain.`}
       </Text>
-      {(userId != null || payoutIds.length > 0) && (
+      {(userId != null || earner !== undefined || payoutIds.length > 0) && (
         <Group gap="md" mt="sm">
           {userId != null && (
             <Anchor
@@ -87,18 +89,19 @@ export function Verdict({
               All events of the user
             </Anchor>
           )}
-          {userId != null && own.length > 0 && (
+          {earner !== undefined && own.length > 0 && (
             <Anchor
               component={Link}
-              to={`/apps/${appId}/commissions?user=${encodeURIComponent(userId)}`}
+              to={`/apps/${appId}/commissions?user=${encodeURIComponent(earner.customerUserId)}`}
               size="sm"
             >
               Commissions of the user
             </Anchor>
           )}
-          {payoutIds.map((id) => (
+          {payoutIds.map((id, index) => (
             <Anchor key={id} component={Link} to={`/apps/${appId}/payouts/${id}`} size="sm">
               {cents < 0 ? 'The payout that deducted it' : 'The payout'}
+              {payoutIds.length > 1 && `, ${index + 1} of ${payoutIds.length}`}
             </Anchor>
           ))}
         </Group>

@@ -129,7 +129,12 @@ export default function Palette({
       (found?.events ?? []).slice(0, MOST).map((event) => ({
         to: `${base}/events/${event.eventId}`,
         title: titleOf(event),
-        hint: [PROVIDERS[event.source], formatInstant(event.occurredAt), event.customerUserId]
+        hint: [
+          PROVIDERS[event.source],
+          event.environment === 'sandbox' ? 'Sandbox' : null,
+          formatInstant(event.occurredAt),
+          event.customerUserId,
+        ]
           .filter((part) => part !== null)
           .join(' · '),
         Icon: Activity,

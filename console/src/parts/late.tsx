@@ -1,38 +1,103 @@
-import { useEffect, useState } from 'react';
+import { Button, Group, Paper, Text } from '@mantine/core';
+import { useEffect, useEffectEvent, useState } from 'react';
 
 /** How long after the page its late parts are loaded, ms. */
 const AFTER_PAGE_MS = 3_000;
+/** After how long somebody who waits is told so, ms. */
+const SLOW_MS = 300;
 /** How long until what could not be loaded is asked for again, ms. */
 const RETRY_MS = 2_000;
 
-/** A part of the page whose program comes after that of the page: when it is wanted, and soon after the page in any case. */
-export type Late<T> = () => Promise<T>;
+/** Loads a part of the page whose program comes after that of the page: when it is wanted, and soon after the page in any case. */
+export type LoadLate<T> = () => Promise<T>;
 
 /** Makes a late part. What is loaded once the page is there is also there when the connection is not. */
-export function late<T>(load: Late<T>): Late<T> {
-  addEventListener('load', () => setTimeout(() => void load().catch(() => {}), AFTER_PAGE_MS));
+export function late<T>(load: LoadLate<T>): LoadLate<T> {
+  const begin = () => setTimeout(() => void load().catch(() => {}), AFTER_PAGE_MS);
+  if (document.readyState === 'complete') begin();
+  else addEventListener('load', begin);
   return load;
 }
 
-/** Returns a late part once it was wanted and is loaded, and null until then. */
-export function useLate<T>(load: Late<T>, isWanted: boolean): T | null {
-  const [part, setPart] = useState<T | null>(null);
-  const isMissing = isWanted && part === null;
+interface LateState<T> {
+  /** Null until it is loaded. */
+  readonly part: T | null;
+  /** What to show while it is wanted and not there. */
+  readonly wait: 'slow' | 'failed' | null;
+}
+
+/** Returns a late part once it was wanted and is loaded. What could not be loaded is asked for again. */
+export function useLate<T>(load: LoadLate<T>, isWanted: boolean): LateState<T> {
+  const [state, setState] = useState<LateState<T>>({ part: null, wait: null });
+  const isMissing = isWanted && state.part === null;
   useEffect(() => {
     if (!isMissing) return;
-    let timer: ReturnType<typeof setTimeout> | undefined;
     let isCurrent = true;
+    let retry: ReturnType<typeof setTimeout> | undefined;
+    const slow = setTimeout(() => setState({ part: null, wait: 'slow' }), SLOW_MS);
     const begin = async () => {
-      const loaded = await load().catch(() => null);
+      const part = await load().catch(() => null);
       if (!isCurrent) return;
-      if (loaded === null) timer = setTimeout(() => void begin(), RETRY_MS);
-      else setPart(() => loaded);
+      clearTimeout(slow);
+      setState({ part, wait: part === null ? 'failed' : null });
+      if (part === null) retry = setTimeout(() => void begin(), RETRY_MS);
     };
     void begin();
     return () => {
       isCurrent = false;
-      clearTimeout(timer);
+      clearTimeout(slow);
+      clearTimeout(retry);
     };
   }, [isMissing, load]);
-  return part;
+  return isWanted ? state : { ...state, wait: null };
+}
+
+const OVER_PAGE = {
+  position: 'fixed',
+  inset: 0,
+  zIndex: 300,
+  display: 'grid',
+  placeItems: 'start center',
+  padding: '15vh 16px 0',
+} as const;
+
+/** Stands over the page in the place of a late part, until it is there or Escape gives it up. */
+export function LateNotice({
+  wait,
+  onClose,
+}: {
+  readonly wait: 'slow' | 'failed';
+  readonly onClose: () => void;
+}) {
+  const onKey = useEffectEvent(({ key }: KeyboardEvent) => {
+    if (key === 'Escape') onClose();
+  });
+  useEffect(() => {
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  return (
+    <div style={OVER_PAGE}>
+      <Paper withBorder shadow="md" p="md" role={wait === 'failed' ? 'alert' : 'status'}>
+        {wait === 'slow' ? (
+          <Text size="sm">Loading …</Text>
+        ) : (
+          <>
+            <Text size="sm" maw={420}>
+              This part of the page could not be loaded. The connection may be gone, or the service was
+              upgraded. It is tried again; what you entered stays here until you load the page again.
+            </Text>
+            <Group justify="flex-end" mt="sm">
+              <Button variant="default" size="xs" onClick={onClose}>
+                Close
+              </Button>
+              <Button variant="default" size="xs" onClick={() => location.reload()}>
+                Load the page again
+              </Button>
+            </Group>
+          </>
+        )}
+      </Paper>
+    </div>
+  );
 }
