@@ -40,17 +40,21 @@ const nameEarlyScript: Plugin = {
   },
 };
 
-/** Returns the names of a chunk and of all that it imports, directly or not. */
+/** Whether a chunk is the program of a document. */
+const isDocument = ({ facadeModuleId }: OutputChunk) => facadeModuleId?.endsWith('.html') === true;
+const nameOf = ({ facadeModuleId }: OutputChunk) => path.basename(facadeModuleId ?? '', '.html');
+
+/** Returns the names of a chunk and of all that it imports, directly or not, with those that it imports later if `isLater`. */
 function filesOf(
   chunk: OutputChunk,
   chunks: readonly OutputChunk[],
-  found = new Set<string>(),
+  { isLater = false, found = new Set<string>() } = {},
 ): ReadonlySet<string> {
   if (found.has(chunk.fileName)) return found;
   found.add(chunk.fileName);
-  for (const name of chunk.imports) {
+  for (const name of [...chunk.imports, ...(isLater ? chunk.dynamicImports : [])]) {
     const next = chunks.find(({ fileName }) => fileName === name);
-    if (next !== undefined) filesOf(next, chunks, found);
+    if (next !== undefined) filesOf(next, chunks, { isLater, found });
   }
   return found;
 }
@@ -136,11 +140,11 @@ const lateStylesLast: Plugin = {
   },
 };
 
-/** The documents that load a module first, by its id: their names, sorted. */
+/** The names of documents by the id of a module that they load. */
 type Documents = ReadonlyMap<string, readonly string[]>;
 
-/** Builds the documents as they come, and returns what each loads first. */
-async function documentsOfModules(): Promise<Documents> {
+/** Builds the documents as they come, and returns what each loads first, and what it loads at all. */
+async function documentsOfModules(): Promise<{ readonly first: Documents; readonly all: Documents }> {
   const { output } = (await build({
     configFile: false,
     root: import.meta.dirname,
@@ -149,37 +153,54 @@ async function documentsOfModules(): Promise<Documents> {
     build: { ...BUILD, write: false },
   })) as Rollup.RollupOutput;
   const chunks = output.filter((file) => file.type === 'chunk');
-  const documents = new Map<string, string[]>();
-  for (const entry of chunks.filter(({ facadeModuleId }) => facadeModuleId?.endsWith('.html') === true)) {
-    const name = path.basename(entry.facadeModuleId ?? '', '.html');
-    for (const file of filesOf(entry, chunks))
-      for (const id of chunks.find(({ fileName }) => fileName === file)?.moduleIds ?? [])
-        documents.set(id, [...(documents.get(id) ?? []), name].toSorted());
-  }
-  return documents;
+  const collect = (isLater: boolean): Documents => {
+    const documents = new Map<string, string[]>();
+    for (const entry of chunks.filter(isDocument)) {
+      const files = filesOf(entry, chunks, { isLater });
+      for (const id of chunks.filter(({ fileName }) => files.has(fileName)).flatMap((one) => one.moduleIds))
+        documents.set(id, [...(documents.get(id) ?? []), nameOf(entry)].toSorted());
+    }
+    return documents;
+  };
+  return { first: collect(false), all: collect(true) };
 }
 
 /**
  * How modules are put together into files. A browser asks for few files at a time, so a page of many small ones waits for many answers:
- * what the same documents load first is one file, and what several pages share is another one.
+ * what several documents load first is one file, and what many pages of founders share, and no other document loads, is another one.
  */
-const groupsOf = (documents: Documents) => [
+const groupsOf = ({ first, all }: Awaited<ReturnType<typeof documentsOfModules>>) => [
   {
     debugName: 'first',
     // What one document alone loads first has its program, which no other may run.
     name: (id: string) => {
-      const names = documents.get(id) ?? [];
+      const names = first.get(id) ?? [];
       return names.length > 1 ? names.join('-') : null;
     },
     priority: 2,
   },
   {
     debugName: 'shared',
-    name: (id: string) => (documents.has(id) ? null : 'shared'),
+    name: (id: string) => (!first.has(id) && all.get(id)?.join('-') === 'index' ? 'shared' : null),
     minShareCount: 5,
     priority: 1,
   },
 ];
+
+/** Fails if a document loads the program of another one, first or later: it would run. */
+const keepDocumentsApart: Plugin = {
+  name: 'keep-documents-apart',
+  apply: 'build',
+  generateBundle(_options, bundle) {
+    const chunks = Object.values(bundle).filter((file) => file.type === 'chunk') as OutputChunk[];
+    for (const entry of chunks.filter(isDocument)) {
+      const files = filesOf(entry, chunks, { isLater: true });
+      for (const other of chunks.filter(isDocument))
+        if (other !== entry && files.has(other.fileName))
+          throw new Error(`the document ${nameOf(entry)} loads the program of ${nameOf(other)}`);
+    }
+  },
+};
 
 const BUILD = {
   outDir,
@@ -196,7 +217,15 @@ const BUILD = {
 } as const satisfies BuildOptions;
 
 export default defineConfig(async ({ command }) => ({
-  plugins: [react(), precompress, nameEarlyScript, namePageFiles, ...paintEarly, lateStylesLast],
+  plugins: [
+    react(),
+    precompress,
+    nameEarlyScript,
+    namePageFiles,
+    keepDocumentsApart,
+    ...paintEarly,
+    lateStylesLast,
+  ],
   // The page states its own base, so that it also works behind the prefix of a proxy.
   base: './',
   build: {

@@ -7,5 +7,7 @@ const load = late(async () => await import('./modal-window.tsx'));
 export function LateWindow(props: ModalWindowProps) {
   const { part, wait } = useLate(load, props.isOpen);
   if (part !== null) return <part.ModalWindow {...props} />;
-  return wait === null ? null : <LateNotice wait={wait} onClose={props.onClose} />;
+  if (wait === null) return null;
+  const { isHeld = false, isPageHidden = false, onClose } = props;
+  return <LateNotice wait={wait} isHeld={isHeld} isPageHidden={isPageHidden} onClose={onClose} />;
 }

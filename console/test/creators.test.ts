@@ -666,7 +666,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await dialog.getByLabel('Note').fill('Calls on Mondays.\nNot in May.');
     await checkPage(page, 'creator-notes');
     await dialog.getByRole('button', { name: 'Save' }).click();
-    await dialog.getByText(/Line 2: /).waitFor();
+    await dialog.getByText(/Tag 2: /).waitFor();
     await tags.press('Backspace');
     await dialog.getByRole('button', { name: 'Save' }).click();
     await page.getByText('The note and tags of Ada are saved.').waitFor();

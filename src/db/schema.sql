@@ -187,7 +187,7 @@ CREATE INDEX affiliates_by_name ON affiliates USING btree (app_id, lower(name) C
 CREATE INDEX affiliates_by_status_created ON affiliates USING btree (app_id, status, created_at, id);
 CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status, lower(name) COLLATE "C", id);
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
-CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed note tags');
+CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed note! tags');
 CREATE TRIGGER affiliates_count_changed AFTER UPDATE ON affiliates REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION count_changed_affiliates();
 CREATE TRIGGER affiliates_count_new AFTER INSERT ON affiliates REFERENCING NEW TABLE AS created FOR EACH STATEMENT EXECUTE FUNCTION count_new_affiliates();
 CREATE TRIGGER affiliates_email BEFORE INSERT OR UPDATE OF email ON affiliates FOR EACH ROW EXECUTE FUNCTION note_email_change();

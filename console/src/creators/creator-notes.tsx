@@ -32,7 +32,11 @@ function NotesForm({
       await read(
         api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
           params: { path: { appId, affiliateId: creator.id } },
-          body: { tags, note: note.trim() || null },
+          // What a colleague has changed meanwhile stays.
+          body: {
+            ...(tags.join('\n') === (creator.tags ?? []).join('\n') ? {} : { tags }),
+            ...(note.trim() === (creator.note ?? '') ? {} : { note: note.trim() || null }),
+          },
         }),
       ),
     ['creators', appId],

@@ -35,7 +35,7 @@ function fieldOf(paths: readonly string[], path: string): string | undefined {
 function inWords(field: string, { path, message }: Found): string {
   const [index = ''] = path.slice(field.length + 1).split('.');
   const words = message.replace('the setting destinationSchemes', 'the setting “Own schemes”');
-  return /^\d+$/.test(index) ? `Line ${Number(index) + 1}: ${words}` : words;
+  return /^\d+$/.test(index) ? `${field === 'tags' ? 'Tag' : 'Line'} ${Number(index) + 1}: ${words}` : words;
 }
 
 const NONE: readonly string[] = [];

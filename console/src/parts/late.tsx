@@ -47,9 +47,10 @@ export function useLate<T>(load: LoadLate<T>, isWanted: boolean): LateState<T> {
       isCurrent = false;
       clearTimeout(slow);
       clearTimeout(retry);
+      setState((now) => ({ ...now, wait: null }));
     };
   }, [isMissing, load]);
-  return isWanted ? state : { ...state, wait: null };
+  return state;
 }
 
 const OVER_PAGE = {
@@ -61,42 +62,46 @@ const OVER_PAGE = {
   padding: '15vh 16px 0',
 } as const;
 
-/** Stands over the page in the place of a late part, until it is there or Escape gives it up. */
+/** Stands over the page in the place of a late part, until it is there or is given up. */
 export function LateNotice({
   wait,
+  isHeld = false,
+  isPageHidden = false,
   onClose,
 }: {
   readonly wait: 'slow' | 'failed';
+  /** Whether it cannot be given up. */
+  readonly isHeld?: boolean;
+  readonly isPageHidden?: boolean;
   readonly onClose: () => void;
 }) {
   const onKey = useEffectEvent(({ key }: KeyboardEvent) => {
-    if (key === 'Escape') onClose();
+    if (key === 'Escape' && !isHeld) onClose();
   });
   useEffect(() => {
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
   return (
-    <div style={OVER_PAGE}>
+    <div style={{ ...OVER_PAGE, ...(isPageHidden ? { background: 'var(--mantine-color-body)' } : {}) }}>
       <Paper withBorder shadow="md" p="md" role={wait === 'failed' ? 'alert' : 'status'}>
-        {wait === 'slow' ? (
-          <Text size="sm">Loading …</Text>
-        ) : (
-          <>
-            <Text size="sm" maw={420}>
-              This part of the page could not be loaded. The connection may be gone, or the service was
-              upgraded. It is tried again; what you entered stays here until you load the page again.
-            </Text>
-            <Group justify="flex-end" mt="sm">
-              <Button variant="default" size="xs" onClick={onClose}>
-                Close
-              </Button>
-              <Button variant="default" size="xs" onClick={() => location.reload()}>
-                Load the page again
-              </Button>
-            </Group>
-          </>
-        )}
+        <Text size="sm" maw={420}>
+          {wait === 'slow'
+            ? 'Loading …'
+            : 'This part of the page could not be loaded. The connection may be gone, or the service was upgraded. It is tried again; what you entered stays here until you load the page again.'}
+        </Text>
+        <Group justify="flex-end" mt="sm">
+          {!isHeld && (
+            <Button variant="default" size="xs" onClick={onClose}>
+              Close
+            </Button>
+          )}
+          {wait === 'failed' && (
+            <Button variant="default" size="xs" onClick={() => location.reload()}>
+              Load the page again
+            </Button>
+          )}
+        </Group>
       </Paper>
     </div>
   );

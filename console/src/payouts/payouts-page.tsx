@@ -190,8 +190,8 @@ function DuePart({ appId }: { readonly appId: string }) {
   return (
     <Stack gap="xl">
       {payment === null && <WaitingPayments scope={scope} attempts={attempts} onOpen={setPayment} />}
-      {run !== null && <OpenRun appId={appId} run={run} />}
-      <ReturnedMoney appId={appId} open={run} />
+      {run != null && <OpenRun appId={appId} run={run} />}
+      <ReturnedMoney appId={appId} open={run ?? null} />
       <Section
         id="due"
         title="Due now"

@@ -1,10 +1,11 @@
 import { Checkbox, Text } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useRetryKey } from '../api/idempotency.ts';
-import { useChange } from '../api/queries.ts';
+import { KEYS, useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant } from '../format.ts';
 import { DollarField } from '../parts/number-field.tsx';
@@ -116,37 +117,43 @@ function DraftForm({
 
 /**
  * Returns what drafts a payout run of everybody and opens its page. A draft pays nothing, so it asks for nothing but a key, if the session
- * may not pay. `window` asks for it and says what failed; it must stay while `isShown`.
+ * may not pay. `window` asks for it and says what failed; it must stay while `isShown`. If another run is open by then, `onOther` is called
+ * instead: a draft would take its place.
  */
-export function useDraftAtOnce(appId: string) {
+export function useDraftAtOnce(appId: string, hasOther: boolean, onOther: () => void) {
+  const client = useQueryClient();
   const session = useCurrentSession();
-  const [isAsking, setIsAsking] = useState(false);
-  const { draft, send } = useDraft(appId, OF_EVERYBODY, () => setIsAsking(true));
-  const hasFailed = draft.error !== null && !isAsking;
+  const [step, setStep] = useState<'asking' | 'failed' | null>(null);
+  const { draft, send } = useDraft(appId, OF_EVERYBODY, () => {
+    setStep('asking');
+    void client.invalidateQueries({ queryKey: KEYS.session });
+  });
+  if (draft.error !== null && step === null) setStep('failed');
   const close = () => {
-    setIsAsking(false);
+    setStep(null);
     draft.reset();
   };
   return {
     begin: () => {
       if (isRaised(session)) send();
-      else setIsAsking(true);
+      else setStep('asking');
     },
     isPending: draft.isPending,
-    isShown: isAsking || hasFailed || draft.isPending,
+    isShown: step !== null || draft.isPending,
     window: (
-      <Dialog isOpen={isAsking || hasFailed} onClose={close} title="Draft a payout run">
-        {isAsking ? (
+      <Dialog isOpen={step !== null} onClose={close} title="Draft a payout run">
+        {step === 'asking' ? (
           <RaiseForm
             onRaised={() => {
-              setIsAsking(false);
-              send();
+              close();
+              if (hasOther) onOther();
+              else send();
             }}
             onCancel={close}
           />
         ) : (
           <Steps appId={appId} change={draft} keep="Cancel" action="Draft it" onSend={send} onClose={close}>
-            {null}
+            <Text size="sm">A draft pays nothing. It lists who is paid how much.</Text>
           </Steps>
         )}
       </Dialog>

@@ -129,18 +129,29 @@ function Runs({ appId }: { readonly appId: string }) {
  * The buttons that draft a run: at once with everybody to whom something is due, and by a dialog with terms. A draft that would take the
  * place of another one needs the dialog. While a run is being paid there can be no other.
  */
-export function DraftButton({ appId, open }: { readonly appId: string; readonly open: Run | null }) {
+export function DraftButton({
+  appId,
+  open,
+}: {
+  readonly appId: string;
+  /** Undefined until it is known. */
+  readonly open: Run | null | undefined;
+}) {
   const [isOpen, setIsOpen] = useState(false);
-  const { begin, isPending, isShown, window } = useDraftAtOnce(appId);
+  const { begin, isPending, isShown, window } = useDraftAtOnce(appId, open != null, () => setIsOpen(true));
   if (open?.status === 'approved' && !isOpen && !isShown) return null;
   return (
     <Group gap="xs">
-      {open === null ? (
+      {open == null ? (
         <>
-          <Button variant="default" onClick={() => setIsOpen(true)}>
+          <Button
+            variant="default"
+            disabled={open === undefined || isPending}
+            onClick={() => setIsOpen(true)}
+          >
             Choose terms …
           </Button>
-          <Button loading={isPending} onClick={begin}>
+          <Button disabled={open === undefined} loading={isPending} onClick={begin}>
             Draft a payout run
           </Button>
         </>
@@ -148,7 +159,7 @@ export function DraftButton({ appId, open }: { readonly appId: string; readonly 
         <Button onClick={() => setIsOpen(true)}>Draft a payout run …</Button>
       )}
       {window}
-      <DraftDialog appId={appId} replaced={open} isOpen={isOpen} onClose={() => setIsOpen(false)} />
+      <DraftDialog appId={appId} replaced={open ?? null} isOpen={isOpen} onClose={() => setIsOpen(false)} />
     </Group>
   );
 }
@@ -162,7 +173,7 @@ function RunsPart({ appId }: { readonly appId: string }) {
       </PageHead>
       <PartsOfPayouts appId={appId} />
       <Stack gap="lg">
-        <ReturnedMoney appId={appId} open={open} />
+        <ReturnedMoney appId={appId} open={open ?? null} />
         <div>
           <Runs appId={appId} />
         </div>

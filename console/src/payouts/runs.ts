@@ -22,7 +22,7 @@ export const useRun = (appId: string, runId: string, enabled: boolean) =>
   });
 
 /** Reads the run of an app that is a draft or is being paid. Null if there is none: only the latest run can be. */
-export function useOpenRun(appId: string): Run | null {
+export function useOpenRun(appId: string): Run | null | undefined {
   const { data } = useQuery({
     queryKey: PAYOUT_KEYS.latestRun(appId),
     queryFn: async () => {
@@ -32,6 +32,7 @@ export function useOpenRun(appId: string): Run | null {
     },
     refetchInterval: ({ state }) => intervalOf(state.data) || OVERVIEW_MS,
   });
+  if (data === undefined) return undefined;
   return data?.status === 'draft' || data?.status === 'approved' ? data : null;
 }
 

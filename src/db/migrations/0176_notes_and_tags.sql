@@ -6,6 +6,7 @@ alter table affiliates
   add constraint affiliates_tags_check check
     (cardinality(tags) <= 20 and array_position(tags, null) is null and length(array_to_string(tags, '')) <= 800) not valid;
 
+-- A note that is removed stays in no audit row.
 drop trigger affiliates_audit on affiliates;
 create trigger affiliates_audit after insert or update on affiliates for each row execute function
-  write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed note tags');
+  write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id email_confirmed note! tags');
