@@ -147,6 +147,7 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await button(page, 'Show 1 failed of RevenueCat').click();
     // The count is of the last 24 hours, and so is the list.
     await page.waitForURL(/status=failed&source=revenuecat&range=24h/);
+    await button(page, 'Outcome: Failed').waitFor();
     await chooseFilter(page, 'Outcome', 'Processed');
     await row(page, /Processed/).waitFor();
     await page.getByRole('link', { name: /^[0-9A-F-]{36}$/i }).click();

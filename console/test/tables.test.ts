@@ -186,7 +186,7 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
     ).toBeNull();
     // Columns that matter less go away before a row would have to scroll.
     const heads = async () => await page.getByRole('columnheader').allInnerTexts();
-    expect(await heads()).toEqual(['Creator', 'E-mail', 'Status', 'Clicks', 'Installs', 'Earned']);
+    expect(await heads()).toEqual(['Creator', 'E-mail', 'Tags', 'Status', 'Clicks', 'Installs', 'Earned']);
     await page.setViewportSize({ width: 820, height: 900 });
     expect(await heads()).toEqual(['Creator', 'Status', 'Earned']);
     await page.setViewportSize({ width: 1280, height: 900 });
