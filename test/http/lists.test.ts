@@ -258,7 +258,7 @@ describe('affiliates', () => {
     const { body: bulk } = await send('POST', '/bulk', { rows });
     expect(bulk['created']).toMatchObject([{ tags: ['Spring'] }, { name: 'Cleo' }]);
     const named = async (query: string) =>
-      (await readPages(`/affiliates?limit=1&${query}`, own)).map((row) => row['name']);
+      (await readPages(`/affiliates?limit=1&${query}`, own)).map((row) => String(row['name']));
     for (const sort of ['created', 'name', 'earnings']) {
       // Those who have earned the same are in the order of their ids.
       const both = await named(`sort=${sort}&tag=SPRING`);
