@@ -5,6 +5,7 @@ import { createEnteredFields, openFields } from './leave/entered-fields.ts';
 import { LateWindow } from './late-window.tsx';
 import { useIsInFront } from './leave/in-front.ts';
 import { useLeaveGuard } from './leave/leave-guard.tsx';
+import type { ModalWindowProps } from './modal-window.tsx';
 import { ErrorBox } from './parts.tsx';
 
 /** Keeps the focus in a dialog when the step that had it makes room for the next one. */
@@ -24,18 +25,9 @@ function focusPage() {
   main.focus({ preventScroll: true });
 }
 
-interface DialogProps {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-  readonly title: string;
-  readonly size?: 'md' | 'lg';
-  /** Whether Escape and a click outside leave it open. */
-  readonly isHeld?: boolean;
+interface DialogProps extends Omit<ModalWindowProps, 'onClosed' | 'contentRef'> {
   /** Whether it holds what was entered and not saved before it was opened this time. Its own fields are watched without it. */
   readonly isEdited?: boolean;
-  /** Hides the page behind it from sight. */
-  readonly isPageHidden?: boolean;
-  readonly children: ReactNode;
 }
 
 /**
