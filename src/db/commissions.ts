@@ -195,17 +195,20 @@ export async function listCommissions(
   return walk.condition === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
-/** Returns the sum of the commissions that a filter selects, US cents. Undefined if more than `examines` rows would be read. */
+/** Number of rows that a sum adds up. One more is read, to see whether there are more. */
+const SUMMED_ROWS = PAGE_EXAMINES - 1;
+
+/** Returns the sum of the commissions that a filter selects, US cents. Undefined if more than `most` rows would be added up. */
 export async function sumCommissions(
   sql: Sql,
   appId: AppId,
   filter: CommissionFilter,
-  examines = PAGE_EXAMINES,
+  most = SUMMED_ROWS,
 ): Promise<number | undefined> {
   const { rows, condition } = walkOf(sql, appId, filter);
   const { cents, isAll } = await sql.one<{ cents: number; isAll: boolean }>`
     select coalesce(sum(c.amount_cents) filter (where ${condition ?? sql.fragment`true`}), 0)::bigint as cents,
-           count(*) <= ${examines} as is_all
-      from (${rows} limit ${examines + 1}) c`;
+           count(*) <= ${most} as is_all
+      from (${rows} limit ${most + 1}) c`;
   return isAll ? cents : undefined;
 }

@@ -711,7 +711,7 @@ export interface paths {
         };
         /**
          * Adds up the commissions of a range of time.
-         * @description Returns the sum of `amountCents` of the rows that `GET /apps/:appId/commissions` lists for the same parameters, to the millisecond and cent. By affiliate, link and time, by affiliate and status, and by payout it reads stored sums. With other filters it reads rows, at most 4000: of more the sum is null.
+         * @description Returns the sum of `amountCents` of the rows that `GET /apps/:appId/commissions` lists for the same parameters, to the millisecond and cent. By affiliate, link and time, by affiliate and status, and by payout it reads stored sums. With other filters it reads rows, at most 4000: of as many and of more the sum is null.
          *
          *     Requires an account key with the permission `read`.
          */

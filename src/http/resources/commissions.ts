@@ -206,7 +206,7 @@ export const commissionRoutes = [
     description:
       'Returns the sum of `amountCents` of the rows that `GET /apps/:appId/commissions` lists for the same parameters, to ' +
       'the millisecond and cent. By affiliate, link and time, by affiliate and status, and by payout it reads stored sums. With other filters it reads rows, ' +
-      `at most ${PAGE_EXAMINES}: of more the sum is null.`,
+      `at most ${PAGE_EXAMINES}: of as many and of more the sum is null.`,
     query: totalsQuery,
     response: { status: 200, schema: filteredTotals },
     handler: async ({ deps, app, query }) => {
