@@ -32,6 +32,18 @@ describeInBrowser(
       await guarded.page.goto(`${service.url}/console/apps/${founder.appId}/${at}`);
       return guarded;
     };
+    const signInAgain = (page: Page) => page.getByRole('dialog', { name: 'Sign in again' });
+    const question = (page: Page) => page.getByRole('dialog', { name: 'Discard what you entered?' });
+
+    /** Opens the form of an endpoint, and fills it. */
+    const fillEndpoint = async (page: Page, description: string) => {
+      await button(page, 'New endpoint').click();
+      await page.getByLabel('URL').fill('https://example.com/hook');
+      await page.getByLabel('What it is for').fill(description);
+    };
+    const countOf = async (description: string) =>
+      (await service.sql`select 1 from webhook_endpoints where description = ${description}`).length;
+
     test('a window and a menu whose program cannot be loaded say so, open once it can, and give the focus back', async () => {
       const { page, problems } = await signedIn(founder.key);
       let isGone = true;
@@ -59,18 +71,6 @@ describeInBrowser(
       }
       expect(problems(/status of 404|dynamically imported/)).toEqual([]);
     });
-
-    const signInAgain = (page: Page) => page.getByRole('dialog', { name: 'Sign in again' });
-    const question = (page: Page) => page.getByRole('dialog', { name: 'Discard what you entered?' });
-
-    /** Opens the form of an endpoint, and fills it. */
-    const fillEndpoint = async (page: Page, description: string) => {
-      await button(page, 'New endpoint').click();
-      await page.getByLabel('URL').fill('https://example.com/hook');
-      await page.getByLabel('What it is for').fill(description);
-    };
-    const countOf = async (description: string) =>
-      (await service.sql`select 1 from webhook_endpoints where description = ${description}`).length;
 
     test('a form whose session has ended asks to sign in over the page, and then sends what was entered exactly once', async () => {
       const { page, problems } = await open('webhooks');

@@ -13,7 +13,6 @@ import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Section } from '../lists.tsx';
-import type { Payment } from '../payouts/pay-dialog.tsx';
 import { PayoutHistory } from '../payouts/payout-history.tsx';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
@@ -23,6 +22,7 @@ import { CreatorSeries } from './creator-series.tsx';
 import { CreatorTerms } from './creator-terms.tsx';
 import { Initials } from './initials.tsx';
 import { PayButton, PayCreator } from './pay-creator.tsx';
+import type { OnPay } from './pay-creator.tsx';
 import { Payee } from './payee.tsx';
 import { PayoutBlockDialog, PayoutBlockHistory, PayoutBlockNotice } from './payout-block.tsx';
 import { Entries } from './entries.tsx';
@@ -30,18 +30,17 @@ import { CREATOR_STATUSES, CREATOR_TONES } from './creators-page.tsx';
 
 type Creator = Schemas['ListedAffiliate'];
 
+interface CreatorProps {
+  readonly appId: string;
+  readonly creator: Creator;
+  /** Null while a payment waits for its answer. */
+  readonly onPay: OnPay | null;
+}
+
 /** Whether an instant is in the future. An earning that is due and not paid yet has a due date in the past. */
 const isAhead = (at: number | null): at is number => at !== null && at > Date.now();
 
-function Money({
-  appId,
-  creator,
-  onPay,
-}: {
-  readonly appId: string;
-  readonly creator: Creator;
-  readonly onPay: (payment: Payment) => void;
-}) {
+function Money({ appId, creator, onPay }: CreatorProps) {
   const affiliateId = creator.id;
   const overview = useQuery({
     queryKey: ['creator', appId, affiliateId, 'overview'],
@@ -72,9 +71,8 @@ function Money({
             hint:
               carriedBalanceCents < 0
                 ? `${formatMoney(-carriedBalanceCents)} are deducted from the next payout`
-                : creator.payoutBlock === undefined && (
-                    <PayButton appId={appId} affiliateId={affiliateId} onPay={onPay} />
-                  ),
+                : creator.payoutBlock === undefined &&
+                  onPay !== null && <PayButton appId={appId} affiliateId={affiliateId} onPay={onPay} />,
           },
           { name: 'Booked', value: formatMoney(earnings.paid) },
         ]}
@@ -90,15 +88,7 @@ function Money({
 /** How many commissions are shown at first. */
 const SHOWN = 10;
 
-function CreatorView({
-  appId,
-  creator,
-  onPay,
-}: {
-  readonly appId: string;
-  readonly creator: Creator;
-  readonly onPay: (payment: Payment) => void;
-}) {
+function CreatorView({ appId, creator, onPay }: CreatorProps) {
   const canWrite = usePermission('write');
   const canInvite = usePermission('setup');
   const [isLinking, setIsLinking] = useState(false);
@@ -196,7 +186,7 @@ export default function CreatorPage() {
       ),
     enabled: canRead,
   });
-  const content = (onPay: (payment: Payment) => void) => {
+  const content = (onPay: OnPay | null) => {
     if (!canRead) return <NoPermission permission="read" what="creators" />;
     if (creator.error instanceof Problem && creator.error.status === 404)
       return <Text size="sm">There is no such creator in this app.</Text>;

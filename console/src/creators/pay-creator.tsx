@@ -15,20 +15,11 @@ interface PayProps {
   readonly affiliateId: string;
 }
 
-/** Returns the payments to a creator that wait for their answer. */
-function useAttemptsOf({ appId, affiliateId }: PayProps) {
-  const session = useCurrentSession();
-  const scope = { accountId: session.account.id, appId };
-  return { scope, attempts: useAttempts(scope).filter((attempt) => attempt.affiliateId === affiliateId) };
-}
+/** Opens the payment of what is due to a creator. */
+export type OnPay = (payment: Payment) => void;
 
-/** Pays what is due to a creator. Shows nothing if a payment would pay nothing, or one waits for its answer. */
-export function PayButton({
-  appId,
-  affiliateId,
-  onPay,
-}: PayProps & { readonly onPay: (payment: Payment) => void }) {
-  const { attempts } = useAttemptsOf({ appId, affiliateId });
+/** Pays what is due to a creator. Shows nothing if a payment would pay nothing. */
+export function PayButton({ appId, affiliateId, onPay }: PayProps & { readonly onPay: OnPay }) {
   const preview = useQuery({
     queryKey: ['creator', appId, affiliateId, 'payable'],
     queryFn: async () =>
@@ -40,8 +31,7 @@ export function PayButton({
     return preview.error === null ? null : <Link to={`/apps/${appId}/payouts`}>Pay in Payouts</Link>;
   const [row] = preview.data.rows;
   return (
-    row !== undefined &&
-    attempts.length === 0 && (
+    row !== undefined && (
       <Button variant="default" size="compact-sm" mt={4} onClick={() => onPay(paymentOf(row))}>
         Pay {formatMoney(row.totalCents)} …
       </Button>
@@ -51,19 +41,21 @@ export function PayButton({
 
 /**
  * Payments to a creator: those without an answer, and the dialog that pays. The dialog is here and not at its button, which goes away
- * when nothing is due any more.
+ * when nothing is due any more. `children` get null while a payment waits for its answer: it is finished first.
  */
 export function PayCreator({
   appId,
   affiliateId,
   children,
-}: PayProps & { readonly children: (onPay: (payment: Payment) => void) => ReactNode }) {
-  const { scope, attempts } = useAttemptsOf({ appId, affiliateId });
+}: PayProps & { readonly children: (onPay: OnPay | null) => ReactNode }) {
+  const session = useCurrentSession();
+  const scope = { accountId: session.account.id, appId };
+  const attempts = useAttempts(scope).filter((attempt) => attempt.affiliateId === affiliateId);
   const [payment, setPayment] = useState<Payment | null>(null);
   return (
     <>
       {payment === null && <WaitingPayments scope={scope} attempts={attempts} onOpen={setPayment} />}
-      {children(setPayment)}
+      {children(attempts.length === 0 ? setPayment : null)}
       <PayDialog scope={scope} payment={payment} onClose={() => setPayment(null)} />
     </>
   );

@@ -2,7 +2,9 @@ import { Anchor, Group, Text } from '@mantine/core';
 import { Link } from 'react-router';
 import type { Schemas } from '../api/client.ts';
 import { formatMoney } from '../format.ts';
+import { oneOf } from '../parts/filters.ts';
 import { EVENT_KINDS } from '../words.ts';
+import { eventTitle } from './event-title.ts';
 
 type Step = Schemas['Explanation']['steps'][number];
 
@@ -13,13 +15,12 @@ function find<N extends Step['step']>(steps: readonly Step[], name: N) {
 /** The decisions that a later event, a rate or a moment replaces. */
 const UNDECIDED: readonly string[] = ['processing', 'waiting_for_payment', 'missing_exchange_rate'];
 
-/** Names an event by what it says: "Refund of $59.99". */
+/** Names an event by what was read of it. */
 export function titleOf(steps: readonly Step[]): string {
   const read = find(steps, 'normalize');
-  const kind = Object.entries(EVENT_KINDS).find(([name]) => name === read?.decision)?.[1];
+  const kind = oneOf(Object.keys(EVENT_KINDS) as Schemas['Event']['kind'][], read?.decision);
   if (read === undefined || kind === undefined) return 'Event';
-  const { amountMinor, currency } = read.facts;
-  return amountMinor == null || currency == null ? kind : `${kind} of ${formatMoney(amountMinor, currency)}`;
+  return eventTitle(kind, read.facts.amountMinor, read.facts.currency);
 }
 
 /** Returns the reason of how an event ended: that of its last step. */

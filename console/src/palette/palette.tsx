@@ -5,17 +5,17 @@ import { Activity, AppWindow, CornerDownLeft, Link2, Plus, Search, TicketPercent
 import type { LucideIcon } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { useNavigate } from 'react-router';
-import type { Schemas } from '../api/client.ts';
 import { useApps } from '../api/queries.ts';
 import { NAMESPACES } from '../codes/words.ts';
-import { formatInstant, formatMoney } from '../format.ts';
+import { eventTitle } from '../events/event-title.ts';
+import { formatInstant } from '../format.ts';
 import { usePages } from '../navigation.tsx';
 import { ICON } from '../parts/icon.ts';
 import { TYPING_MS } from '../parts/filters.ts';
 import { useSearch } from '../parts/found.ts';
 import { usePermission } from '../session.ts';
 import { OPENS_NEW } from '../shortcuts/use-opens-new.ts';
-import { EVENT_KINDS, PROVIDERS } from '../words.ts';
+import { PROVIDERS } from '../words.ts';
 import { jumpsTo } from './jumps.ts';
 
 /** How many rows of a kind are shown at most. */
@@ -58,12 +58,6 @@ const actionsOf = (base: string): readonly Row[] => [
   { to: `${base}/links`, title: 'New link', Icon: Plus, state: OPENS_NEW },
   { to: `${base}/policies/new`, title: 'New policy', Icon: Plus },
 ];
-
-/** Names an event by what it says: "Refund of $59.99". */
-const titleOf = ({ kind, currency, amountMinor }: Schemas['FoundEvent']): string =>
-  currency === null || amountMinor === null
-    ? EVENT_KINDS[kind]
-    : `${EVENT_KINDS[kind]} of ${formatMoney(amountMinor, currency)}`;
 
 /**
  * Finds a page, an app, a creator, a link, a code, an event, what can be created, or what belongs to an id, and leads there. It is open from when it is shown. A chunk of its own: load
@@ -128,7 +122,7 @@ export default function Palette({
       'Events',
       (found?.events ?? []).slice(0, MOST).map((event) => ({
         to: `${base}/events/${event.eventId}`,
-        title: titleOf(event),
+        title: eventTitle(event.kind, event.amountMinor, event.currency),
         hint: [
           PROVIDERS[event.source],
           event.environment === 'sandbox' ? 'Sandbox' : null,

@@ -3,7 +3,7 @@ import { useEffect, useEffectEvent, useState } from 'react';
 
 /** How long after the page its late parts are loaded, ms. */
 const AFTER_PAGE_MS = 3_000;
-/** After how long somebody who waits is told so, ms. */
+/** How long until a notice says that a part is loading, ms. */
 const SLOW_MS = 300;
 /** How long until what could not be loaded is asked for again, ms. */
 const RETRY_MS = 2_000;

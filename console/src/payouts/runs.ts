@@ -21,7 +21,8 @@ export const useRun = (appId: string, runId: string, enabled: boolean) =>
     refetchInterval: ({ state }) => (state.error instanceof Problem ? false : intervalOf(state.data)),
   });
 
-/** Reads the run of an app that is a draft or is being paid. Null if there is none: only the latest run can be. */
+/** Reads the run of an app that is a draft or is being paid. Null if there is none: only the latest run can be. Undefined until it is
+ * known. */
 export function useOpenRun(appId: string): Run | null | undefined {
   const { data } = useQuery({
     queryKey: PAYOUT_KEYS.latestRun(appId),

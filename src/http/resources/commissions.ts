@@ -129,23 +129,26 @@ export function presentCommission(row: CommissionListRow) {
 
 const totalsQuery = commissionsQuery.omit({ limit: true, cursor: true });
 
+/** Returns the filters of a query, as they were given. */
+const filtersOf = (query: z.infer<typeof totalsQuery>) => ({
+  status: query.status ?? null,
+  kind: query.kind ?? null,
+  source: query.source ?? null,
+  from: query.from ?? null,
+  to: query.to ?? null,
+  affiliateId: query.affiliateId ?? null,
+  linkId: query.linkId ?? null,
+  payoutId: query.payoutId ?? null,
+  customerUserId: query.customerUserId ?? null,
+});
+
 /** Returns what a query selects. Null for none: a filter has a malformed id. */
 function selectedBy(query: z.infer<typeof totalsQuery>): CommissionFilter | null {
   const affiliateId = filterId('affiliate', query.affiliateId);
   const linkId = filterId('link', query.linkId);
   const payoutId = filterId('payout', query.payoutId);
   if (affiliateId === 'none' || linkId === 'none' || payoutId === 'none') return null;
-  return {
-    affiliateId,
-    linkId,
-    payoutId,
-    status: query.status ?? null,
-    kind: query.kind ?? null,
-    source: query.source ?? null,
-    customerUserId: query.customerUserId ?? null,
-    from: query.from ?? null,
-    to: query.to ?? null,
-  };
+  return { ...filtersOf(query), affiliateId, linkId, payoutId };
 }
 
 const SUM = 'The sum of `amountCents`: earnings net of reversals and corrections.';
@@ -177,17 +180,8 @@ export const commissionRoutes = [
     query: commissionsQuery,
     response: { status: 200, schema: pageSchema(commission), asCsv: true },
     handler: async ({ deps, app, query }) => {
-      const filters = {
-        status: query.status ?? null,
-        kind: query.kind ?? null,
-        source: query.source ?? null,
-        from: query.from ?? null,
-        to: query.to ?? null,
-        affiliateId: query.affiliateId ?? null,
-        linkId: query.linkId ?? null,
-        payoutId: query.payoutId ?? null,
-        ...givenFilters({ customerUserId: query.customerUserId ?? null }),
-      };
+      const { customerUserId: userId, ...first } = filtersOf(query);
+      const filters = { ...first, ...givenFilters({ customerUserId: userId }) };
       const key = { list: 'commissions', appId: app.id, filters };
       const after = decodeCursor(key, millisKey, query.cursor);
       const selected = selectedBy(query);
