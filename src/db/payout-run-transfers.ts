@@ -1,5 +1,5 @@
 import { withTransferReferences } from '../domain/payout-transfer.ts';
-import type { MoneyState, StatedItem, TransferState } from '../domain/payout-transfer.ts';
+import type { LiveTransfer, MoneyState, StatedItem, TransferState } from '../domain/payout-transfer.ts';
 import type {
   AccountId,
   AffiliateId,
@@ -35,8 +35,8 @@ export interface ItemReport {
   readonly statements: readonly MoneyState[];
   /** Their reference. */
   readonly reference: string | null;
-  /** The references of other transfers, which are kept. */
-  readonly others: readonly string[];
+  /** Other transfers, which are kept. */
+  readonly others: readonly LiveTransfer[];
 }
 
 /** Returns the items that are in the files of a run, the largest first, with what was stated since about their payouts. */
@@ -52,7 +52,8 @@ export async function readFiledItems(
            case when m.transfer_position > s.since then m.transfer_position end as stated_position,
            case when m.transfer_position > s.since then h.reference end as stated_reference,
            b.position is not null as came_back, b.reference as returned_reference, n.return_position is not null as is_sent_again,
-           coalesce((select jsonb_agg(jsonb_build_object('reference', x.reference, 'position', x.position))
+           coalesce((select jsonb_agg(jsonb_build_object('reference', x.reference, 'hasArrived', x.has_arrived, 'position', x.position)
+                                          order by x.position, x.created_at, x.reference)
                        from other_transfers x where x.payout_id = p.id and x.position >= s.since), '[]') as others
       from payout_run_items i
      cross join lateral (select coalesce(i.return_position, 0) as since) s
@@ -181,9 +182,9 @@ async function insertOthers(
 ): Promise<void> {
   if (rows.length === 0) return;
   await tx`
-    insert into other_transfers (app_id, payout_id, position, reference, account_id, key_id)
-    select ${appId}::text, x."payoutId", x.position, x.reference, ${accountId}::text, ${keyId}::text
-      from jsonb_to_recordset(${tx.json(rows)}) x ("payoutId" text, position int, reference text)
+    insert into other_transfers (app_id, payout_id, position, reference, has_arrived, account_id, key_id)
+    select ${appId}::text, x."payoutId", x.position, x.reference, x."hasArrived", ${accountId}::text, ${keyId}::text
+      from jsonb_to_recordset(${tx.json(rows)}) x ("payoutId" text, position int, reference text, "hasArrived" boolean)
      where ${acting(tx)}
      order by x."payoutId"
     on conflict do nothing`;
@@ -207,9 +208,9 @@ function rowsOf(item: FiledItem, report: ItemReport | undefined) {
 /** Returns the rows of the other transfers of an item. */
 function othersOf({ payoutId, position }: FiledItem, report: ItemReport | undefined) {
   if (report === undefined) return [];
-  return report.others.map((reference) => ({
+  return report.others.map((transfer) => ({
     payoutId,
     position: position + report.statements.length,
-    reference,
+    ...transfer,
   }));
 }

@@ -1090,14 +1090,15 @@ create table other_transfers (
   account_id account_id not null,
   key_id key_id not null,
   created_at timestamp with time zone not null default now(),
-  constraint other_transfers_pkey PRIMARY KEY (payout_id, "position", reference),
+  has_arrived boolean not null default false,
+  constraint other_transfers_pkey PRIMARY KEY (payout_id, "position", reference, has_arrived),
   constraint other_transfers_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
   constraint other_transfers_app_id_payout_id_fkey FOREIGN KEY (app_id, payout_id) REFERENCES payouts(app_id, id),
   constraint other_transfers_position_check CHECK ((("position" >= 0) AND ("position" <= 100))),
   constraint other_transfers_reference_check CHECK ((length(reference) <= 200))
 );
 CREATE TRIGGER other_transfers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON other_transfers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
-CREATE TRIGGER other_transfers_audit AFTER INSERT ON other_transfers FOR EACH ROW EXECUTE FUNCTION write_audit_row('other_transfer', 'payout_id', 'reference position');
+CREATE TRIGGER other_transfers_audit AFTER INSERT ON other_transfers FOR EACH ROW EXECUTE FUNCTION write_audit_row('other_transfer', 'payout_id', 'reference has_arrived position');
 CREATE TRIGGER other_transfers_lock BEFORE INSERT ON other_transfers FOR EACH ROW EXECUTE FUNCTION lock_payout_of_transfer();
 
 create table passkeys (
@@ -3983,6 +3984,7 @@ CREATE OR REPLACE FUNCTION note_email_change()
 AS $function$
 declare
   may_pay boolean := coalesce(current_setting('tributary.confirms_email', true), '') = 'on';
+  actor text := nullif(current_setting('tributary.actor', true), '')::jsonb->>'keyId';
 begin
   if tg_op = 'INSERT' then
     new.email_set_at := now();
@@ -3990,9 +3992,10 @@ begin
     new.email_confirmed := null;
   elsif new.email is distinct from old.email then
     new.email_set_at := now();
-    new.email_set_by := nullif(current_setting('tributary.actor', true), '')::jsonb->>'keyId';
+    new.email_set_by := actor;
     new.email_confirmed := may_pay;
   elsif may_pay and old.email_confirmed is false then
+    new.email_set_by := actor;
     new.email_confirmed := true;
   end if;
   return new;

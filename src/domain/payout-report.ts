@@ -31,6 +31,8 @@ export interface ReportedItem {
   readonly cameBack: readonly string[];
   /** Whether one transfer arrived and another one came back, or several arrived. */
   readonly isContradictory: boolean;
+  /** Whether several arrived, one of which has no reference that tells it apart. */
+  readonly hasUnnamedArrival: boolean;
 }
 
 /** A row that is not about an item of the run. */
@@ -109,12 +111,20 @@ const plain = (name: string) =>
     .toLowerCase()
     .replaceAll(/[\s_-]+/g, ' ');
 
-/** Finds the columns of a report in its header line. Null: none is known to have the status, and the caller has to say which one does. */
-export function findColumns(header: readonly string[]): ReportColumns | null {
+/**
+ * Finds the columns of a report in its header line, but for those that are given. A reference that is given as null is none. Null: no column
+ * is known to have the status, and the caller has to say which one does.
+ */
+export function findColumns(
+  header: readonly string[],
+  given: { readonly status?: string; readonly reference?: string | null | undefined } = {},
+): ReportColumns | null {
   const find = (names: readonly string[]) =>
     names.flatMap((name) => header.filter((column) => plain(column) === name)).at(0) ?? null;
-  const status = find(STATUS_COLUMNS);
-  return status === null ? null : { status, reference: find(REFERENCE_COLUMNS) };
+  const status = given.status ?? find(STATUS_COLUMNS);
+  return status === null
+    ? null
+    : { status, reference: given.reference === undefined ? find(REFERENCE_COLUMNS) : given.reference };
 }
 
 /** Ids of items, and what files for Wise have of them (`wiseKeyOf`). Case does not matter: banks change it. */
@@ -217,6 +227,8 @@ export class ReportReader {
       TRANSFER_RANKS[other.state] > TRANSFER_RANKS[one.state] ? other : one,
     );
     const arrived = referencesOf('sent');
+    // Those without a reference that tells them apart, too.
+    const arrivals = [...transfers.values()].filter(({ state }) => state === 'sent').length;
     const hasReturn = [...transfers.values()].some(({ state }) => state === 'returned');
     return {
       itemId,
@@ -224,7 +236,8 @@ export class ReportReader {
       arrived,
       underWay: referencesOf('pending', 'unknown'),
       cameBack: referencesOf('returned'),
-      isContradictory: said.state === 'sent' && (hasReturn || arrived.length > 1),
+      isContradictory: said.state === 'sent' && (hasReturn || arrivals > 1),
+      hasUnnamedArrival: arrivals > Math.max(arrived.length, 1),
     };
   }
 

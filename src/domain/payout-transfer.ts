@@ -11,10 +11,16 @@ export type MoneyState = (typeof MONEY_STATES)[number];
 /** The statements that a payout has room for. */
 export const MOST_TRANSFERS = 100;
 
-/** A transfer that a report named beside what is stated, and that had not come back. */
-export interface OtherTransfer {
-  /** Empty: the report had none. */
+/** A transfer that a report names beside what is stated, and that has not come back. */
+export interface LiveTransfer {
+  /** Empty: the report has none. */
   readonly reference: string;
+  /** Whether it arrived, as the report says. Otherwise it may still arrive. */
+  readonly hasArrived: boolean;
+}
+
+/** Such a transfer that is kept. */
+export interface OtherTransfer extends LiveTransfer {
   /** The number of statements about the payout at that time. */
   readonly position: number;
 }
@@ -35,7 +41,7 @@ export interface StatedItem {
   readonly returnedReference: string | null;
   /** Whether a later run sends the money again: what is said of this one states nothing more. */
   readonly isSentAgain: boolean;
-  /** The other transfers of the payout that reports have named. */
+  /** The other transfers of the payout that reports have named, in their order. */
   readonly others: readonly OtherTransfer[];
 }
 
@@ -47,13 +53,15 @@ export interface ReportedTransfers {
   readonly cameBack: readonly string[];
   /** Whether one transfer arrived and another one came back, or several arrived. */
   readonly isContradictory: boolean;
+  /** Whether several arrived, one of which has no reference that tells it apart. */
+  readonly hasUnnamedArrival: boolean;
 }
 
 /** What follows from a report about an item. */
 export interface Consequence {
   readonly statements: readonly MoneyState[];
-  /** References to keep: of transfers beside what is stated that had not come back. Empty text: one without a reference. */
-  readonly others: readonly string[];
+  /** The transfers to keep. */
+  readonly others: readonly LiveTransfer[];
   /** Whether a person has to look at it. */
   readonly isConflict: boolean;
 }
@@ -115,47 +123,84 @@ function ofLive(reported: ReportedTransfers, item: StatedItem): Consequence {
     if (cameBack) return NOTHING;
     const statements = isSent ? withRoom(['sent'], item) : [];
     const [stated] = reported.arrived;
-    const others = unkept([...reported.arrived, ...reported.underWay], item).filter(
-      (reference) => statements.length === 0 || reference !== stated,
+    const others = unkept(liveOf(reported), item).filter(
+      ({ reference }) => statements.length === 0 || reference !== stated,
     );
     return { statements, others, isConflict: reported.isContradictory };
   }
-  const open = otherThanStated(reported, item).filter((reference) => !isDecided(reference, item));
-  return { statements: [], others: unkept(open, item), isConflict: open.length > 0 };
+  const open = otherThanStated(reported, item).filter((transfer) => !isDecided(transfer, item));
+  const ofMark = arrivedSinceMark(reported, item).filter(
+    ({ reference }) => !open.some((transfer) => transfer.reference === reference),
+  );
+  return { statements: [], others: [...unkept(open, item), ...ofMark], isConflict: open.length > 0 };
 }
+
+/**
+ * The transfers that arrived, and are not kept yet since the money was stated as sent without a reference that tells one apart: the payment
+ * is one of them. It is kept, so that a second one in another report is seen.
+ */
+function arrivedSinceMark(reported: ReportedTransfers, item: StatedItem): readonly LiveTransfer[] {
+  if (item.state !== 'sent' || item.isSentAgain || item.statedReference !== null) return [];
+  const since = keptSince(item);
+  return liveOf(reported).filter(
+    (transfer) =>
+      transfer.hasArrived &&
+      transfer.reference !== item.returnedReference &&
+      !since.some((other) => covers(other, transfer)),
+  );
+}
+
+const keptSince = ({ others, statedPosition }: StatedItem) =>
+  others.filter(({ position }) => position >= (statedPosition ?? 0));
+
+/** One that arrived, and for which the report has no reference. */
+const UNNAMED: LiveTransfer = { reference: '', hasArrived: true };
+
+const liveOf = ({ arrived, underWay, hasUnnamedArrival }: ReportedTransfers): readonly LiveTransfer[] => [
+  ...arrived.map((reference) => ({ reference, hasArrived: true })),
+  ...underWay.map((reference) => ({ reference, hasArrived: false })),
+  ...(hasUnnamedArrival ? [UNNAMED] : []),
+];
 
 /** The transfers of a report that are not the one that is stated, or that came back before the money was sent again. */
-function otherThanStated(
-  { state, arrived, underWay }: ReportedTransfers,
-  item: StatedItem,
-): readonly string[] {
-  const live = [...arrived, ...underWay];
+function otherThanStated(reported: ReportedTransfers, item: StatedItem): readonly LiveTransfer[] {
+  const live = liveOf(reported);
+  const isSent = reported.state === 'sent';
   if (item.state === 'returned' && !item.isSentAgain) {
     // Whichever arrived contradicts the return. What is under way may be how an old report has the transfer that came back.
-    const others = [...arrived, ...underWay.filter((reference) => reference !== item.returnedReference)];
-    return state === 'sent' && arrived.length === 0 ? [...others, ''] : others;
+    const others = live.filter(
+      ({ reference, hasArrived }) => hasArrived || reference !== item.returnedReference,
+    );
+    return isSent && others.every(({ hasArrived }) => !hasArrived) ? [...others, UNNAMED] : others;
   }
-  if (item.isSentAgain) {
-    const others = live.filter((reference) => reference !== item.returnedReference);
-    return state === 'sent' && live.length === 0 ? [''] : others;
-  }
-  // A mark by hand has no reference, or one of its own, and is about one of the transfers.
-  const isKnown = item.statedReference !== null;
-  const others = live.filter(
-    (reference) => reference !== item.statedReference && reference !== item.returnedReference,
-  );
-  return isKnown || live.length > 1 ? others : [];
+  const others = live.filter(({ reference }) => reference !== item.returnedReference);
+  if (item.isSentAgain) return isSent && live.length === 0 ? [UNNAMED] : others;
+  // A mark by hand has no reference, or one of its own, and is about one of the transfers: the first one that a report has named since.
+  const stated = item.statedReference ?? firstArrived(item);
+  const isKnown = stated !== null || live.length > 1 || reported.hasUnnamedArrival;
+  return isKnown ? others.filter(({ reference }) => reference !== stated) : [];
 }
 
-/** Whether something was stated after a transfer had been kept, on which the state of the money rests. */
+/** Returns the transfer that is kept as the one of a mark by hand. Null before a report has named one. */
+const firstArrived = (item: StatedItem): string | null =>
+  keptSince(item).find(({ reference, hasArrived }) => reference !== '' && hasArrived)?.reference ?? null;
+
+/**
+ * Whether something was stated after a transfer had been kept, on which the state of the money rests. Who states something while the
+ * transfer is under way does not know yet that it arrives.
+ */
 function isDecided(
-  reference: string,
+  transfer: LiveTransfer,
   { others, state, isSentAgain, statedPosition, position }: StatedItem,
 ): boolean {
   const since = state === 'returned' && !isSentAgain ? (statedPosition ?? position) : position;
-  return others.some((other) => other.reference === reference && other.position < since);
+  return others.some((other) => covers(other, transfer) && other.position < since);
 }
 
-/** The references that are not kept yet. */
-const unkept = (references: readonly string[], { others }: StatedItem) =>
-  references.filter((reference) => others.every((other) => other.reference !== reference));
+/** The transfers that are not kept yet. */
+const unkept = (transfers: readonly LiveTransfer[], { others }: StatedItem) =>
+  transfers.filter((transfer) => others.every((other) => !covers(other, transfer)));
+
+/** Whether what is kept says all that a report says of a transfer. */
+const covers = (kept: OtherTransfer, { reference, hasArrived }: LiveTransfer) =>
+  kept.reference === reference && (kept.hasArrived || !hasArrived);

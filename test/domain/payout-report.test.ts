@@ -53,6 +53,14 @@ describe('a report of a payment service', () => {
     });
     expect(findColumns(['ID', 'status'])).toEqual({ status: 'status', reference: 'ID' });
     expect(findColumns(['Datum', 'Zustand'])).toBeNull();
+    // Somebody has chosen the one that has another name.
+    const header = ['Zustand', 'Transaction ID', 'Beleg'];
+    expect(findColumns(header, { status: 'Zustand' })).toEqual({
+      status: 'Zustand',
+      reference: 'Transaction ID',
+    });
+    expect(findColumns(header, { status: 'Zustand', reference: 'Beleg' })?.reference).toBe('Beleg');
+    expect(findColumns(header, { status: 'Zustand', reference: null })?.reference).toBeNull();
   });
 
   test('names an item by its key in whatever column, whole or as Wise has it, and in any case', () => {
@@ -131,6 +139,26 @@ describe('a report of a payment service', () => {
     });
   });
 
+  test.each([
+    [['T1', 'T2'], false],
+    [['T1', ''], true],
+    [['', ''], true],
+    [['none', 'none'], true],
+    [['T1', 'T1'], false],
+    [[''], false],
+  ] as const)(
+    'says whether one of the transfers %j that arrived has no reference: %s',
+    (references, hasUnnamedArrival) => {
+      const item = readBoth(...references.map((reference) => ['Completed', reference] as const));
+      const arrivals = new Set(references).size;
+      expect(item).toMatchObject({
+        state: 'sent',
+        isContradictory: hasUnnamedArrival || arrivals > 1,
+        hasUnnamedArrival,
+      });
+    },
+  );
+
   test('takes no reference for that of a transfer that several items have, such as that of a batch', () => {
     const { items } = read(
       [
@@ -198,7 +226,7 @@ describe('a report of a payment service', () => {
     expect(outcomeOf('Sent', cameBack)).toMatchObject({
       outcome: 'conflict',
       statements: [],
-      others: ['T1'],
+      others: [{ reference: 'T1', hasArrived: true }],
     });
   });
 });

@@ -21,11 +21,15 @@ const said = (over: Partial<ReportedTransfers> & Pick<ReportedTransfers, 'state'
   underWay: [],
   cameBack: [],
   isContradictory: false,
+  hasUnnamedArrival: false,
   ...over,
 });
 const sent = (...arrived: string[]) => said({ state: 'sent', arrived });
 const returned = (...cameBack: string[]) => said({ state: 'returned', cameBack });
 const pending = (...underWay: string[]) => said({ state: 'pending', underWay });
+
+const hasArrived = (reference: string) => ({ reference, hasArrived: true });
+const mayArrive = (reference: string) => ({ reference, hasArrived: false });
 
 const NOTHING = { statements: [], others: [], isConflict: false };
 
@@ -57,14 +61,14 @@ describe('what a payment service reports of a payout', () => {
   });
 
   test.each([
-    ['another transfer', sent('B2'), ['B2']],
-    ['the same transfer', sent('A1'), ['A1']],
-    ['a transfer without a reference', sent(), ['']],
-    ['another transfer that is under way', pending('B2'), ['B2']],
+    ['another transfer', sent('B2'), [hasArrived('B2')]],
+    ['the same transfer', sent('A1'), [hasArrived('A1')]],
+    ['a transfer without a reference', sent(), [hasArrived('')]],
+    ['another transfer that is under way', pending('B2'), [mayArrive('B2')]],
   ])('is a conflict where the money came back and %s says that it did not', (_, reported, others) => {
     const now = item({ state: 'returned', position: 2 });
     expect(consequenceOf(reported, now)).toEqual({ statements: [], others, isConflict: true });
-    const kept = others.map((reference) => ({ reference, position: 2 }));
+    const kept = others.map((transfer) => ({ ...transfer, position: 2 }));
     expect(consequenceOf(reported, { ...now, others: kept })).toEqual({ ...NOTHING, isConflict: true });
     // Somebody has withdrawn the return and stated another one.
     const decided = { ...now, position: 4, statedPosition: 4, statedReference: null, others: kept };
@@ -84,7 +88,7 @@ describe('what a payment service reports of a payout', () => {
     ['the report has no references', {}, returned()],
     [
       'a further transfer arrived or is under way',
-      { others: [{ reference: 'B2', position: 1 }] },
+      { others: [{ ...mayArrive('B2'), position: 1 }] },
       returned('A1'),
     ],
   ])('is a conflict where a transfer came back and %s', (_, over, reported) => {
@@ -93,14 +97,14 @@ describe('what a payment service reports of a payout', () => {
   });
 
   test('states a return once all transfers came back that reports have named', () => {
-    const now = item({ state: 'sent', position: 1, others: [{ reference: 'B2', position: 1 }] });
+    const now = item({ state: 'sent', position: 1, others: [{ ...hasArrived('B2'), position: 1 }] });
     expect(consequenceOf(returned('B2', 'A1'), now)).toEqual({ ...NOTHING, statements: ['returned'] });
   });
 
   test('keeps what is under way: a file that was uploaded before may be reported as denied later', () => {
     const first = consequenceOf(pending('B2'), item());
-    expect(first).toEqual({ ...NOTHING, others: ['B2'] });
-    const now = item({ others: [{ reference: 'B2', position: 0 }] });
+    expect(first).toEqual({ ...NOTHING, others: [mayArrive('B2')] });
+    const now = item({ others: [{ ...mayArrive('B2'), position: 0 }] });
     expect(consequenceOf(pending('B2'), now)).toEqual(NOTHING);
     expect(consequenceOf(returned('A1'), now)).toEqual({ ...NOTHING, isConflict: true });
     expect(consequenceOf(returned('B2'), now).statements).toEqual(['sent', 'returned']);
@@ -115,27 +119,100 @@ describe('what a payment service reports of a payout', () => {
 
   test('is a conflict where two transfers arrived, until somebody has stated something', () => {
     const twice = { ...sent('A1', 'B2'), isContradictory: true };
-    expect(consequenceOf(twice, item())).toEqual({ statements: ['sent'], others: ['B2'], isConflict: true });
+    expect(consequenceOf(twice, item())).toEqual({
+      statements: ['sent'],
+      others: [hasArrived('B2')],
+      isConflict: true,
+    });
     const now = item({ state: 'sent', position: 1 });
-    expect(consequenceOf(sent('B2'), now)).toEqual({ statements: [], others: ['B2'], isConflict: true });
-    const kept = [{ reference: 'B2', position: 1 }];
+    expect(consequenceOf(sent('B2'), now)).toEqual({
+      statements: [],
+      others: [hasArrived('B2')],
+      isConflict: true,
+    });
+    const kept = [{ ...hasArrived('B2'), position: 1 }];
     expect(consequenceOf(sent('B2'), { ...now, others: kept })).toEqual({ ...NOTHING, isConflict: true });
     expect(consequenceOf(sent('B2'), { ...now, position: 3, others: kept })).toEqual(NOTHING);
   });
 
+  test.each([
+    ['returned', 2],
+    ['sent', 3],
+  ] as const)(
+    'is a conflict where a transfer arrived that was under way when the money was stated as %s',
+    (state, position) => {
+      const kept = [{ ...mayArrive('B2'), position: 1 }];
+      const now = item({ state, position, others: kept });
+      expect(consequenceOf(pending('B2'), now)).toEqual(NOTHING);
+      expect(consequenceOf(sent('B2'), now)).toEqual({
+        ...NOTHING,
+        others: [hasArrived('B2')],
+        isConflict: true,
+      });
+      // And it stays one when the report comes again, until somebody states something.
+      const seen = [...kept, { ...hasArrived('B2'), position }];
+      expect(consequenceOf(sent('B2'), { ...now, others: seen })).toEqual({ ...NOTHING, isConflict: true });
+      const decided = item({ state, position: position + 2, others: seen });
+      expect(consequenceOf(sent('B2'), decided)).toEqual(NOTHING);
+    },
+  );
+
   test('is a conflict where the first transfer of money arrived that was sent again', () => {
     const again = item({ returnedReference: 'A1', isSentAgain: true, position: 2 });
-    expect(consequenceOf(sent('B2'), again)).toEqual({ statements: [], others: ['B2'], isConflict: true });
-    expect(consequenceOf(sent(), again)).toEqual({ statements: [], others: [''], isConflict: true });
+    expect(consequenceOf(sent('B2'), again)).toEqual({
+      statements: [],
+      others: [hasArrived('B2')],
+      isConflict: true,
+    });
+    expect(consequenceOf(sent(), again)).toEqual({
+      statements: [],
+      others: [hasArrived('')],
+      isConflict: true,
+    });
     // An old report of the transfer that came back.
     expect(consequenceOf(sent('A1'), again)).toEqual(NOTHING);
   });
 
-  test('is about the transfer that was marked as sent by hand, if it names one', () => {
+  test('is about the transfer that was marked as sent by hand, which the first report names, and not a later one', () => {
     const marked = item({ state: 'sent', statedReference: null, position: 1 });
-    expect(consequenceOf(sent('A1'), marked)).toEqual(NOTHING);
+    expect(consequenceOf(pending('A1'), marked)).toEqual(NOTHING);
+    expect(consequenceOf(sent('A1'), marked)).toEqual({ ...NOTHING, others: [hasArrived('A1')] });
     expect(consequenceOf(sent('A1', 'B2'), marked).isConflict).toBe(true);
+    // In whatever order of the alphabet.
+    const both = { ...marked, others: ['B2', 'A1'].map((one) => ({ ...hasArrived(one), position: 1 })) };
+    expect(consequenceOf(sent('B2'), both)).toEqual(NOTHING);
+    expect(consequenceOf(sent('A1'), both)).toEqual({ ...NOTHING, isConflict: true });
+    // What was kept before the mark says nothing of it, and the transfer that came back is not its payment.
+    const anew = {
+      ...marked,
+      position: 3,
+      statedPosition: 3,
+      others: [{ ...hasArrived('A1'), position: 1 }],
+    };
+    expect(consequenceOf(sent('A1'), anew)).toEqual({ ...NOTHING, others: [hasArrived('A1')] });
+    expect(consequenceOf(sent('A1'), { ...marked, returnedReference: 'A1' })).toEqual(NOTHING);
+    const named = { ...marked, others: [{ ...hasArrived('A1'), position: 1 }] };
+    expect(consequenceOf(sent('A1'), named)).toEqual(NOTHING);
+    expect(consequenceOf(sent('B2'), named)).toEqual({
+      ...NOTHING,
+      others: [hasArrived('B2')],
+      isConflict: true,
+    });
   });
+
+  test.each([null, 'A1'])(
+    'is a conflict where two transfers arrived that no reference tells apart, until somebody has stated something: %s',
+    (statedReference) => {
+      const twice = said({ state: 'sent', isContradictory: true, hasUnnamedArrival: true });
+      const first = consequenceOf(twice, item());
+      expect(first).toEqual({ statements: ['sent'], others: [hasArrived('')], isConflict: true });
+      const others = [{ ...hasArrived(''), position: 1 }];
+      const now = item({ state: 'sent', statedReference, position: 1 });
+      expect(consequenceOf(twice, now)).toEqual({ ...NOTHING, others: [hasArrived('')], isConflict: true });
+      expect(consequenceOf(twice, { ...now, others })).toEqual({ ...NOTHING, isConflict: true });
+      expect(consequenceOf(twice, { ...now, position: 3, others })).toEqual(NOTHING);
+    },
+  );
 
   test('is compared with references of one payout: not with that of a batch, a key or a word', () => {
     const rows = [
@@ -162,7 +239,7 @@ describe('what a payment service reports of a payout', () => {
       const state =
         arrived.length > 0 ? 'sent' : underWay.length > 0 || cameBack.length === 0 ? 'pending' : 'returned';
       const isContradictory = arrived.length > 1 || (arrived.length === 1 && cameBack.length > 0);
-      return { state, arrived, underWay, cameBack, isContradictory } as const;
+      return { state, arrived, underWay, cameBack, isContradictory, hasUnnamedArrival: false } as const;
     });
     fc.assert(
       fc.property(fc.array(anyReport, { minLength: 1, maxLength: 6 }), (reports) => {
@@ -185,7 +262,7 @@ describe('what a payment service reports of a payout', () => {
               returnedReference: statements.includes('returned') ? (stated ?? null) : null,
             }),
             position,
-            others: [...now.others, ...others.map((reference) => ({ reference, position }))],
+            others: [...now.others, ...others.map((transfer) => ({ ...transfer, position }))],
           };
           return statements;
         };

@@ -343,6 +343,30 @@ describe('the payouts of a file that was uploaded again', () => {
     expect(await statesOf(run)).toEqual(['sent', 'returned', 'returned']);
   });
 
+  test('are not sent again where a transfer arrives that was under way when somebody stated the return', async () => {
+    const run = await runs.run();
+    const items = await itemsOf(run);
+    await importReport(run, reportOfOne(items, 'Pending', 'B'));
+    const before = await returned();
+    const state = async (next: string) => {
+      for (const { payoutId } of items)
+        await founder.ok('POST', `${base}/payouts/${payoutId}/transfers`, { state: next });
+    };
+    await state('sent');
+    await state('returned');
+    expect(await returned()).toMatchObject({ count: before.count + 3, contradicted: before.contradicted });
+    const csv = reportOfOne(items, 'Completed', 'B');
+    for (let n = 0; n < 2; n += 1)
+      expect(await importReport(run, csv)).toMatchObject({ sentCount: 0, conflictCount: 3 });
+    expect(await returned()).toMatchObject({
+      count: before.count,
+      contradicted: { count: before.contradicted.count + 3 },
+    });
+    // The transfer that arrived is the payment.
+    await state('return_withdrawn');
+    expect(await importReport(run, csv)).toMatchObject({ conflictCount: 0, unchangedCount: 3 });
+  });
+
   test('stay unanswered in the database, too, while a report contradicts their return', async () => {
     const run = await runs.run();
     const [first] = await itemsOf(run);

@@ -491,7 +491,7 @@ describe('what an audit row says', () => {
     const headers = await signIn(api, writer.key);
     await api.call('POST', '/session/raise', { body: { key: payer.key }, headers });
     const affiliateId = await newAffiliate(api, app);
-    const keysOf = async (method: 'POST' | 'PUT', path: string, body: object) => {
+    const keysOf = async (method: 'POST' | 'PUT' | 'PATCH', path: string, body: object) => {
       const sent = await api.call<{ id: string }>(method, `/apps/${app.appId}/${path}`, { headers, body });
       expect([sent.status, sent.text]).toEqual([method === 'POST' ? 201 : 200, sent.text]);
       return { id: sent.body.id, keys: new Set((await rowsOf(sent)).map((row) => row.keyId)) };
@@ -510,6 +510,9 @@ describe('what an audit row says', () => {
       ['PUT', `groups/${group.id}/policy-assignment`, terms, payer],
       ['PUT', `affiliates/${affiliateId}/policy-assignment`, terms, payer],
       ['PUT', `affiliates/${affiliateId}/group`, { groupId: group.id }, payer],
+      ['PATCH', `affiliates/${affiliateId}`, { name: 'Ann' }, writer],
+      // The right to pay confirms the address.
+      ['PATCH', `affiliates/${affiliateId}`, { email: 'ann@example.com' }, payer],
       ['POST', 'manual-attributions', { ...given, customerUserId: 'user-1' }, writer],
       [
         'POST',

@@ -354,9 +354,11 @@ export const affiliateRoutes = [
     errors: ['external_id_taken', 'session_not_raised'],
     handler: async (call) => {
       const { app, ids, body } = call;
+      // Who confirms an address by the right to pay has a part in the payments to whoever sets a payee with it.
+      const confirms = typeof body.email === 'string' && mayPay(call.caller);
       const mayPayAboveBase =
         body.defaultCommissionRateBps === null && (await sharedPolicyHasRuleAboveBase(call.deps.sql, app.id));
-      const { deps, caller } = mayPayAboveBase ? withPermission(call, 'payout') : call;
+      const { deps, caller } = confirms || mayPayAboveBase ? withPermission(call, 'payout') : call;
       const changed = foundOrThrow(
         await updateAffiliate(
           deps.sql,

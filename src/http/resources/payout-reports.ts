@@ -17,7 +17,7 @@ const LISTED = 1_000;
 /** A report, as a call has it. */
 export interface GivenReport {
   readonly csv: string;
-  readonly columns?: { readonly status: string; readonly reference?: string | undefined } | undefined;
+  readonly columns?: { readonly status: string; readonly reference?: string | null | undefined } | undefined;
   readonly meanings?: Readonly<Record<string, ReportedState>> | undefined;
 }
 
@@ -52,11 +52,11 @@ export async function readPayoutReport(
 
 function columnsOf(header: readonly string[], given: GivenReport['columns']): ReportColumns {
   for (const [field, name] of Object.entries(given ?? {})) {
-    if (name !== undefined && !header.includes(name))
+    if (name != null && !header.includes(name))
       throw invalidField(`columns.${field}`, `The report has no column ${name}.`);
   }
-  const found =
-    given === undefined ? findColumns(header) : { status: given.status, reference: given.reference ?? null };
+  // A report whose status column has an unknown name can have a known one for the reference, which tells two transfers apart.
+  const found = findColumns(header, given);
   if (found !== null) return found;
   throw invalidField(
     'columns.status',

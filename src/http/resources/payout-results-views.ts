@@ -33,9 +33,9 @@ export const report = z.strictObject({
   columns: z
     .strictObject({
       status: column('Status', 'The name of the column that says what became of the payment.'),
-      reference: column(
-        'Transaction ID',
-        'The name of the column with the reference of the payment service.',
+      reference: orNull(
+        column('Transaction ID', 'The name of the column with the reference of the payment service.'),
+        'Null: the report has none. Absent: it is looked for.',
       ).optional(),
     })
     .optional()
