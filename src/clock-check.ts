@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
 import type { Sql } from './db/sql.ts';
+import { MOST_SKEW_MS } from './domain/time.ts';
 
-/** How far the clock of the process and that of Postgres may differ, ms. Some providers sign times that are exact to 5 s. */
-const ALLOWED_MS = 60_000;
 /** How often Postgres is asked. */
 const PAUSE_MS = 10_000;
 /** A clock that differs more from the time since the last question was set meanwhile, ms. */
@@ -38,7 +37,7 @@ export function createClockCheck({ sql, logger, now }: ClockCheckDeps): () => Pr
     const seconds = Math.round(differenceMs(theirs, before, now()) / 1_000);
     const side = seconds > 0 ? 'behind' : 'ahead of';
     const problem =
-      Math.abs(seconds) * 1_000 <= ALLOWED_MS
+      Math.abs(seconds) * 1_000 <= MOST_SKEW_MS
         ? null
         : `the clock of this process is ${Math.abs(seconds)} s ${side} that of Postgres: synchronize the clocks of both machines`;
     if (problem !== null && last?.problem !== problem) logger.error({ msg: problem });

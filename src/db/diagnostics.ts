@@ -129,7 +129,7 @@ const isBeforeManualAttribution = (sql: Sql) => sql.fragment`
        select x.attribution_id from bindings x where x.app_id = e.app_id and x.customer_user_id = w.customer_user_id offset 0) b
      cross join lateral (
        select x.match_method, x.touched_at from attributions x where x.id = b.attribution_id offset 0) t
-     where t.match_method = 'manual' and e.occurred_at < t.touched_at)`;
+     where t.match_method = 'manual' and least(e.occurred_at, e.received_at) < t.touched_at)`;
 
 /** The cause of payments from before a manual attribution, among others. */
 const BEFORE_BINDING: LikelyCause = 'outside_attribution_window';
@@ -152,7 +152,7 @@ export async function summarizeUnattributed(
       : sql.fragment`0::bigint`;
   const found = (cause: LikelyCause) =>
     cause === BEFORE_BINDING
-      ? sql.fragment`amount_cents, occurred_at, app_id, environment, store, payment_ref`
+      ? sql.fragment`amount_cents, occurred_at, received_at, app_id, environment, store, payment_ref`
       : sql.fragment`amount_cents, occurred_at`;
   const branches = LIKELY_CAUSES.map(
     (cause) => sql.fragment`

@@ -3,6 +3,7 @@ import type { MatchMethod } from './attribution.ts';
 import type {
   EventHistory,
   ExplainedCommission,
+  ExplainedDelivery,
   ExplainedEvent,
   ExplainedCode,
   ExplainedPayment,
@@ -18,6 +19,7 @@ import { ADJUSTMENT_KINDS, componentMinor, PAYMENT_KINDS } from './events.ts';
 import type { PaymentComponent } from './events.ts';
 import { CAUSE_EXPLANATIONS } from './likely-causes.ts';
 import { formatMoney } from './money.ts';
+import { paidAtOf } from './payers.ts';
 import type { ShownPolicy } from './policy.ts';
 import { BASE_WORDS } from './policy-sentences.ts';
 
@@ -179,7 +181,7 @@ function dedupe({ eventId, payment }: EventHistory, { kind, sourceEventId }: Exp
   return step('dedupe', 'first', 'The event was not reported before.', { sourceEventId });
 }
 
-function attribute({ payment }: EventHistory, event: ExplainedEvent): ExplainedStep {
+function attribute({ payment, delivery }: EventHistory, event: ExplainedEvent): ExplainedStep {
   const users = payment?.users ?? [];
   if (event.environment === 'sandbox') {
     const tested = users.flatMap(({ testAttribution }) => testAttribution ?? [])[0];
@@ -192,7 +194,7 @@ function attribute({ payment }: EventHistory, event: ExplainedEvent): ExplainedS
   if (!PAYMENT_KINDS.has(event.kind) && !ADJUSTMENT_KINDS.has(event.kind)) {
     return step('attribute', 'not_needed', MOVES_NO_MONEY, {});
   }
-  return payment === null ? attributeWithoutPayment(event) : attributePayment(payment, event);
+  return payment === null ? attributeWithoutPayment(event) : attributePayment(payment, event, delivery);
 }
 
 function attributeWithoutPayment({ kind, paymentRef, likelyCause }: ExplainedEvent): ExplainedStep {
@@ -204,7 +206,11 @@ function attributeWithoutPayment({ kind, paymentRef, likelyCause }: ExplainedEve
     : step('attribute', likelyCause, CAUSE_EXPLANATIONS[likelyCause], { users: [] });
 }
 
-function attributePayment(payment: ExplainedPayment, event: ExplainedEvent): ExplainedStep {
+function attributePayment(
+  payment: ExplainedPayment,
+  event: ExplainedEvent,
+  { receivedAt }: ExplainedDelivery,
+): ExplainedStep {
   const { users, codes, attributableKey } = payment;
   const ofCodes = codes.length === 0 ? {} : { codes };
   const decided = users.find((user) => user.attribution?.decided === true);
@@ -236,7 +242,11 @@ function attributePayment(payment: ExplainedPayment, event: ExplainedEvent): Exp
   const ofCode = codes.map((code) => codeSentence(code, hasCreator));
   const isBeforeWord =
     cause === 'outside_attribution_window' &&
-    users.some(({ attribution }) => attribution?.matchMethod === 'manual' && paidAt < attribution.touchedAt);
+    users.some(
+      ({ attribution }) =>
+        attribution?.matchMethod === 'manual' &&
+        paidAtOf({ occurredAt: paidAt, receivedAt }) < attribution.touchedAt,
+    );
   const explanation = [
     isBeforeWord ? BEFORE_MANUAL_ATTRIBUTION : CAUSE_EXPLANATIONS[cause],
     ...ofCode,

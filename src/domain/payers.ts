@@ -2,7 +2,7 @@ import type { AffiliateId } from './ids.ts';
 import type { LikelyCause } from './likely-causes.ts';
 import { CANDIDATE_SOURCES } from './payment-snapshot.ts';
 import type { BindingSnapshot, PaymentSnapshot, UserCandidate } from './payment-snapshot.ts';
-import { DAY_MS } from './time.ts';
+import { DAY_MS, MOST_SKEW_MS } from './time.ts';
 import { isSomebody } from './user-ids.ts';
 
 /** Causes that a later binding can fix. Every other cause was a decision, and decisions are not retroactive. */
@@ -103,17 +103,30 @@ export function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined 
  * winning touch, nor older than the attribution window. What a founder attributes works from its instant on, in every evaluation.
  */
 export function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
-  if (binding.matchMethod === 'manual') return payment.occurredAt >= binding.touchedAt;
+  const paidAt = paidAtOf(payment);
+  // A founder gives a payment and those after it by the time that the provider states.
+  if (binding.matchMethod === 'manual')
+    return paidAt >= binding.touchedAt || payment.occurredAt === binding.touchedAt;
   // A purchase that came with a code of the same creator is a touch, too, in whatever order they are reported.
   const isTouch = binding.matchMethod === 'purchase_code' && areCodesOf(payment, binding.affiliateId);
-  const isAfterTouch = payment.occurredAt >= binding.touchedAt || isTouch;
+  const isAfterTouch = paidAt >= binding.touchedAt || isTouch;
   // Purchases before the one with the code had nothing of it.
   if (binding.matchMethod === 'purchase_code' && !isAfterTouch) return false;
   // An evaluation that found nobody left one of these causes. Any other one had a binding, or has not taken place.
   const isFirst = !IDENTITY_CAUSES.has(payment.likelyCause);
   if (isFirst || binding.boundAt < payment.receivedAt) return true;
-  return isAfterTouch && payment.now - payment.occurredAt <= payment.app.attributionWindowDays * DAY_MS;
+  return isAfterTouch && payment.now - paidAt <= payment.app.attributionWindowDays * DAY_MS;
 }
+
+/**
+ * Returns when a payment was made at the latest, epoch ms. One that is reported was made: for a renewal, RevenueCat states the beginning of
+ * the new period, up to a day after the charge.
+ */
+export const paidAtOf = ({
+  occurredAt,
+  receivedAt,
+}: Pick<PaymentSnapshot, 'occurredAt' | 'receivedAt'>): number =>
+  Math.min(occurredAt, receivedAt + MOST_SKEW_MS);
 
 /** Whether the codes of the payment are all of one creator. */
 export function areCodesOf({ codeOwners }: PaymentSnapshot, affiliateId: AffiliateId): boolean {

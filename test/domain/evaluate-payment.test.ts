@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
-import { payersOf } from '../../src/domain/payers.ts';
+import { mayAttribute, payersOf } from '../../src/domain/payers.ts';
 import { DEFAULT_LIMITS } from '../../src/domain/evaluation.ts';
 import type { Evaluation } from '../../src/domain/evaluation.ts';
 import type {
@@ -19,7 +19,7 @@ import type {
   EventId,
   PaymentId,
 } from '../../src/domain/ids.ts';
-import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 
 const NOW = 1_790_000_000_000;
 
@@ -232,6 +232,36 @@ describe('the users who may be the payer', () => {
       ],
     });
     expect(found.map(({ customerUserId }) => customerUserId)).toEqual(['given']);
+  });
+});
+
+describe('a payment that the provider dates eight hours after its report', () => {
+  const reportedAt = NOW - 10 * HOUR_MS;
+  const statedAt = reportedAt + 8 * HOUR_MS;
+  const ahead = { ...payment, receivedAt: reportedAt, occurredAt: statedAt } as const;
+  const touched = (touchedAt: number, matchMethod: BindingSnapshot['matchMethod']) => ({
+    ...binding,
+    matchMethod,
+    touchedAt,
+  });
+
+  test.each([
+    ['a minute after the report', true, reportedAt + MINUTE_MS],
+    ['after that', false, reportedAt + MINUTE_MS + 1],
+    ['at the time that is stated', false, statedAt],
+  ])('earns through a touch %s: %s', (_, earns, touchedAt) => {
+    const waiting = { ...ahead, likelyCause: 'user_not_attributed' } as const;
+    expect(mayAttribute(waiting, touched(touchedAt, 'claim_token'))).toBe(earns);
+  });
+
+  test.each([
+    ['a minute after the report', true, reportedAt + MINUTE_MS],
+    ['after that', false, reportedAt + MINUTE_MS + 1],
+    // A founder gives this payment and those after it.
+    ['at the time that is stated', true, statedAt],
+    ['after that', false, statedAt + 1],
+  ])('earns for whom a founder gave it to from an instant on, %s: %s', (_, earns, touchedAt) => {
+    expect(mayAttribute(ahead, touched(touchedAt, 'manual'))).toBe(earns);
   });
 });
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { CLOCK_TOLERANCE_MS } from '../../src/domain/attribution.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink } from '../support/api.ts';
 import type { TestApp } from '../support/api.ts';
 import { startClockedApi } from '../support/clocked-api.ts';
@@ -288,6 +288,16 @@ describe('healing by a late identify', () => {
     await pay(user, touchedAt + offset);
     await identify(deviceId, user);
     expect(await causes()).toEqual(expected);
+  });
+
+  test('a renewal that the provider dates ahead, as the App Store does by hours, is not healed by a click after its report', async () => {
+    const user = randomUUID();
+    const reportedAt = api.clock.now;
+    await pay(user, reportedAt + 8 * HOUR_MS);
+    await api.setClock(reportedAt + HOUR_MS);
+    await identify(await deviceSince(api.clock.now), user);
+    expect(await causes()).toEqual(['outside_attribution_window']);
+    expect(await commissions()).toEqual([]);
   });
 
   // @promise code-touch-is-its-entry

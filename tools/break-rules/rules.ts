@@ -23,21 +23,21 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
   {
     rule: 'a late identify attributes no purchase from before the touch',
     file: PAYERS,
-    code: 'const isAfterTouch = payment.occurredAt >= binding.touchedAt || isTouch;',
+    code: 'const isAfterTouch = paidAt >= binding.touchedAt || isTouch;',
     broken: 'const isAfterTouch = true || isTouch;',
   },
   {
     rule: 'a late identify attributes no purchase that is older than the window',
     file: PAYERS,
-    code: 'payment.now - payment.occurredAt <= payment.app.attributionWindowDays * DAY_MS',
-    broken: 'payment.now - payment.occurredAt <= 2 * payment.app.attributionWindowDays * DAY_MS',
+    code: 'payment.now - paidAt <= payment.app.attributionWindowDays * DAY_MS',
+    broken: 'payment.now - paidAt <= 2 * payment.app.attributionWindowDays * DAY_MS',
   },
   {
     rule: 'what a founder attributes works from its instant on',
     theme: 'customers who are given away',
     file: PAYERS,
-    code: "if (binding.matchMethod === 'manual') return payment.occurredAt >= binding.touchedAt;",
-    broken: "if (binding.matchMethod === 'manual') return true;",
+    code: 'return paidAt >= binding.touchedAt || payment.occurredAt === binding.touchedAt;',
+    broken: 'return true;',
   },
   {
     rule: 'codes of several creators attribute nothing',
