@@ -4,6 +4,9 @@ import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import { usersOf, addedCounts } from './erasure-state.ts';
 import type { ErasureDeps, OpenErasure } from './erasure-state.ts';
 
+/** How much of the stored webhooks a page reads beside its last one: a process and Postgres have to hold it at once. */
+const PAGE_BYTES = 8 * 2 ** 20;
+
 /** A delivery that may name the person. */
 export interface SearchedDelivery {
   readonly deliveryId: DeliveryId;
@@ -29,7 +32,7 @@ export interface SearchedPage {
 /**
  * Returns the deliveries of the next page that may name the person: those with an event or a payment of the person, and those
  * whose body contains one of `parts`, or all if `parts` is null. A payment with one of `refs` is the person's, but an event of it
- * that names another user is not. A page is in the order of receipt.
+ * that names another user is not. A page is in the order of receipt, has `limit` deliveries at most, and ends earlier after many bytes.
  */
 export async function searchDeliveries(
   { sql }: ErasureDeps,
@@ -54,13 +57,18 @@ export async function searchDeliveries(
       deliveries: readonly (Omit<SearchedDelivery, 'body'> & { body: string | null })[];
     }
   >`
-    with page as materialized (
+    with listed as materialized (
       select d.id, d.provider, d.received_at, d.completed_at is not null as is_done
         from deliveries d
        where d.app_id = ${appId} and d.signature_valid
          and (d.received_at, d.id::text) > (
                coalesce((select s.scanned_at from erasures s where s.id = ${id}), ${instant(from)}::timestamptz), ${scannedId ?? ''}::text)
        order by d.received_at, d.id limit ${limit}
+    ), page as materialized (
+      select id, provider, received_at, is_done
+        from (select l.*, coalesce(sum(octet_length(b.body)) over (order by l.received_at, l.id rows between unbounded preceding and 1 preceding), 0) as bytes_before
+                from listed l left join lateral (select * from delivery_bodies x where x.delivery_id = l.id offset 0) b on true) measured
+       where bytes_before < ${PAGE_BYTES}
     ), found as (
       select p.id, p.provider, p.is_done, case when b.encryption_key_id is null then b.body end as body,
              case when ${parts === null}

@@ -70,7 +70,7 @@ interface HeldPayment {
 }
 
 /**
- * Locks the person's payments in the order of evaluations and raises their versions: an evaluation that has read the user id
+ * Locks the person's payments, under all their references, in the order of evaluations and raises their versions: an evaluation that has read the user id
  * appends nothing and reads again. Those without a binding are marked for another evaluation: one that was recorded under the user
  * id while the binding received the pseudonym did not find it.
  */
@@ -79,14 +79,23 @@ async function lockPayments(
   { appId, user, pseudonym, keys }: Replacements,
 ): Promise<HeldPayment[]> {
   const payments = await tx<HeldPayment>`
+    with named as materialized (
+      select payment_id from payment_users
+       where app_id = ${appId} and customer_user_id = any(${usersOf(user, pseudonym)}::text[])
+      union
+      select x.payment_id
+        from ${keysOf(tx, keys)} k
+        join payment_user_keys x on x.app_id = ${appId} and x.user_key in (k.user_key, k.replacement) and x.source = k.source
+    )
     select p.id, p.event_id from payments p
      where p.id = any(array(
-       select payment_id from payment_users
-        where app_id = ${appId} and customer_user_id = any(${usersOf(user, pseudonym)}::text[])
+       -- The commission of an invoice can have the user whom only its charge names.
+       select q.id
+         from named
+        cross join lateral (select * from payments x where x.id = named.payment_id offset 0) n
+        cross join lateral same_payment(n.app_id, n.environment, n.store, array[n.ref]) q
        union
-       select x.payment_id
-         from ${keysOf(tx, keys)} k
-         join payment_user_keys x on x.app_id = ${appId} and x.user_key in (k.user_key, k.replacement) and x.source = k.source))
+       select payment_id from named))
      order by p.id for update`;
   await tx`
     update payments

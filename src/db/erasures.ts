@@ -16,7 +16,8 @@ import type { ErasureDeps, Erasure, OpenErasure } from './erasure-state.ts';
 /**
  * Requests the erasure of a user, and erases the user's rows. From the first statement on, later facts of the user are stored
  * under the pseudonym. The same request returns the erasure that it made before, and has its search run again: identifiers and
- * bodies may have been stored since. It may be sent again after any failure; the workflow completes what a failure left.
+ * bodies may have been stored since. It may be sent again after any failure; the workflow completes what a failure left. A pseudonym, as
+ * lists show it, is no user: its erasure is returned as it is.
  */
 export async function eraseUser(
   deps: ErasureDeps,
@@ -24,6 +25,8 @@ export async function eraseUser(
 ): Promise<Erasure> {
   const { sql, secretBox } = deps;
   const { appId, customerUserId, keyId } = request;
+  const before = await findErasureOfPseudonym(sql, appId, customerUserId);
+  if (before !== undefined) return before;
   const userHash = (await identifierHasher(sql, secretBox))(appId, customerUserId);
   const id = newId('erasure');
   const subject = sealSubject(secretBox, appId, customerUserId);
@@ -59,6 +62,17 @@ export async function eraseUser(
   const erasure = await findErasure(sql, opened.id);
   if (erasure === undefined) throw new Error(`the erasure ${opened.id} was not stored`);
   return erasure;
+}
+
+/**
+ * Returns the erasure that a text is the pseudonym of, also that of one key of a customer. Undefined for any other text. A second pseudonym
+ * for the same person would make each event of the person name one that is erased.
+ */
+async function findErasureOfPseudonym(sql: Sql, appId: AppId, text: string): Promise<Erasure | undefined> {
+  const of = await sql.maybe<{ id: ErasureId }>`
+    select erasure_id as id from erased_identifiers
+     where app_id = ${appId} and pseudonym = split_part(${text}::text, '~', 1) limit 1`;
+  return of && (await findErasure(sql, of.id, appId));
 }
 
 /** Returns an erasure, of this app if `appId` is given. Undefined for an unknown one. */

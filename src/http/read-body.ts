@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { BodyMemory } from './body-budget.ts';
 import type { HttpContext } from './context.ts';
@@ -115,14 +116,16 @@ export async function readBytes(
 
 const BYTE_ORDER_MARK = '\u{FEFF}';
 
-/** Returns the text of a request's body, without a byte order mark. Throws as `readBytes`. */
+/** Returns the text of a request's body, without a byte order mark. Throws as `readBytes`, and 400 for a body that is not UTF-8. */
 export async function readText(
   ctx: HttpContext,
   deps: Pick<HttpDeps, 'bodyBudget'>,
   limitBytes: number,
 ): Promise<string> {
   const { body, free } = await readBytes(ctx, deps, limitBytes);
-  const text = body.toString('utf8');
+  const text = isUtf8(body) ? body.toString('utf8') : null;
   free();
+  // Decoded anyway, different names and ids could become one.
+  if (text === null) throw new ApiError('invalid_request', { detail: 'The body is not UTF-8.' });
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
 }

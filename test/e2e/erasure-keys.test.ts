@@ -20,6 +20,8 @@ import {
   revenuecatEvent,
   stripeEvent,
   stripeInvoicePaid,
+  stripeInvoicePaymentPaid,
+  stripePaymentIntent,
   stripeSubscription,
 } from '../support/provider-fixtures.ts';
 import { findInTables } from '../support/search-everywhere.ts';
@@ -177,6 +179,29 @@ describe('shared ids', () => {
     ]);
     await erasing.erase(two.userId);
     await erasing.expectErased([one.userId, two.userId, own.customerId, others.subscriptionId, email]);
+  });
+
+  test('the commission of an invoice whose user only its charge names has the pseudonym, whoever shares the customer', async () => {
+    const [one, two] = [await erasing.newPerson(), await erasing.newPerson()];
+    const customerId = newProviderId('cus');
+    const [invoiceId, paymentIntentId] = [newProviderId('in'), newProviderId('pi')];
+    await invoice({ ...newNames(two.userId), customerId });
+    await erasing.stripe(
+      stripePaymentIntent({ userId: one.userId, paymentIntentId, amount: 1_000, occurredAt: erasing.paidAt }),
+    );
+    await erasing.stripe(
+      stripeInvoicePaid({ userId: null, customerId, invoiceId, amount: 1_000, occurredAt: erasing.paidAt }),
+    );
+    await erasing.stripe(
+      stripeInvoicePaymentPaid({ invoiceId, paymentIntentId, amount: 1_000, occurredAt: erasing.paidAt }),
+    );
+    const earning = async (userId: string) =>
+      await erasing.sql`
+        select 1 from commissions where app_id = ${erasing.appId} and customer_user_id = ${userId} and kind = 'earning'`;
+    expect(await earning(one.userId)).not.toEqual([]);
+    const { pseudonym } = await erasing.erase(one.userId);
+    expect(await earning(pseudonym)).not.toEqual([]);
+    await erasing.expectErased([one.userId]);
   });
 
   // @promise erased-shared-ids
@@ -371,7 +396,7 @@ describe('a repeated request', () => {
     } finally {
       await sql.close();
     }
-    const pages = sent.filter((text) => text.includes('with page as materialized'));
+    const pages = sent.filter((text) => text.includes('with listed as materialized'));
     const reads = sent.filter((text) => text.includes('from erasures e where'));
     expect([pages.length > 1, reads.length]).toEqual([true, pages.length]);
   });

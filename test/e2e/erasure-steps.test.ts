@@ -7,7 +7,7 @@ import { runAdmin } from '../../src/cli/admin.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { findPseudonyms, pseudonymize } from '../../src/db/erased-identifiers.ts';
 import { eraseUser, findOpenErasure, finishErasure } from '../../src/db/erasures.ts';
-import { eraseDeliveries } from '../../src/db/erasure-deliveries.ts';
+import { eraseDeliveries, searchDeliveries } from '../../src/db/erasure-deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { requestReprocessing } from '../../src/db/reprocess.ts';
 import { raiseOutcome } from '../../src/db/reprocess-deliveries.ts';
@@ -332,6 +332,25 @@ describe('the steps of an erasure', () => {
     if (failed === undefined) return;
     await raiseOutcome(erasing.sql, failed.id, { status: 'processed', reason: null }, null);
     expect(await bodies()).toEqual([]);
+  });
+
+  test('a page of the search ends after 8 MiB of webhooks, and the search finds what comes after it', async () => {
+    const person = await erasing.newPerson('用户');
+    const padding = 'x'.repeat(900_000);
+    const count = 12;
+    for (let n = 0; n < count; n += 1) {
+      const extra = { subscriber_attributes: { note: { updated_at_ms: 1, value: padding } } };
+      const payload = { userId: person.userId, usd: 10, occurredAt: erasing.paidAt, extra };
+      expect((await erasing.revenuecat(revenuecatEvent(payload))).status).toBe(200);
+    }
+    const { id } = await erasing.open(person.userId);
+    const open = await findOpenErasure(erasing.deps, id);
+    const search = { refs: [], parts: [''], limit: 500, overlapMs: 0 };
+    const page = open && (await searchDeliveries(erasing.deps, open, search));
+    expect(page?.deliveries).toHaveLength(Math.ceil((8 * 2 ** 20) / 900_000));
+    expect(page?.lastId).toBe(page?.deliveries.at(-1)?.deliveryId);
+    await erasing.complete({ id });
+    expect(await findInTables(erasing.sql, Object.values(person))).toEqual([]);
   });
 
   test('the search ends although deliveries were received between two milliseconds', async () => {

@@ -207,6 +207,21 @@ test('renewals and refunds of an erased person still move the money, under the p
   expect(await findRollupDifferences(service.sql)).toEqual([]);
 });
 
+test('the erasure of a pseudonym is that of its person, whose later purchases go on to earn', async () => {
+  const person = await newPerson();
+  await founder.revenuecat(store(person, 10));
+  const { erasureId, pseudonym } = await complete(await erase(person.userId));
+  expect(await erase(pseudonym)).toMatchObject({ erasureId, pseudonym, status: 'complete' });
+  const renewal = await founder.revenuecat(store(person, 30, { type: 'RENEWAL' }));
+  expect(renewal.body.commissionId).toMatch(/^com_/);
+  expect(await commissionsOf(pseudonym)).toMatchObject([{ amountCents: 200 }, { amountCents: 600 }]);
+});
+
+test('the erasure of a user id that is not UTF-8 is a 400, and nothing is erased', async () => {
+  const answer = await founder.call('DELETE', `/apps/${founder.app.id}/users/jos%E9`);
+  expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+});
+
 // @promise erased-not-identified
 test('an erased user id that a device reports again is not stored', async () => {
   const person = await newPerson();

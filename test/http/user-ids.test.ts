@@ -40,6 +40,18 @@ async function stored(deviceId: string): Promise<{ identities: number; bindings:
              where a.app_id = ${app.appId} and a.device_id = ${deviceId}) as bindings`;
 }
 
+test('a user id that is not UTF-8 is a 400: read as text, two users could become one', async () => {
+  const deviceId = await attributedDevice();
+  const text = JSON.stringify({ deviceId, customerUserId: 'josé', identifiedAt: api.clock.now });
+  const answer = await api.call('POST', '/sdk/identify', {
+    key: app.sdkKey,
+    headers: { 'content-type': 'application/json' },
+    body: Buffer.from(text, 'latin1'),
+  });
+  expect(answer).toMatchObject({ status: 400, body: { detail: 'The body is not UTF-8.' } });
+  expect(await stored(deviceId)).toEqual({ identities: 0, bindings: 0 });
+});
+
 describe('users per device', () => {
   const TOO_MANY = { status: 409, body: { code: 'too_many_users' } };
 

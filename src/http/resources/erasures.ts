@@ -78,6 +78,15 @@ function presentErasure({
   };
 }
 
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export const erasureRoutes = [
   route({
     method: 'DELETE',
@@ -88,9 +97,11 @@ export const erasureRoutes = [
     description:
       'Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure, and its search runs again, for what was stored since. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.',
     response: { status: 200, schema: erasure },
-    handler: async ({ deps, app, caller, params }) => {
+    handler: async ({ ctx, deps, app, caller, params }) => {
       const user = customerUserId.safeParse(params['customerUserId']);
       if (!user.success) throw invalidField('customerUserId', 'Must be a user id.');
+      // The router passes on what it cannot decode, and another id would be erased.
+      if (!isDecodable(ctx.path)) throw invalidField('customerUserId', 'Must be encoded as UTF-8.');
       const erased = await eraseUser(deps, {
         appId: app.id,
         customerUserId: user.data,
