@@ -180,7 +180,7 @@ export async function listNotPayable(
   asOf: number,
   { most = MOST_NOT_PAYABLE, examined = EXAMINED_HELD } = {},
 ): Promise<NotPayable> {
-  const rows = await sql<NotPayableRow & { readonly isCut: boolean }>`
+  const { rows, isCut } = await sql.one<{ readonly rows: readonly NotPayableRow[]; readonly isCut: boolean }>`
     with nets as materialized (
       -- What a payout has just paid is a stored sum and its opposite in the tail.
       select affiliate_id, sum(cents) as cents from (${payableParts(sql, appId, asOf)}) p
@@ -196,19 +196,19 @@ export async function listNotPayable(
     ), chosen as (
       select * from waiting order by coalesce(cents, 0) <= 0, least(coalesce(cents, 0), 0), next_due_at nulls first, affiliate_id limit ${most + 1}
     )
-    select a.id as affiliate_id, a.name as affiliate_name,
-           case when are_payouts_blocked(c.affiliate_id) then 'payouts_blocked' when c.cents < 0 then 'negative_balance' when c.next_due_at is null then 'reversed' else 'held' end as reason,
-           coalesce(c.cents, 0)::float8 as balance_cents,
-           coalesce((select sum(t.commission_cents - t.paid_cents) from rollup_totals t
-                      where t.app_id = ${appId} and t.scope = 'affiliate' and t.scope_id = c.affiliate_id)
-                    - coalesce(c.cents, 0), 0)::float8 as held_cents,
-           c.next_due_at, (select count(*) from held) = ${examined}::bigint as is_cut
-      from chosen c cross join lateral (select * from affiliates a where a.id = c.affiliate_id offset 0) a
-     order by coalesce(c.cents, 0) <= 0, least(coalesce(c.cents, 0), 0), c.next_due_at nulls first, a.id`;
-  return {
-    rows: rows.slice(0, most),
-    isTruncated: rows.length > most || rows.some(({ isCut }) => isCut),
-  };
+    select coalesce((
+             select jsonb_agg(jsonb_build_object(
+                      'affiliateId', a.id, 'affiliateName', a.name,
+                      'reason', case when are_payouts_blocked(c.affiliate_id) then 'payouts_blocked' when c.cents < 0 then 'negative_balance' when c.next_due_at is null then 'reversed' else 'held' end,
+                      'balanceCents', coalesce(c.cents, 0),
+                      'heldCents', coalesce((select sum(t.commission_cents - t.paid_cents) from rollup_totals t
+                                              where t.app_id = ${appId} and t.scope = 'affiliate' and t.scope_id = c.affiliate_id)
+                                            - coalesce(c.cents, 0), 0),
+                      'nextDueAt', epoch_ms(c.next_due_at))
+                      order by coalesce(c.cents, 0) <= 0, least(coalesce(c.cents, 0), 0), c.next_due_at nulls first, a.id)
+               from chosen c cross join lateral (select * from affiliates a where a.id = c.affiliate_id offset 0) a), '[]') as rows,
+           (select count(*) from held) = ${examined}::bigint as is_cut`;
+  return { rows: rows.slice(0, most), isTruncated: rows.length > most || isCut };
 }
 
 /** Number of rows of each kind that the preview of an earlier instant examines at most. */

@@ -187,7 +187,12 @@ async function settle(tx: Statements, requestId: PayoutRequestId, limit: number)
   if (request.asOf !== null) await tx`select set_config('tributary.settles_runs', 'on', true)`;
   const refusal = await refusalOf(tx, request);
   if (refusal !== null) {
-    await tx`update payout_requests set status = ${refusal}, settled_at = now() where id = ${requestId}`;
+    // Nothing will ever be paid for a closed request, so its key is free for the next one.
+    await tx`
+      update payout_requests
+         set status = ${refusal}, settled_at = now(),
+             idempotency_key = case when ${refusal}::text <> 'closed' then idempotency_key end
+       where id = ${requestId}`;
     return;
   }
   const due = await sumDue(tx, request, limit);

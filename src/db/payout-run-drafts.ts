@@ -73,6 +73,16 @@ export async function findDoneMonths(
   return new Set(rows.map(({ appId, month }) => `${appId} ${month}`));
 }
 
+/** Whether the run of a month, such as `2026-11`, is done with: it paid, was cancelled or has expired, or nobody would have been paid. */
+export async function isMonthOver(sql: Sql, appId: AppId, month: string): Promise<boolean> {
+  const over = await sql.maybe`
+    select from payout_schedule_months m
+      left join lateral (select * from payout_runs x where x.id = m.run_id offset 0) r on true
+     where m.app_id = ${appId} and m.month = ${month}
+       and (r.id is null or r.status not in ('draft', 'approved') or r.status = 'draft' and r.expires_at <= now())`;
+  return over !== undefined;
+}
+
 /** What became of the run of a month. `waits`: a run is being paid, or a draft of a person waits for its approval. */
 export type ScheduledDraft = 'drafted' | 'nothing_due' | 'waits' | 'not_due';
 

@@ -51,13 +51,17 @@ const orderOf = ({ year, month, day }: LocalDate) => (year * 12 + month) * 32 + 
 const dateText = ({ year, month, day }: LocalDate): string =>
   `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`;
 
-/** Returns the date of the next run by the wall clock of the schedule, such as `2026-11-15`: today, if it is the day. `now` is epoch ms. */
+/**
+ * Returns the date of the next run by the wall clock of the schedule, such as `2026-11-15`: today, if it is the day, and next month if the run
+ * of this month is over. `now` is epoch ms.
+ */
 export function nextRunDate(
   { day, timezone }: Pick<PayoutSchedule, 'day' | 'timezone'>,
   now: number,
+  isMonthOver = false,
 ): string {
   const { year, month, day: today } = localDate(now, timezone);
-  if (today <= day) return dateText({ year, month, day });
+  if (today <= day && !isMonthOver) return dateText({ year, month, day });
   return dateText(month === 12 ? { year: year + 1, month: 1, day } : { year, month: month + 1, day });
 }
 

@@ -18,6 +18,15 @@ test.each([
   expect(nextRunDate({ day, timezone }, at(now))).toBe(date);
 });
 
+test.each([
+  ['on the day', '2026-11-15T12:00:00Z', '2026-12-15'],
+  ['before it, as when the day was changed', '2026-11-03T12:00:00Z', '2026-12-15'],
+  ['after it', '2026-11-20T12:00:00Z', '2026-12-15'],
+  ['at the end of a year', '2026-12-15T12:00:00Z', '2027-01-15'],
+])('the next run is next month where that of this month is over: %s', (_, now, date) => {
+  expect(nextRunDate({ day: 15, timezone: 'UTC' }, at(now), true)).toBe(date);
+});
+
 describe('the month that a payout schedule is due for', () => {
   test.each([
     ['before the day', 'UTC', 15, '2026-11-14T23:59:59.999Z', '2026-10'],

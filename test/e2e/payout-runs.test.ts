@@ -422,7 +422,7 @@ describe('a payout run', () => {
           id: KeyId;
         }>`select id from account_keys where account_id = ${founder.accountId} limit 1`
       ).id,
-      idempotencyKey: null,
+      idempotencyKey: 'begun',
       expectedTotalCents: null,
       validForMs: 60_000,
     });
@@ -437,6 +437,12 @@ describe('a payout run', () => {
     await settlePayoutRequest(service.sql, open.id);
     expect(await findPayoutRequest(service.sql, open.id)).toMatchObject({ status: 'closed', payoutId: null });
     expect(await payouts()).toHaveLength(1);
+    // Its key is free: who asks again reads what to do, and not that the first one is still in progress.
+    expect(
+      await founder.call('POST', `${base}/affiliates/${ann}/payouts/export`, {
+        headers: { 'Idempotency-Key': 'begun' },
+      }),
+    ).toMatchObject({ status: 409, body: { code: 'another_approver_needed' } });
   });
 
   // @promise run-one-open

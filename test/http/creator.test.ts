@@ -413,6 +413,46 @@ describe('what a creator sees', () => {
     expect(await nextRun()).toBeUndefined();
   });
 
+  test('the next run is next month on the day of the schedule once the run of this month is over', async () => {
+    const own = await newApp(api);
+    const headers = await signInCreator(api, own, await newAffiliate(api, own));
+    const nextRun = async () =>
+      (await get<{ nextRun?: { date: string } }>(headers, '/creator/overview')).nextRun?.date;
+    const today = new Date(api.clock.now).toISOString().slice(0, 10);
+    const payoutSchedule = { day: Number(today.slice(-2)), timezone: 'UTC', minimumCents: 0 };
+    const settings = { key: own.key, body: { payoutSchedule } };
+    expect((await api.call('PATCH', `/apps/${own.appId}/settings`, settings)).status).toBe(200);
+    expect(await nextRun()).toBe(today);
+    await api.sql`
+      insert into payout_schedule_months (app_id, month) values (${own.appId}, ${today.slice(0, 7)})`;
+    const date = (await nextRun()) ?? '';
+    expect(date.slice(-2)).toBe(today.slice(-2));
+    expect(Date.parse(date) - Date.parse(today)).toBeGreaterThanOrEqual(28 * DAY_MS);
+  });
+
+  test('the next run is left out where Postgres does not know the time zone, which is an old name that Node has', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own);
+    const headers = await signInCreator(api, own, affiliateId);
+    const { now } = api.clock;
+    await insertEarning(api, own, {
+      affiliateId,
+      amountCents: 100,
+      occurredAt: now - DAY_MS,
+      dueAt: now + DAY_MS,
+    });
+    for (const [timezone, isKnown] of [
+      ['America/Los_Angeles', true],
+      ['US/Pacific-New', false],
+    ] as const) {
+      const body = { payoutSchedule: { day: 1, timezone, minimumCents: 0 } };
+      const path = `/apps/${own.appId}/settings`;
+      expect((await api.call('PATCH', path, { key: own.key, body })).status).toBe(200);
+      const overview = await get<{ nextRun?: object }>(headers, '/creator/overview');
+      expect(overview.nextRun !== undefined).toBe(isKnown);
+    }
+  });
+
   // @promise get-creator-timeseries, get-creator-links
   test('the time series and the links are the own ones, without revenue and campaigns', async () => {
     const { link } = await earn();

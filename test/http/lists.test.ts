@@ -869,6 +869,27 @@ describe('affiliates whom an export would pay nothing', () => {
   });
 });
 
+test('creators who are not payable may be missing where only payable ones were examined', async () => {
+  const own = await newApp(api);
+  const affiliateId = await newAffiliate(api, own);
+  const { now } = api.clock;
+  for (const [dueAt, matured] of [
+    [now - DAY_MS, true],
+    [now + DAY_MS, false],
+  ] as const)
+    await insertEarning(api, own, {
+      affiliateId,
+      amountCents: 100,
+      occurredAt: now - 9 * DAY_MS,
+      dueAt,
+      matured,
+    });
+  const listed = async (examined: number) =>
+    await listNotPayable(api.sql, own.appId as AppId, now, { examined });
+  expect(await listed(2)).toEqual({ rows: [], isTruncated: false });
+  expect(await listed(1)).toEqual({ rows: [], isTruncated: true });
+});
+
 describe('the payout preview of an earlier instant', () => {
   // @promise preview-earlier
   test('the payout preview of an earlier instant equals the preview that was returned then', async () => {

@@ -4,9 +4,11 @@ import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
 import { findCreatorPayout, readStatementCsv, readStatementSums } from '../../db/creator-statements.ts';
 import { listLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readDueBefore, readHeldDates } from '../../db/overviews.ts';
+import { isRefusedValue } from '../../db/errors.ts';
 import { arePayoutsBlocked } from '../../db/payout-blocks.ts';
 import { findPayee } from '../../db/payees.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
+import { isMonthOver } from '../../db/payout-run-drafts.ts';
 import { findMoney } from '../../db/payout-transfers.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { AffiliateId, AppId } from '../../domain/ids.ts';
@@ -53,7 +55,10 @@ import {
 // What a creator sees: the own numbers only, and nothing about customers, other creators or the app as a whole. The founder sees
 // the same with routes of their own.
 
-/** Returns the next run of the payout schedule with what it would pay a creator. Null without a schedule, and while payouts are blocked. */
+/**
+ * Returns the next run of the payout schedule with what it would pay a creator. Null without a schedule, while payouts are blocked, and where
+ * Postgres or this process does not know its time zone: they have lists of their own.
+ */
 async function findNextRun(
   sql: Sql,
   scope: { readonly appId: AppId; readonly affiliateId: AffiliateId },
@@ -62,10 +67,17 @@ async function findNextRun(
   now: number,
 ) {
   if (schedule === null || (await arePayoutsBlocked(sql, scope.affiliateId))) return null;
-  const date = nextRunDate(schedule, now);
   const { timezone, minimumCents } = schedule;
-  const becomesDue = await readDueBefore(sql, scope, { date, timezone }, now);
-  return { date, estimatedCents: Math.max(maturedCents + becomesDue, 0), minimumCents };
+  try {
+    const due = nextRunDate(schedule, now);
+    const isOver = await isMonthOver(sql, scope.appId, due.slice(0, 'YYYY-MM'.length));
+    const date = nextRunDate(schedule, now, isOver);
+    const becomesDue = await readDueBefore(sql, scope, { date, timezone }, now);
+    return { date, estimatedCents: Math.max(maturedCents + becomesDue, 0), minimumCents };
+  } catch (error) {
+    if (error instanceof RangeError || isRefusedValue(error)) return null;
+    throw error;
+  }
 }
 
 export const creatorRoutes = [
