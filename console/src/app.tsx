@@ -132,7 +132,7 @@ function Shell({ session }: { readonly session: Session }) {
         <div style={{ maxWidth: 1120, margin: '0 auto' }}>
           <ServiceState />
           <PageBoundary key={pathname}>
-            <Suspense fallback={<Waiting what="the page" isPage />}>
+            <Suspense fallback={<Waiting what="the page" shape="page" />}>
               <Outlet />
             </Suspense>
           </PageBoundary>
@@ -167,9 +167,9 @@ function Start() {
   const { appId = apps.data?.[0]?.id } = useParams();
   const overview = useOverview(appId ?? '', canRead && appId !== undefined);
   if (apps.error !== null) return <ErrorBox error={apps.error} retry={() => void apps.refetch()} />;
-  if (apps.data === undefined) return <Waiting what="your apps" isPage />;
+  if (apps.data === undefined) return <Waiting what="your apps" shape="page" />;
   if (appId === undefined) return <Onward to="/apps/new" />;
-  if (overview.isLoading) return <Waiting what="the overview" isPage />;
+  if (overview.isLoading) return <Waiting what="the overview" shape="page" />;
   // The page itself says what failed.
   const hasSales = canRead && overview.data?.funnel.paid !== 0;
   return <Onward to={`/apps/${appId}/${hasSales ? 'overview' : 'setup'}`} />;
@@ -197,7 +197,7 @@ function Outline() {
         ))}
       </div>
       <div className="sk-main">
-        <Waiting what="the console" isPage />
+        <Waiting what="the console" shape="page" />
       </div>
     </div>
   );

@@ -2,6 +2,8 @@ import { Alert, Anchor, Badge, Button, createTheme } from '@mantine/core';
 
 /** The theme of every page. Each page adds the components that only it has. */
 export const baseTheme = createTheme({
+  // Windows and menus are there at once for who has asked the system for less motion.
+  respectReducedMotion: true,
   primaryColor: 'cyan',
   primaryShade: 9,
   autoContrast: true,

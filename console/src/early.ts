@@ -18,7 +18,15 @@ const READS_OF_PAGES: Readonly<Record<string, Readonly<Record<string, string>>>>
     'diagnostics/webhooks/summary': 'read',
     'webhook-endpoints': 'setup',
   },
+  // The lists without filters, which the address would have.
+  events: { events: 'read' },
+  commissions: { commissions: 'read' },
 };
+
+/** The number beside the name of a page in the navigation, which every page has. */
+const READ_OF_EVERY_PAGE = 'alerts?status=open&limit=100';
+
+const ID = /^[a-z]{3}_[0-9a-z]{26}$/;
 
 const answers: EarlyAnswers = new Map();
 globalThis.earlyAnswers = answers;
@@ -43,8 +51,10 @@ async function askForPage(): Promise<void> {
   const apps = ask('apps');
   const path = location.pathname.slice(consoleUrl.pathname.length);
   if (path === '' && canRead) await askForStart(apps);
-  const [first, appId = '', page = ''] = path.split('/');
-  if (first !== 'apps' || !canRead) return;
+  const [first, appId = '', page = '', ...rest] = path.split('/');
+  if (first !== 'apps' || !ID.test(appId) || !canRead) return;
+  void ask(`apps/${appId}/${READ_OF_EVERY_PAGE}`);
+  if (rest.length > 0 || location.search !== '') return;
   for (const [part, permission] of Object.entries(READS_OF_PAGES[page] ?? {}))
     if (session.permissions.includes(permission)) void ask(`apps/${appId}/${part}`);
 }
@@ -54,8 +64,6 @@ async function askForStart(apps: Promise<Response>): Promise<void> {
   const [first] = (await (await apps).clone().json()) as readonly { id: string }[];
   if (first !== undefined) void ask(`apps/${first.id}/overview`);
 }
-
-const ID = /^[a-z]{3}_[0-9a-z]{26}$/;
 
 /** Asks for the files of the page of the address, which vite.config.ts has written into the document by the paths of pages. */
 function preloadPage(): void {

@@ -42,7 +42,12 @@ export async function openPage(
   serviceUrl: string,
   options: BrowserContextOptions = {},
 ): Promise<GuardedPage> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  // Windows open and close a thousand times in the tests. How they move is seen in the tests that ask for it.
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    reducedMotion: 'reduce',
+    ...options,
+  });
   const page = await context.newPage();
   const found: string[] = [];
   const { host } = new URL(serviceUrl);

@@ -220,6 +220,7 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
       '/unattributed/summary',
       '/webhooks/summary',
       '/webhook-endpoints',
+      '/alerts?status=open&limit=100',
     ];
     const isAsked = Promise.all(
       first.map(

@@ -33,7 +33,7 @@ function Range({
   const failure = series.error !== null && (
     <ErrorBox error={series.error} retry={() => void series.refetch()} />
   );
-  if (series.data === undefined) return failure || <Waiting what="the figures" />;
+  if (series.data === undefined) return failure || <Waiting what="the figures" shape="figures" />;
   const { current, name } = series.data;
   return (
     <Stack gap="xl">
@@ -82,8 +82,8 @@ export function OverviewPage() {
     const failure = overview.error !== null && (
       <ErrorBox error={overview.error} retry={() => void overview.refetch()} />
     );
-    if (overview.data === undefined) return failure || <Waiting what="the overview" />;
-    if (toDo.isPending) return <Waiting what="the overview" />;
+    if (overview.data === undefined) return failure || <Waiting what="the overview" shape="figures" />;
+    if (toDo.isPending) return <Waiting what="the overview" shape="figures" />;
     const { funnel, due } = overview.data;
     return (
       <Stack gap="xl">

@@ -159,7 +159,7 @@ export function ListView<T>({
   const { query, rows, newRows, showNew } = list;
   if (query.data === undefined) {
     return query.error === null ? (
-      <Waiting what={what} />
+      <Waiting what={what} shape="rows" />
     ) : (
       <ErrorBox error={query.error} retry={() => void query.refetch()} />
     );
