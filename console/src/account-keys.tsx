@@ -286,7 +286,7 @@ export function AccountKeys() {
       </Group>
       {!canChange && (
         <Text size="sm" className="quiet" mb="xs">
-          Creating, rotating and revoking keys needs the permission “setup”, which your key lacks.
+          Creating, rotating and revoking keys needs the permission “setup”, which you do not have.
         </Text>
       )}
       <div className="surface">

@@ -7,6 +7,7 @@ import { useIsInFront } from './leave/in-front.ts';
 import { useLeaveGuard } from './leave/leave-guard.tsx';
 import type { ModalWindowProps } from './modal-window.tsx';
 import { ErrorBox } from './parts.tsx';
+import { HoldContext } from './parts/held.ts';
 
 /** Keeps the focus in a dialog when the step that had it makes room for the next one. */
 function keepFocus(content: HTMLElement): () => void {
@@ -45,6 +46,11 @@ export function Dialog({
   children,
 }: DialogProps) {
   const isInFront = useIsInFront(isOpen);
+  const [holds, setHolds] = useState(0);
+  const hold = useCallback(() => {
+    setHolds((count) => count + 1);
+    return () => setHolds((count) => count - 1);
+  }, []);
   const [fields] = useState(createEnteredFields);
   useEffect(() => (isOpen ? openFields(fields) : undefined), [fields, isOpen]);
   const { question, leave } = useLeaveGuard(isOpen, () => isEdited || fields.isEntered());
@@ -66,12 +72,12 @@ export function Dialog({
       }}
       title={title}
       {...(size === undefined ? {} : { size })}
-      isHeld={isHeld}
+      isHeld={isHeld || holds > 0}
       isPageHidden={isPageHidden}
       onClosed={focusPage}
       contentRef={watch}
     >
-      {children}
+      <HoldContext value={hold}>{children}</HoldContext>
       {question}
     </LateWindow>
   );

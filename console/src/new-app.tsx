@@ -2,6 +2,7 @@ import { Button, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api, read } from './api/client.ts';
+import { useRetryKey } from './api/idempotency.ts';
 import { KEYS, useApps, useChange } from './api/queries.ts';
 import { APP_DEFAULTS } from './app-defaults.ts';
 import { rememberSdkKey } from './setup/sdk-key.ts';
@@ -25,17 +26,15 @@ export default function NewAppPage() {
   const [name, setName] = useState('');
   const [rate, setRate] = useState<Entered>(RATE);
   const [hold, setHold] = useState<Entered>(HOLD_DAYS);
+  const body = {
+    name: name.trim(),
+    commissionRateBps: Math.round(Number(rate) * PERCENT_IN_BPS),
+    holdPeriodDays: Number(hold),
+  };
+  // One app, also if its answer was lost: nobody can delete a second one.
+  const { key, onError } = useRetryKey(body);
   const create = useChange(
-    async () =>
-      await read(
-        api.POST('/apps', {
-          body: {
-            name: name.trim(),
-            commissionRateBps: Math.round(Number(rate) * PERCENT_IN_BPS),
-            holdPeriodDays: Number(hold),
-          },
-        }),
-      ),
+    async () => await read(api.POST('/apps', { params: { header: { 'Idempotency-Key': key } }, body })),
     KEYS.apps,
   );
   const errors = useFieldErrors(create.error, {
@@ -67,6 +66,7 @@ export default function NewAppPage() {
         onSubmit={(event) => {
           event.preventDefault();
           create.mutate(undefined, {
+            onError,
             onSuccess: (app) => {
               release();
               rememberSdkKey(app.id, app.sdkKey);

@@ -4,6 +4,7 @@ import { Component, Suspense, useEffect, useRef, useState, useSyncExternalStore 
 import { useNavigationType } from 'react-router';
 import { Problem } from './api/client.ts';
 import type { Permission } from './api/client.ts';
+import { useHeldDialog } from './parts/held.ts';
 
 /** Copies a text. Over http there is no `navigator.clipboard`, so the text is selected and copied as before. */
 export async function copyText(text: string): Promise<boolean> {
@@ -96,6 +97,8 @@ export function Secret({
 }) {
   const ref = useRef<HTMLDivElement>(null);
   useEffect(() => ref.current?.focus(), []);
+  // A press beside it would lose what nobody can see again.
+  useHeldDialog();
   return (
     <Alert
       ref={ref}
@@ -209,18 +212,27 @@ function watchConnection(onChange: () => void): () => void {
   };
 }
 
+/** The number of places of each shape: a few lines, a page, the rows of a list, or figures above a chart. */
+const PLACES = { lines: 3, page: 3, rows: 8, figures: 2 } as const;
+
 /**
- * What a query shows before it has an answer: the places of rows, and for screen readers what is awaited. Offline it says that it waits
- * for the connection.
+ * What a query shows before it has an answer: the places of what will be there, and for screen readers what is awaited. Offline it says
+ * that it waits for the connection.
  */
-export function Waiting({ what, isPage = false }: { readonly what: string; readonly isPage?: boolean }) {
+export function Waiting({
+  what,
+  shape = 'lines',
+}: {
+  readonly what: string;
+  readonly shape?: keyof typeof PLACES;
+}) {
   const isOnline = useSyncExternalStore(watchConnection, () => navigator.onLine);
   return isOnline ? (
-    <div className={isPage ? 'waiting waiting-page' : 'waiting'} role="status">
+    <div className={`waiting waiting-${shape}`} role="status">
       <span className="spoken">Loading {what} …</span>
-      <i />
-      <i />
-      <i />
+      {Array.from({ length: PLACES[shape] }, (_, n) => (
+        <i key={n} />
+      ))}
     </div>
   ) : (
     <Text size="sm" className="quiet" p="xl" role="status">
@@ -257,8 +269,9 @@ export function NoPermission({
           You cannot see {what}
         </Title>
         <Text size="sm" className="quiet">
-          It needs the permission “{permission}”, which the key of your session lacks. Ask somebody with that
-          permission to create a key for you on the Access page, then sign in with it.
+          It needs the permission “{permission}”, which you do not have here. A member gets another role from
+          an owner of the account, on the page Team. Who has signed in with a key asks somebody with that
+          permission for another key.
         </Text>
       </Stack>
     </div>

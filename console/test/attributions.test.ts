@@ -295,7 +295,7 @@ describeInBrowser('manual attributions in a browser', ({ service, signedIn }) =>
     expect(await button(page, new RegExp(`Attribute ${user}`)).isDisabled()).toBe(true);
     await row(page, new RegExp(user)).getByRole('link', { name: 'Purchase' }).click();
     expect(await button(page, 'Attribute to a creator').isDisabled()).toBe(true);
-    await page.getByText('It needs the permission “write”, which your key lacks.').waitFor();
+    await page.getByText('It needs the permission “write”, which you do not have.').waitFor();
     await page.goto(`${service.url}/console${app()}/events`);
     await row(page, /Earned/)
       .getByRole('link', { name: 'Purchase' })

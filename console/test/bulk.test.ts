@@ -222,6 +222,27 @@ describeInBrowser(
       expect(problems(/status of 409/)).toEqual([]);
     });
 
+    test('a payout whose money came back stays so when several are marked as sent, and is named', async () => {
+      const founder = await founderWithKey();
+      const [last] = await payAll(founder, ['Ada', 'Bea']);
+      for (const state of ['sent', 'returned'])
+        await post(`/apps/${founder.appId}/payouts/${last}/transfers`, founder.key, { state });
+      const { page, problems } = await signIn(founder);
+      await page.getByRole('cell', { name: 'Came back', exact: true }).waitFor();
+      await page.getByRole('checkbox', { name: 'Select all rows' }).check();
+      await inBar(page, 'Mark as sent …').click();
+      await raise(page, founder, 'Mark as sent');
+      await inDialog(page, 'Mark as sent').click();
+      await page
+        .getByRole('alert')
+        .getByText(/^Bea, \$10\.01 of .*: Its money came back\./)
+        .waitFor();
+      await inDialog(page, 'Close').click();
+      await page.getByRole('cell', { name: 'Sent', exact: true }).waitFor();
+      expect((await marks(founder)).map(({ state }) => state)).toEqual(['sent', 'returned', 'sent']);
+      expect(problems()).toEqual([]);
+    });
+
     test('a mark whose answer was lost is sent again with its key, and made once', async () => {
       const founder = await founderWithKey();
       await payAll(founder, ['Ada', 'Bea']);

@@ -65,6 +65,13 @@ describeInBrowser('purchase codes in a browser', ({ service, signedIn }) => {
   test('a founder adds codes of a creator, turns purchase codes on, and deactivates a code', async () => {
     const { page, problems } = await openApp(`creators/${founder.affiliateId}`);
     await codesOf(page).getByText('No purchase codes yet').waitFor();
+    // Who adds a creator with a code reads there that it does not count yet.
+    await page.goto(`${service.url}/console${app()}/creators`);
+    await button(page, 'New creator').click();
+    await dialog(page).getByLabel('Add a purchase code').check();
+    await dialog(page).getByText('Purchase codes are off.').waitFor();
+    await dialog(page).getByRole('button', { name: 'Cancel' }).click();
+    await page.goto(`${service.url}/console${app()}/creators/${founder.affiliateId}`);
     await button(page, 'Add a purchase code').click();
     await dialog(page).getByText('tributary_code before the purchase').waitFor();
     await dialog(page).getByLabel('Code', { exact: true }).fill('ann@example.com');

@@ -106,6 +106,63 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems()).toEqual([]);
   });
 
+  test('an edit sends what was changed: an address that somebody else set is not confirmed by it, and their own commission stays', async () => {
+    const founder = await newFounder();
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+      name: 'Ada',
+      email: 'ada@example.com',
+    });
+    await service.sql`update affiliates set email = 'new@example.com' where id = ${id}`;
+    const stored = async () =>
+      await service.sql.one`
+        select name, email_confirmed, default_commission_rate_bps from affiliates where id = ${id}`;
+    expect(await stored()).toMatchObject({ emailConfirmed: false });
+    const { page, problems } = await openApp(founder, `creators/${id}`);
+    await title(page, 'Ada');
+    // The session may pay, so that a saved address would be confirmed.
+    const raised = await page.evaluate(
+      async (key) =>
+        (
+          await fetch('/session/raise', {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', 'Tributary-Console': '1' },
+            body: JSON.stringify({ key }),
+          })
+        ).status,
+      founder.key,
+    );
+    expect(raised).toBeLessThan(300);
+    await chooseMore(page, 'Edit');
+    await page.getByLabel('Name').fill('Ada Lovelace');
+    await service.sql`update affiliates set default_commission_rate_bps = 3000 where id = ${id}`;
+    await button(page, 'Save').click();
+    await page.getByText('The changes to Ada Lovelace are saved.').waitFor();
+    expect(await stored()).toEqual({
+      name: 'Ada Lovelace',
+      emailConfirmed: false,
+      defaultCommissionRateBps: 3000,
+    });
+    // A change whose answer was lost, and which is then taken back.
+    await page.reload();
+    await title(page, 'Ada Lovelace');
+    await chooseMore(page, 'Edit');
+    await page.getByLabel('Own commission').fill('50');
+    await page.route(`**/affiliates/${id}`, async (route) => {
+      if (route.request().method() !== 'PATCH') return await route.fallback();
+      await route.fetch();
+      await route.abort();
+    });
+    await button(page, 'Save').click();
+    await page.getByRole('alert').waitFor();
+    await page.unroute(`**/affiliates/${id}`);
+    expect(await stored()).toMatchObject({ defaultCommissionRateBps: 5000 });
+    await page.getByLabel('Own commission').fill('30');
+    await button(page, 'Save').click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    expect(await stored()).toMatchObject({ defaultCommissionRateBps: 3000 });
+    expect(problems(/ERR_FAILED/)).toEqual([]);
+  });
+
   test('an invite is copied with two presses, and its link and QR code stay until “Done”', async () => {
     const founder = await newFounder();
     const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
@@ -140,6 +197,8 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await dialog.getByRole('img', { name: 'QR code of the link' }).waitFor();
     expect(await dialog.getByText('It is copied.').count()).toBe(0);
     await page.keyboard.press('Escape');
+    await dialog.getByRole('img', { name: 'QR code of the link' }).waitFor();
+    await button(page, 'Done').click();
     await dialog.waitFor({ state: 'hidden' });
     const links = await service.sql`select from creator_sign_in_links where affiliate_id = ${id}`;
     expect(links.length).toBe(2);
@@ -385,7 +444,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     });
     const writer = await createAccountKey(service.sql, founder.accountId, ['read', 'write']);
     const first = await openApp(founder, `creators/${id}`, writer.key);
-    await first.page.getByText('Invite links need the permission “setup”, which your key lacks.').waitFor();
+    await first.page.getByText('Invite links need the permission “setup”, which you do not have.').waitFor();
     expect(await button(first.page, 'Invite').isDisabled()).toBe(true);
     await moreButton(first.page).click();
     const item = (page: Page, name: string) => page.getByRole('menuitem', { name, exact: true });
@@ -506,15 +565,24 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(png.suggestedFilename()).toBe('Ada_7.png');
     expect((await readFile(await png.path())).subarray(1, 4).toString()).toBe('PNG');
     await dialog.getByLabel('On iOS instead').fill('https://apps.apple.com/app/id1');
+    // What a colleague has changed meanwhile stays, and is shown.
+    const others = 'https://play.google.com/store/apps/details?id=one';
+    await service.sql`update links set android_destination_url = ${others} where app_id = ${founder.appId}`;
     await button(page, 'Save the destinations').click();
     await dialog.getByText('Saved. New clicks go there.').waitFor();
+    expect(await dialog.getByLabel('On Android instead').inputValue()).toBe(others);
+    expect(await button(page, 'Save the destinations').isDisabled()).toBe(true);
     await dialog.getByRole('button', { name: 'Deactivate', exact: true }).click();
     await dialog.getByRole('button', { name: 'Activate', exact: true }).waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('row', { name: /Ada_7.*Inactive/ }).waitFor();
     const stored = await service.sql
-      .one`select ios_destination_url, active from links where app_id = ${founder.appId}`;
-    expect(stored).toEqual({ iosDestinationUrl: 'https://apps.apple.com/app/id1', active: false });
+      .one`select ios_destination_url, android_destination_url, active from links where app_id = ${founder.appId}`;
+    expect(stored).toEqual({
+      iosDestinationUrl: 'https://apps.apple.com/app/id1',
+      androidDestinationUrl: others,
+      active: false,
+    });
     expect(problems()).toEqual([]);
   });
 

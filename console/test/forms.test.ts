@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import type { Page, Request } from 'playwright-core';
+import type { Page, Request, Route } from 'playwright-core';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createSignInLink } from '../../src/db/sessions.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
@@ -147,6 +147,40 @@ describeInBrowser(
       expect(sent).toHaveLength(1);
       expect(await service.sql`select 1 from apps where name = 'Secret of the first'`).toEqual([]);
       expect(problems(/status of 401/)).toEqual([]);
+    });
+
+    test('an app whose answer was lost is created once, whatever the service answers meanwhile', async () => {
+      const { page, problems } = await signedIn(founder.key);
+      await page.goto(`${service.url}/console/apps/new`);
+      await page.getByLabel('Name', { exact: true }).fill('Once');
+      const answers = [
+        async (route: Route) => {
+          await route.fetch();
+          await route.abort();
+        },
+        async (route: Route) =>
+          await route.fulfill({
+            status: 409,
+            contentType: 'application/problem+json',
+            json: {
+              status: 409,
+              code: 'idempotency_key_in_use',
+              detail: 'The first request is in progress.',
+            },
+          }),
+      ];
+      await page.route('**/apps', async (route) => {
+        const answer = route.request().method() === 'POST' ? answers.shift() : undefined;
+        await (answer ?? ((one: Route) => one.fallback()))(route);
+      });
+      await button(page, 'Create the app').click();
+      await page.getByText('The service did not respond.').waitFor();
+      await button(page, 'Create the app').click();
+      await page.getByText('The first request is in progress.').waitFor();
+      await button(page, 'Create the app').click();
+      await title(page, 'Set-up');
+      expect(await service.sql`select 1 from apps where name = 'Once'`).toHaveLength(1);
+      expect(problems(/ERR_FAILED|409/)).toEqual([]);
     });
 
     test('a session of another account that begins elsewhere sends nothing that waits here', async () => {

@@ -112,6 +112,16 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
       await choose(page, reportOf(items, ['Completed', 'Returned', 'Unclaimed']));
       await row(dialog(page), /Bea.*Returned.*Came back.*\$50\.00/).waitFor();
       await row(dialog(page), /Cleo.*Unclaimed.*Neither yet.*\$7\.00/).waitFor();
+      // The 15 minutes are over. “Cancel” leads back to the report, and a key goes on with it.
+      await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
+      await inDialog(page, 'Mark 1 as sent and 1 as returned').click();
+      await page.getByLabel('Key that may pay').waitFor();
+      await inDialog(page, 'Cancel').click();
+      await dialog(page).getByText('report.csv').waitFor();
+      expect(await page.getByLabel('Key that may pay').count()).toBe(0);
+      await choose(page, reportOf(items, ['Completed', 'Returned', 'Unclaimed']));
+      await page.getByLabel('Key that may pay').fill(founder.key);
+      await inDialog(page, 'Continue').click();
       await inDialog(page, 'Mark 1 as sent and 1 as returned').click();
       await page.getByText('The report is imported: 1 as sent and 1 as returned.').waitFor();
       await row(region(page, 'Creators'), /Ada.*Booked.*Sent/).waitFor();

@@ -6,7 +6,7 @@ import { DAY_MS } from '../../src/domain/time.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { assignPolicy, moveToGroup, publishPolicy } from '../../test/support/policies.ts';
-import { button, checkPage, PHONE, row, title } from './browser.ts';
+import { button, checkPage, chooseMore, PHONE, row, title } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
@@ -183,6 +183,39 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
       { ...terms, rules: [terms.rules[0], { flatCents: 750, aboveBase: true }] },
     ]);
     expect(problems()).toEqual([]);
+  });
+
+  test('who may not pay yet is asked for a key over the form where a change needs it, and the form keeps what was entered', async () => {
+    const { id } = await founder.ok<{ id: string }>('POST', `${app()}/policies`, { name: 'In full' });
+    await founder.ok('POST', `${app()}/policies/${id}/versions`, {
+      base: 'gross',
+      rules: [{ flatCents: 500, aboveBase: true }],
+    });
+    await founder.ok('PUT', `${app()}/policy-assignment`, { policyId: id });
+    const creator = `${app()}/affiliates/${founder.affiliateId}`;
+    await founder.ok('PATCH', creator, { defaultCommissionRateBps: 1_000 });
+    const { page, problems } = await openApp(`creators/${founder.affiliateId}`);
+    const stored = async () =>
+      await founder.ok<{ name: string; defaultCommissionRateBps: number | null }>('GET', creator);
+    await chooseMore(page, 'Edit');
+    await page.getByLabel('Name').fill('Without a key');
+    await button(page, 'Save').click();
+    await title(page, 'Without a key');
+    await chooseMore(page, 'Edit');
+    await page.getByLabel('Name').fill('With a key');
+    await page.getByLabel('Own commission').fill('');
+    await button(page, 'Save').click();
+    const asked = page.getByRole('dialog', { name: 'Change the own commission' });
+    await asked.getByRole('button', { name: 'Cancel' }).click();
+    await asked.waitFor({ state: 'hidden' });
+    expect(await page.getByLabel('Name').inputValue()).toBe('With a key');
+    expect(await stored()).toMatchObject({ name: 'Without a key', defaultCommissionRateBps: 1_000 });
+    await button(page, 'Save').click();
+    await asked.getByLabel('Key that may pay').fill(founder.key);
+    await asked.getByRole('button', { name: 'Continue' }).click();
+    await title(page, 'With a key');
+    expect(await stored()).toMatchObject({ name: 'With a key', defaultCommissionRateBps: null });
+    expect(problems(/403/)).toEqual([]);
   });
 
   test('a policy that nobody earns by is archived and brought back; one that is assigned is not', async () => {
@@ -395,7 +428,7 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
         await found.waitFor();
         expect([name, await found.isDisabled()]).toEqual([name, true]);
       }
-      await page.getByText('the permission “write”, which your key lacks').first().waitFor();
+      await page.getByText('the permission “write”, which you do not have').first().waitFor();
     };
     await expectDisabled('policies', 'Assign Test policy', 'Change the policy of', 'New group');
     expect(await page.getByRole('link', { name: /New policy|Publish a version/ }).count()).toBe(0);

@@ -179,7 +179,7 @@ export function SlackSection({ appId, canChange }: { readonly appId: string; rea
       hint={
         canChange
           ? 'Slack gets a line of text when an alert opens and when it closes.'
-          : 'Seeing and setting the Slack URL needs the permission “setup”, which your key lacks.'
+          : 'Seeing and setting the Slack URL needs the permission “setup”, which you do not have.'
       }
     >
       {canChange && (

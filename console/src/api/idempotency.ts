@@ -24,9 +24,16 @@ export function useIdempotencyKeys(): (body: object) => string {
   };
 }
 
+/** The statuses of refusals that the service does not store. */
+const NOT_STORED: readonly number[] = [400, 401, 403, 429];
+
+const isStored = ({ status, code }: Problem) =>
+  status >= 400 && status < 500 && !NOT_STORED.includes(status) && code !== 'idempotency_key_in_use';
+
 /**
- * Returns the key of an open form, and what handles an error of its call. A call that the service refused gets a new key, because the
- * service would return the same refusal again. One whose answer was lost keeps its key, so that it runs once.
+ * Returns the key of an open form, and what handles an error of its call. A call whose refusal the service has stored gets a new key, because
+ * it would return the same refusal again. Any other one keeps its key: one whose answer was lost, so that it runs once, also if it is still
+ * running, and one whose refusal is not stored.
  */
 export function useRetryKey(body: object): {
   readonly key: string;
@@ -37,7 +44,7 @@ export function useRetryKey(body: object): {
   return {
     key,
     onError: (error) => {
-      if (error instanceof Problem && error.status >= 400 && error.status < 500) setRefusals(refusals + 1);
+      if (error instanceof Problem && isStored(error)) setRefusals(refusals + 1);
     },
   };
 }

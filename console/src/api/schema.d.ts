@@ -4478,11 +4478,8 @@ export interface components {
                  * @example Status
                  */
                 status: string;
-                /**
-                 * @description The name of the column with the reference of the payment service.
-                 * @example Transaction ID
-                 */
-                reference?: string;
+                /** @description The name of the column with the reference of the payment service. Null: the report has none. Absent: it is looked for. */
+                reference?: string | null;
             };
             /**
              * @description What words of the status column mean that are not known.
@@ -4509,11 +4506,8 @@ export interface components {
                  * @example Status
                  */
                 status: string;
-                /**
-                 * @description The name of the column with the reference of the payment service.
-                 * @example Transaction ID
-                 */
-                reference?: string;
+                /** @description The name of the column with the reference of the payment service. Null: the report has none. Absent: it is looked for. */
+                reference?: string | null;
             };
             /**
              * @description What words of the status column mean that are not known.

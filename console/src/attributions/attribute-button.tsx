@@ -51,7 +51,7 @@ export function AttributeEvent({
           </Button>
           {!canWrite && (
             <Text size="sm" className="quiet">
-              It needs the permission “write”, which your key lacks.
+              It needs the permission “write”, which you do not have.
             </Text>
           )}
         </Group>

@@ -120,7 +120,7 @@ function Attributions({ appId }: { readonly appId: string }) {
     <Stack gap="xs">
       <Group justify="space-between" gap="sm">
         <Text size="sm" className="quiet">
-          {!canWrite && 'Changes need the permission “write”, which your key lacks.'}
+          {!canWrite && 'Changes need the permission “write”, which you do not have.'}
         </Text>
         <CsvButton
           name="manual-attributions"

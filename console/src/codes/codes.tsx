@@ -1,53 +1,15 @@
-import { Button, Group, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { Button, Text } from '@mantine/core';
 import { useState } from 'react';
-import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
-import type { Schemas } from '../api/client.ts';
-import { useChange } from '../api/queries.ts';
 import { formatInstant } from '../format.ts';
 import { Section } from '../lists.tsx';
-import { ErrorBox } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { AddCodeDialog, DeactivateDialog } from './code-dialogs.tsx';
 import type { Code, Creator } from './code-dialogs.tsx';
+import { CodesAreOff, useCodesAreOff } from './codes-are-off.tsx';
 import { NAMESPACES } from './words.ts';
-
-type Setting = NonNullable<Schemas['AppSettings']['purchaseCodes']>;
-
-/** Says that codes attribute nothing yet, and turns them on. */
-function CodesAreOff({ appId }: { readonly appId: string }) {
-  const canWrite = usePermission('write');
-  const turnOn = useChange(
-    async (purchaseCodes: Setting) =>
-      await read(
-        api.PATCH('/apps/{appId}/settings', { params: { path: { appId } }, body: { purchaseCodes } }),
-      ),
-    ['settings', appId],
-  );
-  return (
-    <div className="surface" role="status" style={{ padding: '12px 16px' }}>
-      <Group justify="space-between" gap="sm">
-        <Text size="sm" style={{ flex: '1 1 280px' }}>
-          <b>Purchase codes are off.</b> No code attributes a purchase before you turn them on, here or in the{' '}
-          <Link to={`/apps/${appId}/settings`}>settings</Link> of the app. A customer who came through a
-          creator’s link stays with that creator either way.
-        </Text>
-        <Button
-          size="compact-sm"
-          disabled={!canWrite}
-          loading={turnOn.isPending}
-          onClick={() => turnOn.mutate('when_unattributed')}
-        >
-          Turn on purchase codes
-        </Button>
-      </Group>
-      {turnOn.error !== null && <ErrorBox error={turnOn.error} />}
-    </div>
-  );
-}
 
 function Row({
   code,
@@ -106,10 +68,7 @@ export function Codes({ appId, creator }: { readonly appId: string; readonly cre
   const canWrite = usePermission('write');
   const [isAdding, setIsAdding] = useState(false);
   const [deactivating, setDeactivating] = useState<Code | null>(null);
-  const settings = useQuery({
-    queryKey: ['settings', appId],
-    queryFn: async () => await read(api.GET('/apps/{appId}/settings', { params: { path: { appId } } })),
-  });
+  const isOff = useCodesAreOff(appId);
   const list = useList(
     ['codes', appId, creator.id],
     async (cursor) =>
@@ -120,7 +79,6 @@ export function Codes({ appId, creator }: { readonly appId: string; readonly cre
       ),
     { idOf: ({ id }) => id },
   );
-  const isOff = settings.data !== undefined && settings.data.purchaseCodes !== 'when_unattributed';
   return (
     <Section
       id="codes"
@@ -132,7 +90,7 @@ export function Codes({ appId, creator }: { readonly appId: string; readonly cre
         </Button>
       }
     >
-      {isOff && <CodesAreOff appId={appId} />}
+      <CodesAreOff appId={appId} />
       <ListView
         list={list}
         what="purchase codes"

@@ -109,12 +109,12 @@ function CreatorView({ appId, creator, onPay }: CreatorProps) {
         </Text>
         {!canWrite && (
           <Text size="sm" className="quiet">
-            Changes need the permission “write”, which your key lacks.
+            Changes need the permission “write”, which you do not have.
           </Text>
         )}
         {!canInvite && (
           <Text size="sm" className="quiet">
-            Invite links need the permission “setup”, which your key lacks.
+            Invite links need the permission “setup”, which you do not have.
           </Text>
         )}
       </Group>

@@ -2,12 +2,14 @@ import { Button, Checkbox, Group, NativeSelect, Stack, Text } from '@mantine/cor
 import { useState } from 'react';
 import { Link } from 'react-router';
 import { CodeFields, codeLabels, isCompleteCode, NO_CODE_YET } from '../codes/code-fields.tsx';
+import { CodesAreOff } from '../codes/codes-are-off.tsx';
 import { lastDestination } from '../links/last-destination.ts';
 import { LinkFields } from '../links/link-fields.tsx';
 import type { LinkInput } from '../links/link-fields.tsx';
 import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
 import { CopyLine, Secret } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
+import { RaiseOver, shownError } from '../payouts/raise-over.tsx';
 import { useGroups } from '../policies/queries.ts';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { IdentityFields } from './identity-fields.tsx';
@@ -47,6 +49,7 @@ function Created({
           <CopyLine text={code.value} what="the purchase code" />
         </div>
       )}
+      {code !== null && <CodesAreOff appId={appId} />}
       {invite !== null && (
         <Secret text={invite.url} what="the invite">
           It opens the creator’s own page, and signs in up to {invite.uses} browsers.
@@ -105,7 +108,7 @@ export function CreatorSheet({ appId, onClose }: { readonly appId: string; reado
   const [wantsInvite, setWantsInvite] = useState(true);
   const { create, made } = useNewCreator(appId);
   const errors = useFieldErrors(
-    create.error,
+    shownError(create.error),
     { name: 'Name', email: 'E-mail address', ...LINK_LABELS, ...codeLabels(code.namespace) },
     { ...SLUG_TAKEN, code_taken: ['value', 'A creator of the app has this code already.'] },
   );
@@ -113,72 +116,78 @@ export function CreatorSheet({ appId, onClose }: { readonly appId: string; reado
   const invite =
     !canInvite || !wantsInvite ? null : sendsMail && identity.email.trim() !== '' ? 'mail' : 'link';
   if (create.data !== undefined) return <Created appId={appId} created={create.data} onClose={onClose} />;
+  const send = () =>
+    create.mutate({ ...identity, ...link, code: wantsCode ? code : undefined, groupId, invite });
   return (
-    <form
-      {...errors.root}
-      onSubmit={(event) => {
-        event.preventDefault();
-        create.mutate({ ...identity, ...link, code: wantsCode ? code : undefined, groupId, invite });
-      }}
-    >
-      <Stack>
-        <IdentityFields
-          value={identity}
-          errors={errors}
-          onChange={(changed) => setIdentity({ ...identity, ...changed })}
-        />
-        <LinkFields
-          isFixed={made.link !== null}
-          value={link}
-          errors={errors}
-          hint="Empty: no link now. A purchase code is enough, too."
-          isRequired={false}
-          onChange={(changed) => setEntered({ ...entered, ...changed })}
-        />
-        <Checkbox
-          label="Add a purchase code"
-          description="A word that customers enter when they buy. It counts without a link, too."
-          disabled={made.code !== null}
-          checked={wantsCode}
-          onChange={(event) => setWantsCode(event.currentTarget.checked)}
-        />
-        {wantsCode && (
-          <CodeFields
-            isFixed={made.code !== null}
-            value={code}
+    <>
+      <form
+        {...errors.root}
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+      >
+        <Stack>
+          <IdentityFields
+            value={identity}
             errors={errors}
-            onChange={(changed) => setCode({ ...code, ...changed })}
+            onChange={(changed) => setIdentity({ ...identity, ...changed })}
           />
-        )}
-        <GroupField appId={appId} groupId={groupId} onChange={setGroupId} />
-        <Checkbox
-          label={invite === 'mail' ? 'Mail an invite' : 'Create an invite'}
-          description={
-            canInvite
-              ? 'A link that signs the creator in to a page with their own earnings.'
-              : 'It needs the permission “setup”, which your key lacks.'
-          }
-          disabled={!canInvite}
-          checked={canInvite && wantsInvite}
-          onChange={(event) => setWantsInvite(event.currentTarget.checked)}
-        />
-        {errors.rest}
-        {create.isError && made.creator !== null && (
-          <Text size="sm" role="status">
-            <bdi>{made.creator.name}</bdi> exists already{made.link !== null && ', with the link'}. Add the
-            rest here, or on <Link to={`/apps/${appId}/creators/${made.creator.id}`}>the creator’s page</Link>
-            .
-          </Text>
-        )}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={create.isPending} disabled={wantsCode && !isCompleteCode(code)}>
-            Add the creator
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+          <LinkFields
+            isFixed={made.link !== null}
+            value={link}
+            errors={errors}
+            hint="Empty: no link now. A purchase code is enough, too."
+            isRequired={false}
+            onChange={(changed) => setEntered({ ...entered, ...changed })}
+          />
+          <Checkbox
+            label="Add a purchase code"
+            description="A word that customers enter when they buy. It counts without a link, too."
+            disabled={made.code !== null}
+            checked={wantsCode}
+            onChange={(event) => setWantsCode(event.currentTarget.checked)}
+          />
+          {wantsCode && <CodesAreOff appId={appId} />}
+          {wantsCode && (
+            <CodeFields
+              isFixed={made.code !== null}
+              value={code}
+              errors={errors}
+              onChange={(changed) => setCode({ ...code, ...changed })}
+            />
+          )}
+          <GroupField appId={appId} groupId={groupId} onChange={setGroupId} />
+          <Checkbox
+            label={invite === 'mail' ? 'Mail an invite' : 'Create an invite'}
+            description={
+              canInvite
+                ? 'A link that signs the creator in to a page with their own earnings.'
+                : 'It needs the permission “setup”, which you do not have.'
+            }
+            disabled={!canInvite}
+            checked={canInvite && wantsInvite}
+            onChange={(event) => setWantsInvite(event.currentTarget.checked)}
+          />
+          {errors.rest}
+          {!create.isPending && made.creator !== null && (
+            <Text size="sm" role="status">
+              <bdi>{made.creator.name}</bdi> exists already{made.link !== null && ', with the link'}. Add the
+              rest here, or on{' '}
+              <Link to={`/apps/${appId}/creators/${made.creator.id}`}>the creator’s page</Link>.
+            </Text>
+          )}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={create.isPending} disabled={wantsCode && !isCompleteCode(code)}>
+              Add the creator
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+      <RaiseOver title="Change what a creator earns" change={create} onRaised={send} />
+    </>
   );
 }

@@ -199,7 +199,7 @@ export default function CreatorsPage() {
         }
       >
         Who shares your links, and what they earned.{' '}
-        {!canWrite && 'Adding creators needs the permission “write”, which your key lacks.'}
+        {!canWrite && 'Adding creators needs the permission “write”, which you do not have.'}
       </PageHead>
       {canRead ? <Creators key={appId} appId={appId} /> : <NoPermission permission="read" what="creators" />}
       <Dialog isOpen={open === 'new'} onClose={close} title="New creator">

@@ -139,6 +139,7 @@ export function InvitePopover({
       trapFocus
       returnFocus
       closeOnClickOutside={!isHeld}
+      closeOnEscape={!isHeld}
       onExitTransitionEnd={() => setIsHeld(false)}
     >
       <Popover.Target>

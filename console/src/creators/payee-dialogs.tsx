@@ -211,11 +211,9 @@ function ConfirmAddress({ onNotRaised, onClose, ...place }: StepProps) {
   const change = useChange(
     async () => {
       const params = { path: { appId, affiliateId: creator.id } };
-      const { emailConfirmed } = await read(
-        api
-          .PATCH('/apps/{appId}/affiliates/{affiliateId}', { params, body: { email: creator.email } })
-          .then(() => api.GET('/apps/{appId}/affiliates/{affiliateId}', { params })),
-      );
+      const at = '/apps/{appId}/affiliates/{affiliateId}';
+      await read(api.PATCH(at, { params, body: { email: creator.email } }));
+      const { emailConfirmed } = await read(api.GET(at, { params }));
       if (emailConfirmed === false) onNotRaised();
       else onClose();
     },

@@ -30,13 +30,14 @@ const CHANGES: Readonly<
     title: 'Remove',
     action: 'Remove the creator',
     meaning:
-      'The links go on leading to your app, but nothing is counted, and no install is attributed to this creator. Payments from now on earn nothing. What is held or due stays and is paid. The creator can still sign in to see what is owed. History stays, and you can bring the creator back.',
+      'The links go on leading to your app, but nothing is counted, and no install is attributed to this creator. Payments from now on earn nothing. What is held or due stays and is paid. The purchase codes end. The creator can still sign in to see what is owed. History stays, and you can bring the creator back, but codes have to be added again.',
     done: (name) => `${name} is removed.`,
   },
   active: {
     title: 'Make active',
     action: 'Make the creator active',
-    meaning: 'Payments from now on earn commissions again. Payments that earned nothing meanwhile stay so.',
+    meaning:
+      'Payments from now on earn commissions again. Payments that earned nothing meanwhile stay so. Purchase codes that ended with a removal have to be added again.',
     done: (name) => `${name} is active.`,
   },
 };
@@ -63,6 +64,8 @@ export function StatusDialog({
       ),
     ['creators', appId],
     ['creator', appId],
+    ['links', appId],
+    ['codes', appId],
   );
   return (
     <Dialog

@@ -97,7 +97,7 @@ function NewDryRun({
       <Text size="sm">{what}</Text>
       {!mayStart && (
         <Text size="sm" className="quiet">
-          Your key lacks the permission “setup”.
+          It needs the permission “setup”, which you do not have.
         </Text>
       )}
       {request.error !== null && <ErrorBox error={request.error} />}
@@ -150,7 +150,7 @@ export function Reprocess({
         </Button>
         {!mayStart && (
           <Text size="xs" className="quiet">
-            Your key lacks the permission “setup”.
+            It needs the permission “setup”, which you do not have.
           </Text>
         )}
       </Stack>

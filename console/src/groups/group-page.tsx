@@ -115,7 +115,7 @@ function GroupView({ appId, group }: { readonly appId: string; readonly group: A
         </Button>
         {!canWrite && (
           <Text size="sm" className="quiet">
-            Changes need the permission “write”, which your key lacks.
+            Changes need the permission “write”, which you do not have.
           </Text>
         )}
       </Group>

@@ -11,6 +11,7 @@ import { canTakeEffect, EffectiveField, effectiveFromOf, SOON } from '../policie
 import { staleAfterTerms, useGroups } from '../policies/queries.ts';
 import type { AffiliateGroup } from '../policies/queries.ts';
 import { sayDone } from '../parts/toast.tsx';
+import { RaiseOver, shownError } from '../payouts/raise-over.tsx';
 
 function Form({
   appId,
@@ -40,54 +41,63 @@ function Form({
     ...staleAfterTerms(appId),
   );
   const from = effectiveFromOf(effective);
+  const send = () => {
+    if (creator === null || from === null) return;
+    const { id: affiliateId, name } = creator;
+    move.mutate(
+      { affiliateId, from },
+      {
+        onSuccess: ({ effectiveFrom }) => {
+          sayDone(`${name} changes the group at ${formatInstant(effectiveFrom)}.`);
+          onClose();
+        },
+      },
+    );
+  };
+  const error = shownError(move.error);
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (creator === null || from === null) return;
-        const { id: affiliateId, name } = creator;
-        move.mutate(
-          { affiliateId, from },
-          {
-            onSuccess: ({ effectiveFrom }) => {
-              sayDone(`${name} changes the group at ${formatInstant(effectiveFrom)}.`);
-              onClose();
-            },
-          },
-        );
-      }}
-    >
-      <Stack>
-        {fixedCreator === undefined && <CreatorSelect appId={appId} value={creator} onChange={setCreator} />}
-        <NativeSelect
-          label="Group"
-          description="A creator is in one group at most. The policy of the group counts unless the creator has an own rate or an own policy."
-          value={groupId}
-          onChange={(event) => setGroupId(event.currentTarget.value)}
-        >
-          {groups.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-          <option value="">No group</option>
-        </NativeSelect>
-        <EffectiveField draft={effective} onChange={setEffective} />
-        {move.error !== null && <ErrorBox error={move.error} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button
-            type="submit"
-            loading={move.isPending}
-            disabled={creator === null || !canTakeEffect(effective)}
+    <>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+      >
+        <Stack>
+          {fixedCreator === undefined && (
+            <CreatorSelect appId={appId} value={creator} onChange={setCreator} />
+          )}
+          <NativeSelect
+            label="Group"
+            description="A creator is in one group at most. The policy of the group counts unless the creator has an own rate or an own policy."
+            value={groupId}
+            onChange={(event) => setGroupId(event.currentTarget.value)}
           >
-            Move
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+            {groups.map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+            <option value="">No group</option>
+          </NativeSelect>
+          <EffectiveField draft={effective} onChange={setEffective} />
+          {error !== null && <ErrorBox error={error} />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button
+              type="submit"
+              loading={move.isPending}
+              disabled={creator === null || !canTakeEffect(effective)}
+            >
+              Move
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+      <RaiseOver title="Change what a creator earns" change={move} onRaised={send} />
+    </>
   );
 }
 

@@ -1,11 +1,12 @@
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { api, read } from '../api/client.ts';
+import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useChange, useStep } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatCountOf } from '../format.ts';
 import { CopyLine, ErrorBox } from '../parts.tsx';
+import { useChanges } from '../parts/changes.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { usePermission } from '../session.ts';
 import { QrCode } from '../setup/qr.tsx';
@@ -13,38 +14,62 @@ import { shareTexts, spell } from './share.ts';
 
 type ListedLink = Schemas['ListedLink'];
 
+/** Where a link leads. */
+interface Addresses {
+  readonly url: string;
+  readonly ios: string | null;
+  readonly android: string | null;
+}
+
+const addressesOf = ({
+  destinationUrl,
+  destinations,
+}: Pick<ListedLink, 'destinationUrl' | 'destinations'>): Addresses => ({
+  url: destinationUrl,
+  ios: destinations.ios,
+  android: destinations.android,
+});
+
 const orNull = (text: string) => (text.trim() === '' ? null : text.trim());
 
 function Destinations({ appId, link }: { readonly appId: string; readonly link: ListedLink }) {
   const canWrite = usePermission('write');
-  const [url, setUrl] = useState(link.destinationUrl);
-  const [ios, setIos] = useState(link.destinations.ios ?? '');
-  const [android, setAndroid] = useState(link.destinations.android ?? '');
+  // What was read first, or saved last. The link may be read again meanwhile.
+  const [before, setBefore] = useState<Addresses>(() => addressesOf(link));
+  const [url, setUrl] = useState(before.url);
+  const [ios, setIos] = useState(before.ios ?? '');
+  const [android, setAndroid] = useState(before.android ?? '');
+  const { changesTo, onError } = useChanges(before);
+  const changes = changesTo({ url: url.trim(), ios: orNull(ios), android: orNull(android) });
   const save = useChange(
-    async () =>
+    async ({ url: destinationUrl, ...destinations }: Partial<Addresses>) =>
       await read(
         api.PATCH('/apps/{appId}/links/{linkId}', {
           params: { path: { appId, linkId: link.id } },
-          body: { destinationUrl: url.trim(), destinations: { ios: orNull(ios), android: orNull(android) } },
+          body: { ...given({ destinationUrl }), destinations },
         }),
       ),
     ['links', appId],
   );
+  const show = (saved: ListedLink | Schemas['Link']) => {
+    const stored = addressesOf(saved);
+    setBefore(stored);
+    setUrl(stored.url);
+    setIos(stored.ios ?? '');
+    setAndroid(stored.android ?? '');
+  };
   const errors = useFieldErrors(save.error, {
     destinationUrl: 'Where it leads',
     'destinations.ios': 'On iOS instead',
     'destinations.android': 'On Android instead',
   });
-  const isChanged =
-    url.trim() !== link.destinationUrl ||
-    orNull(ios) !== link.destinations.ios ||
-    orNull(android) !== link.destinations.android;
+  const isChanged = Object.keys(changes).length > 0;
   return (
     <form
       {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
-        save.mutate(undefined);
+        save.mutate(changes, { onSuccess: show, onError });
       }}
     >
       <Stack gap="xs">

@@ -74,7 +74,7 @@ export default function LinksPage() {
         }
       >
         Each link belongs to a creator. Users can also enter its link code in the app.{' '}
-        {!canWrite && 'Creating links needs the permission “write”, which your key lacks.'}
+        {!canWrite && 'Creating links needs the permission “write”, which you do not have.'}
       </PageHead>
       {canRead ? <Links key={appId} appId={appId} /> : <NoPermission permission="read" what="links" />}
       <NewLinkDialog appId={appId} isOpen={isOpen} onClose={() => setIsOpen(false)} />

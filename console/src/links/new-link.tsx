@@ -1,6 +1,7 @@
 import { Button, Group, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
+import { useRetryKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { CreatorSelect } from '../parts/creator-select.tsx';
@@ -24,15 +25,14 @@ function Form({
 }) {
   const [creator, setCreator] = useState<ChosenCreator | null>(fixedCreator ?? null);
   const [link, setLink] = useState<LinkInput>({ destinationUrl: lastDestination(appId), slug: '' });
+  const body = linkBody(link);
+  const { key, onError } = useRetryKey({ creator: creator?.id, ...body });
   const create = useChange(
     async (affiliateId: string) =>
       await read(
         api.POST('/apps/{appId}/links', {
-          params: { path: { appId } },
-          body: {
-            affiliateId,
-            ...linkBody(link),
-          },
+          params: { path: { appId }, header: { 'Idempotency-Key': key } },
+          body: { affiliateId, ...body },
         }),
       ),
     ['links', appId],
@@ -45,6 +45,7 @@ function Form({
         event.preventDefault();
         if (creator === null) return;
         create.mutate(creator.id, {
+          onError,
           onSuccess: (created) => {
             rememberDestination(appId, created.destinationUrl);
             sayDone(`The link ${created.slug} of ${creator.name} works.`, {

@@ -11,12 +11,10 @@ import { Failures, forEachRow } from '../parts/each-row.tsx';
 import { sayDone } from '../parts/toast.tsx';
 import { DownloadButton } from './csv-download.tsx';
 import { saveOneCsv } from './csv-file.ts';
-import { AskToPay, watchRaise } from './raise-form.tsx';
+import { AskToPay, isNotRaised, watchRaise } from './raise-form.tsx';
 import { useMoneyChanged } from './runs.ts';
 
 type Payout = Schemas['Payout'];
-
-const isNotRaised = (error: Error) => error instanceof Problem && error.code === 'session_not_raised';
 
 const nameOf = ({ affiliateName, totalCents, createdAt }: Payout) =>
   `${affiliateName}, ${formatMoney(totalCents)} of ${formatInstant(createdAt)}`;
@@ -60,7 +58,10 @@ interface Entered {
   readonly refusals: number;
 }
 
-/** Marks a payout as sent. Returns why it stays as it is, or null. */
+/**
+ * Marks a payout as sent. Returns why it stays as it is, or null. One whose money came back stays so: a mark would say that it was sent
+ * again, and no run would send it.
+ */
 async function markSent(
   appId: string,
   payoutId: string,
@@ -68,7 +69,11 @@ async function markSent(
   key: string,
 ): Promise<string | null> {
   try {
-    const params = { path: { appId, payoutId }, header: { 'Idempotency-Key': key } };
+    const path = { appId, payoutId };
+    const { money } = await read(api.GET('/apps/{appId}/payouts/{payoutId}', { params: { path } }));
+    if (money?.state === 'returned')
+      return 'Its money came back. If you have sent it again, say so on the page of the payout.';
+    const params = { path, header: { 'Idempotency-Key': key } };
     await read(api.POST('/apps/{appId}/payouts/{payoutId}/transfers', { params, body }));
     return null;
   } catch (error) {
@@ -144,7 +149,7 @@ function MarkForm({
         {failed.length === 0 ? (
           <Text size="sm">
             You transferred {formatMoney(total)} in {formatCountOf(left.length, 'payout')}. A payout that is
-            marked already is left as it is, and named here.
+            marked already, as sent or as come back, is left as it is, and named here.
           </Text>
         ) : (
           <Failures

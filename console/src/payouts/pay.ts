@@ -27,6 +27,7 @@ export type Outcome =
 
 /** Codes of answers that close the request permanently: it has not paid and never will. */
 const NOT_PAID = new Set([
+  'another_approver_needed',
   'total_changed',
   'payout_not_settled',
   'payouts_stopped',

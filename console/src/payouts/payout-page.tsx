@@ -83,7 +83,7 @@ function Facts({
         </dd>
         <dt>Money</dt>
         <dd>
-          <MoneyOfPayout transfers={payout.transfers} />
+          <MoneyOfPayout money={payout.money} />
         </dd>
         <dt>Number</dt>
         <dd className="code-text">{payout.id}</dd>

@@ -161,7 +161,8 @@ function NotPaid({ appId }: { readonly appId: string }) {
     refetchInterval: OVERVIEW_MS,
   });
   const failure = list.error !== null && <ErrorBox error={list.error} retry={() => void list.refetch()} />;
-  if (list.data === undefined || list.data.rows.length === 0) return failure || null;
+  if (list.data === undefined || (list.data.rows.length === 0 && !list.data.truncated))
+    return failure || null;
   const { rows, truncated } = list.data;
   return (
     <Section
@@ -170,7 +171,7 @@ function NotPaid({ appId }: { readonly appId: string }) {
       hint="Creators with commissions that cannot be paid yet, and why."
     >
       {failure}
-      <div className="surface">
+      <div className="surface" hidden={rows.length === 0}>
         <DataTable columns={notPaidColumnsOf(appId)} rows={rows} idOf={({ affiliateId }) => affiliateId} />
       </div>
       {truncated && <ListEnd>There are more. The page of a creator shows what is held until when.</ListEnd>}

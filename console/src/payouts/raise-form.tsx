@@ -47,9 +47,13 @@ export function AskToPay({
   });
 }
 
+/** Whether the service refused because the session may not pay, or not any more. */
+export const isNotRaised = (error: Error | null): boolean =>
+  error instanceof Problem && error.code === 'session_not_raised';
+
 /** Handles an error of a change: calls `onNotRaised` if the service refused because the session may not pay any more. */
 export const watchRaise = (onNotRaised: () => void) => (error: Error) => {
-  if (error instanceof Problem && error.code === 'session_not_raised') onNotRaised();
+  if (isNotRaised(error)) onNotRaised();
 };
 
 interface RaiseProps {
@@ -199,12 +203,12 @@ function RaiseByKey({ isSecond, onRaised, onCancel }: RaiseProps & Second) {
             : 'Even a browser that is signed in needs an account key with the permission “payout” for this. It may then pay for 15 minutes, and payouts name that key.'}
         </Text>
         <Text size="sm">
-          No such key yet? Create one on the page{' '}
+          No such key yet? Within 15 minutes after a sign-in you can create one on the page{' '}
           <Anchor component={Link} to="/access" target="_blank" size="sm">
             Access
           </Anchor>
-          , which opens in another tab. What you entered stays here. That is possible within 15 minutes after
-          a sign-in; later, the operator of the service can give you a new link, with the command{' '}
+          , which opens in another tab; what you entered stays here. Later, sign in again first, or have the
+          operator of the service give you a new link, with the command{' '}
           <code>npm run -s admin -- console</code>.
         </Text>
         <PasswordInput

@@ -40,13 +40,17 @@ function Creator({
 export function NotPaidByRun({ appId, run }: ListProps) {
   const unpaid = useUnpaid(appId, run);
   if (unpaid.error !== null) return <ErrorBox error={unpaid.error} retry={() => void unpaid.refetch()} />;
-  if (unpaid.data === undefined || unpaid.data.length === 0) return null;
+  if (unpaid.data === undefined || run.paidCount === run.itemCount) return null;
   const more = run.itemCount - run.paidCount - unpaid.data.length;
   return (
     <Section
       id="not-paid"
       title="Not paid"
-      hint="Nobody loses anything: these amounts are in the next draft."
+      hint={
+        run.kind === 'resend'
+          ? 'A payout that is still marked as come back is in the next draft that sends returned money again.'
+          : 'Nobody loses anything: what is still due is in a later draft, once its reason is gone.'
+      }
     >
       <div className="surface">
         <table className="rows">

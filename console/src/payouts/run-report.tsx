@@ -1,6 +1,6 @@
 import { Alert, Anchor, Button, FileButton, Group, Select, Stack, Text } from '@mantine/core';
 import { parse } from 'csv-parse/browser/esm/sync';
-import { useState } from 'react';
+import { useEffect, useEffectEvent } from 'react';
 import { Link } from 'react-router';
 import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
@@ -8,7 +8,8 @@ import { useIdempotencyKey } from '../api/idempotency.ts';
 import { useChange, useStep } from '../api/queries.ts';
 import { formatCount, formatCountOf, formatMoney } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
-import { watchRaise } from './raise-form.tsx';
+import { useCurrentSession } from '../session.ts';
+import { isRaised, watchRaise } from './raise-form.tsx';
 import { Steps } from './run-dialogs.tsx';
 import { useMoneyChanged } from './runs.ts';
 import type { Run } from './words.ts';
@@ -17,10 +18,10 @@ type Results = Schemas['PayoutRunResults'];
 type Meaning = Results['statuses'][number]['meaning'];
 
 /** A report that was chosen. */
-interface Report {
+export interface Report {
   readonly name: string;
   readonly csv: string;
-  readonly columns: { readonly status: string; readonly reference?: string } | null;
+  readonly columns: { readonly status: string; readonly reference?: string | null } | null;
   readonly meanings: Readonly<Record<string, Meaning>>;
 }
 
@@ -201,17 +202,21 @@ const actionOf = ({ sentCount, returnedCount, conflictCount }: Results) =>
 export function ReportForm({
   appId,
   run,
+  report,
+  onReport,
   onNotRaised,
   onDone,
   onClose,
 }: {
   readonly appId: string;
   readonly run: Run;
+  /** Null before one is chosen. */
+  readonly report: Report | null;
+  readonly onReport: (report: Report) => void;
   readonly onNotRaised: () => void;
   readonly onDone: (what: string) => void;
   readonly onClose: () => void;
 }) {
-  const [report, setReport] = useState<Report | null>(null);
   const moneyChanged = useMoneyChanged(appId);
   const path = { appId, runId: run.id };
   const preview = useStep(
@@ -242,10 +247,16 @@ export function ReportForm({
     );
   });
   const show = (chosen: Report) => {
-    setReport(chosen);
+    onReport(chosen);
     state.reset();
     preview.mutate(chosen, { onError: watchRaise(onNotRaised) });
   };
+  // The form was closed while it asked for a key. Without one, it would ask again.
+  const session = useCurrentSession();
+  const showAgain = useEffectEvent(() => {
+    if (report !== null && isRaised(session)) show(report);
+  });
+  useEffect(() => showAgain(), []);
   const choose = async (file: File | null) => {
     if (file !== null) show({ name: file.name, csv: await file.text(), columns: null, meanings: {} });
   };
@@ -294,6 +305,19 @@ export function ReportForm({
             data={columns}
             value={report.columns?.status ?? null}
             onChange={(status) => status !== null && show({ ...report, columns: { status } })}
+          />
+        )}
+        {report?.columns != null && results !== undefined && (
+          <Select
+            label="Column with the reference of each payment"
+            description="It tells two transfers of one payout apart. Leave it empty if there is none."
+            data={columns}
+            clearable
+            value={results.columns.reference}
+            onChange={(reference) =>
+              report.columns !== null &&
+              show({ ...report, columns: { status: report.columns.status, reference } })
+            }
           />
         )}
         {preview.error !== null && !isAboutColumns(preview.error) && <ErrorBox error={preview.error} />}

@@ -18,15 +18,19 @@ const MOST_LISTED = 20;
 function ResendForm({
   appId,
   open,
+  isEverybody,
+  onEverybody,
   onNotRaised,
   onClose,
 }: {
   readonly appId: string;
   readonly open: Run | null;
+  /** Whether creators without a payee are in it. */
+  readonly isEverybody: boolean;
+  readonly onEverybody: (isEverybody: boolean) => void;
   readonly onNotRaised: () => void;
   readonly onClose: () => void;
 }) {
-  const [isEverybody, setIsEverybody] = useState(true);
   const { draft, send } = useDraft(
     appId,
     { kind: 'resend', minimumCents: 0, withoutPayee: isEverybody ? 'include' : 'exclude' },
@@ -46,7 +50,7 @@ function ResendForm({
         label="Also send to creators without a payee"
         description="They are in a file of their own: you know how to reach them."
         checked={isEverybody}
-        onChange={(event) => setIsEverybody(event.currentTarget.checked)}
+        onChange={(event) => onEverybody(event.currentTarget.checked)}
       />
     </Steps>
   );
@@ -91,6 +95,7 @@ function ContradictedReturns({
 /** Says that money came back, and drafts the run that sends it again. Nothing if none did. */
 export function ReturnedMoney({ appId, open }: { readonly appId: string; readonly open: Run | null }) {
   const [isOpen, setIsOpen] = useState(false);
+  const [isEverybody, setIsEverybody] = useState(true);
   const { data } = useQuery({
     queryKey: PAYOUT_KEYS.returned(appId),
     queryFn: async () =>
@@ -98,7 +103,10 @@ export function ReturnedMoney({ appId, open }: { readonly appId: string; readonl
   });
   if (data === undefined) return null;
   if (data.count === 0) return <ContradictedReturns appId={appId} contradicted={data.contradicted} />;
-  const close = () => setIsOpen(false);
+  const close = () => {
+    setIsEverybody(true);
+    setIsOpen(false);
+  };
   return (
     <>
       <ContradictedReturns appId={appId} contradicted={data.contradicted} />
@@ -122,7 +130,14 @@ export function ReturnedMoney({ appId, open }: { readonly appId: string; readonl
         {isOpen && (
           <AskToPay onCancel={close}>
             {(onNotRaised) => (
-              <ResendForm appId={appId} open={open} onNotRaised={onNotRaised} onClose={close} />
+              <ResendForm
+                appId={appId}
+                open={open}
+                isEverybody={isEverybody}
+                onEverybody={setIsEverybody}
+                onNotRaised={onNotRaised}
+                onClose={close}
+              />
             )}
           </AskToPay>
         )}

@@ -9,6 +9,7 @@ import { Section } from '../lists.tsx';
 import { AskToPay, watchRaise } from './raise-form.tsx';
 import { Steps } from './run-dialogs.tsx';
 import { ReportForm } from './run-report.tsx';
+import type { Report } from './run-report.tsx';
 import { useMoneyChanged } from './runs.ts';
 import type { Run } from './words.ts';
 
@@ -21,8 +22,15 @@ interface FormProps {
   readonly onClose: () => void;
 }
 
-function MarkAllForm({ appId, run, onNotRaised, onDone, onClose }: FormProps) {
-  const [reference, setReference] = useState('');
+function MarkAllForm({
+  appId,
+  run,
+  reference,
+  onReference,
+  onNotRaised,
+  onDone,
+  onClose,
+}: FormProps & { readonly reference: string; readonly onReference: (reference: string) => void }) {
   const body = {
     state: 'sent' as const,
     ...given({ reference: reference.trim() === '' ? undefined : reference.trim() }),
@@ -61,7 +69,7 @@ function MarkAllForm({ appId, run, onNotRaised, onDone, onClose }: FormProps) {
         maxLength={200}
         data-autofocus
         value={reference}
-        onChange={(event) => setReference(event.currentTarget.value)}
+        onChange={(event) => onReference(event.currentTarget.value)}
       />
     </Steps>
   );
@@ -73,12 +81,15 @@ type Step = 'mark' | 'report';
 export function RunTransfers({ appId, run }: { readonly appId: string; readonly run: Run }) {
   const [step, setStep] = useState<Step | null>(null);
   const [done, setDone] = useState<string | null>(null);
+  const [reference, setReference] = useState('');
+  const [report, setReport] = useState<Report | null>(null);
   const close = useCallback(() => setStep(null), []);
   const open = (next: Step) => {
     setDone(null);
+    setReference('');
+    setReport(null);
     setStep(next);
   };
-  const Form = step === 'mark' ? MarkAllForm : ReportForm;
   return (
     <Section
       id="transfers"
@@ -113,18 +124,23 @@ export function RunTransfers({ appId, run }: { readonly appId: string; readonly 
       >
         {step !== null && (
           <AskToPay onCancel={close}>
-            {(onNotRaised) => (
-              <Form
-                appId={appId}
-                run={run}
-                onNotRaised={onNotRaised}
-                onClose={close}
-                onDone={(what) => {
+            {(onNotRaised) => {
+              const form = {
+                appId,
+                run,
+                onNotRaised,
+                onClose: close,
+                onDone: (what: string) => {
                   setDone(what);
                   close();
-                }}
-              />
-            )}
+                },
+              };
+              return step === 'mark' ? (
+                <MarkAllForm {...form} reference={reference} onReference={setReference} />
+              ) : (
+                <ReportForm {...form} report={report} onReport={setReport} />
+              );
+            }}
           </AskToPay>
         )}
       </Dialog>

@@ -61,13 +61,11 @@ const NEXT: Readonly<Record<State, readonly State[]>> = {
 };
 const nextMarks = (latest: Transfer | undefined) => NEXT[latest?.state ?? 'withdrawn'];
 
-/** Says where the money of a payout is, and since when. */
-export function MoneyOfPayout({ transfers: [latest] }: { readonly transfers: readonly Transfer[] }) {
-  const said = latest?.state ?? null;
+/** Says where the money of a payout is, and since when. A mark that was withdrawn says nothing. */
+export function MoneyOfPayout({ money }: Pick<Schemas['Payout'], 'money'>) {
   return (
     <>
-      <MoneyTag said={said} />{' '}
-      {latest !== undefined && said !== 'withdrawn' && formatInstant(latest.createdAt)}
+      <MoneyTag said={money?.state ?? null} /> {money !== null && formatInstant(money.statedAt)}
     </>
   );
 }
@@ -129,7 +127,7 @@ function MarkForm({
       <Stack>
         <Text size="sm">
           {MARKS[state].meaning} It is about {formatMoney(payout.totalCents)} to {payout.affiliateName}. The
-          mark names the key that you entered and cannot be edited.
+          mark names you, or the key that you entered, and cannot be edited.
         </Text>
         {(state === 'sent' || state === 'returned') && (
           <>

@@ -11,6 +11,7 @@ import { assignPolicy } from './assign.ts';
 import type { Scope } from './assign.ts';
 import { canTakeEffect, EffectiveField, effectiveFromOf, insteadOf } from './effective.tsx';
 import { before, isOfScope, laterThan } from './order.ts';
+import { RaiseOver, shownError } from '../payouts/raise-over.tsx';
 import { OwnRates } from './own-rates.tsx';
 import { staleAfterTerms, useAssignments, useGroups, usePolicies } from './queries.ts';
 import type { AffiliateGroup, Assignment, Policy } from './queries.ts';
@@ -149,6 +150,13 @@ function Later({ rows }: { readonly rows: readonly Assignment[] }) {
   ));
 }
 
+/** A change of what a scope earns by. `policy` null: by none of its own. */
+interface Change {
+  readonly to: Scope;
+  readonly from: number | undefined;
+  readonly policy: string | null;
+}
+
 function Form({
   appId,
   fixedPolicy,
@@ -173,15 +181,7 @@ function Form({
   const [scope, setScope] = useState<Scope | null>(fixedScope ?? { kind: 'app' });
   const [effective, setEffective] = useState(() => insteadOf(row?.effectiveFrom));
   const assign = useChange(
-    async ({
-      to,
-      from,
-      policy,
-    }: {
-      readonly to: Scope;
-      readonly from: number | undefined;
-      readonly policy: string | null;
-    }) => await assignPolicy(appId, to, policy, from),
+    async ({ to, from, policy }: Change) => await assignPolicy(appId, to, policy, from),
     ...staleAfterTerms(appId),
   );
   if (assign.data !== undefined) {
@@ -200,66 +200,77 @@ function Form({
   const from = effectiveFromOf(effective);
   const ofScope = scope === null ? [] : assignments.filter((one) => isOfScope(one, scope));
   const cancelled = row?.state === 'scheduled' && effective.kind === 'planned' ? row : undefined;
+  const error = shownError(assign.error);
+  const send = (change: Change) =>
+    assign.mutate(change, {
+      onSuccess: ({ ownRates }) => (ownRates.length === 0 || change.policy === null) && onClose(),
+    });
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (scope === null || from === null) return;
-        assign.mutate(
-          { to: scope, from, policy: policyId === NONE ? null : policyId },
-          { onSuccess: ({ ownRates }) => (ownRates.length === 0 || policyId === NONE) && onClose() },
-        );
-      }}
-    >
-      <Stack>
-        {fixedPolicy === undefined && scope !== null && (
-          <PolicyField
-            appId={appId}
-            policies={policies}
-            scope={scope}
-            policyId={policyId}
-            onChange={setPolicyId}
-          />
-        )}
-        {fixedScope === undefined && (
-          <ScopeFields appId={appId} groups={groups} scope={scope} onChange={setScope} />
-        )}
-        <EffectiveField draft={effective} onChange={setEffective} />
-        {from !== null && <Later rows={laterThan(ofScope, from)} />}
-        {assign.error !== null && <ErrorBox error={assign.error} />}
-        <Group justify="flex-end">
-          {cancelled !== undefined && scope !== null && (
-            <Button
-              variant="default"
-              mr="auto"
-              disabled={assign.isPending}
-              onClick={() =>
-                assign.mutate(
-                  {
-                    to: scope,
-                    from: cancelled.effectiveFrom,
-                    policy: before(ofScope, cancelled)?.policyId ?? null,
-                  },
-                  { onSuccess: onClose },
-                )
-              }
-            >
-              Undo this change
-            </Button>
+    <>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (scope === null || from === null) return;
+          send({ to: scope, from, policy: policyId === NONE ? null : policyId });
+        }}
+      >
+        <Stack>
+          {fixedPolicy === undefined && scope !== null && (
+            <PolicyField
+              appId={appId}
+              policies={policies}
+              scope={scope}
+              policyId={policyId}
+              onChange={setPolicyId}
+            />
           )}
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button
-            type="submit"
-            loading={assign.isPending}
-            disabled={scope === null || policyId === '' || !canTakeEffect(effective)}
-          >
-            {policyId === NONE ? 'Remove the policy' : 'Assign'}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+          {fixedScope === undefined && (
+            <ScopeFields appId={appId} groups={groups} scope={scope} onChange={setScope} />
+          )}
+          <EffectiveField draft={effective} onChange={setEffective} />
+          {from !== null && <Later rows={laterThan(ofScope, from)} />}
+          {error !== null && <ErrorBox error={error} />}
+          <Group justify="flex-end">
+            {cancelled !== undefined && scope !== null && (
+              <Button
+                variant="default"
+                mr="auto"
+                disabled={assign.isPending}
+                onClick={() =>
+                  assign.mutate(
+                    {
+                      to: scope,
+                      from: cancelled.effectiveFrom,
+                      policy: before(ofScope, cancelled)?.policyId ?? null,
+                    },
+                    { onSuccess: onClose },
+                  )
+                }
+              >
+                Undo this change
+              </Button>
+            )}
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button
+              type="submit"
+              loading={assign.isPending}
+              disabled={scope === null || policyId === '' || !canTakeEffect(effective)}
+            >
+              {policyId === NONE ? 'Remove the policy' : 'Assign'}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+      <RaiseOver
+        title="Change what creators earn"
+        change={assign}
+        onRaised={() => {
+          if (assign.variables !== undefined) send(assign.variables);
+        }}
+      />
+    </>
   );
 }
 

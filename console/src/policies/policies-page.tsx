@@ -169,7 +169,7 @@ export default function PoliciesPage() {
         }
       >
         What creators earn for the payments of their customers.{' '}
-        {!canWrite && 'Changes need the permission “write”, which your key lacks.'}
+        {!canWrite && 'Changes need the permission “write”, which you do not have.'}
       </PageHead>
       {canRead ? <Policies key={appId} appId={appId} /> : <NoPermission permission="read" what="policies" />}
     </>

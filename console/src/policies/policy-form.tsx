@@ -146,7 +146,7 @@ export function PolicyForm({
             {errors.rest}
             <Group justify="flex-end" gap="sm">
               <Text size="sm" className="quiet" role="status" style={{ flex: '1 1 200px' }}>
-                {!canWrite && 'Publishing needs the permission “write”, which your key lacks.'}
+                {!canWrite && 'Publishing needs the permission “write”, which you do not have.'}
               </Text>
               <Button
                 variant="default"

@@ -169,7 +169,7 @@ function PolicyView({ appId, policy }: { readonly appId: string; readonly policy
         <ArchiveButton appId={appId} policy={policy} />
         {!canWrite && (
           <Text size="sm" className="quiet">
-            Changes need the permission “write”, which your key lacks.
+            Changes need the permission “write”, which you do not have.
           </Text>
         )}
       </Group>

@@ -5,14 +5,13 @@ import { Link, useParams } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
-import { Dialog } from '../dialog.tsx';
 import { SettingsParts } from '../navigation.tsx';
 import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { NumberField, PercentField } from '../parts/number-field.tsx';
 import type { Entered } from '../parts/number-field.tsx';
-import { RaiseForm, watchRaise } from '../payouts/raise-form.tsx';
+import { RaiseOver, shownError } from '../payouts/raise-over.tsx';
 import { usePermission } from '../session.ts';
 import { NotificationFields, ScheduleFields } from './schedule-fields.tsx';
 import { Section } from './section.tsx';
@@ -33,7 +32,6 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
   // What was saved last. The form keeps what is being entered when the settings are read again.
   const [saved, setSaved] = useState(settings);
   const [draft, setDraft] = useState(() => draftOf(settings));
-  const [needsKey, setNeedsKey] = useState(false);
   const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change });
   const changes = changesOf(saved, draft);
   const hasChanges = Object.keys(changes).length > 0;
@@ -44,7 +42,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     ['settings', appId],
     ['setup', appId],
   );
-  const errors = useFieldErrors(needsKey ? null : save.error, SETTING_LABELS, SETTING_CODES);
+  const errors = useFieldErrors(shownError(save.error), SETTING_LABELS, SETTING_CODES);
   const { question } = useLeaveGuard(true, () => hasChanges);
   const submit = () =>
     save.mutate(undefined, {
@@ -52,7 +50,6 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
         setSaved(stored);
         setDraft(draftOf(stored));
       },
-      onError: watchRaise(() => setNeedsKey(true)),
     });
   const text = (name: 'name' | 'linkSubdomain' | 'brandColor') => ({
     value: draft[name],
@@ -94,7 +91,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
         <Stack gap="lg" maw={680}>
           {!canWrite && (
             <Text size="sm" className="quiet">
-              Changing settings needs the permission “write”, which your key lacks.
+              Changing settings needs the permission “write”, which you do not have.
             </Text>
           )}
           <Section title="App">
@@ -250,15 +247,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
           </Text>
         </Stack>
       </form>
-      <Dialog isOpen={needsKey} onClose={() => setNeedsKey(false)} title="Change the settings of payouts">
-        <RaiseForm
-          onRaised={() => {
-            setNeedsKey(false);
-            submit();
-          }}
-          onCancel={() => setNeedsKey(false)}
-        />
-      </Dialog>
+      <RaiseOver title="Change the settings of payouts" change={save} onRaised={submit} />
     </>
   );
 }

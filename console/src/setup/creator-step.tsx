@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { KEYS } from '../api/queries.ts';
+import { CodesAreOff } from '../codes/codes-are-off.tsx';
 import { useNewCreator } from '../creators/new-creator.ts';
 import { LinkFields } from '../links/link-fields.tsx';
 import type { LinkInput } from '../links/link-fields.tsx';
@@ -64,7 +65,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
         </Group>
         {!canWrite && (
           <Text size="sm" className="quiet">
-            Your key lacks the permission “write”.
+            It needs the permission “write”, which you do not have.
           </Text>
         )}
       </Stack>
@@ -115,6 +116,7 @@ export function CreatorStep({
     return (
       <Stack gap="md">
         <EitherDoes appId={appId} hasCodes={hasCodes} />
+        <CodesAreOff appId={appId} />
         <NewCreator appId={appId} />
       </Stack>
     );

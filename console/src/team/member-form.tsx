@@ -4,6 +4,7 @@ import { api, read } from '../api/client.ts';
 import { KEYS, useApps, useChange } from '../api/queries.ts';
 import { formatInstant } from '../format.ts';
 import { ErrorBox, Secret } from '../parts.tsx';
+import { useChanges } from '../parts/changes.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { useCurrentSession } from '../session.ts';
 import { MEMBERS_KEY, ROLES } from './words.ts';
@@ -70,6 +71,12 @@ function Added({
   );
 }
 
+interface Fields {
+  readonly name: string;
+  readonly role: Role;
+  readonly appIds: string[] | null;
+}
+
 /** Asks for the fields of a member, who is new without `member`. */
 export function MemberForm({
   member,
@@ -86,7 +93,7 @@ export function MemberForm({
   const [isLimited, setIsLimited] = useState(member !== null && member.appIds !== null);
   const [appIds, setAppIds] = useState<string[]>(member?.appIds ?? []);
   const seesAll = role === 'owner' || !isLimited;
-  const body = { name: name.trim(), role, appIds: seesAll ? null : appIds };
+  const body: Fields = { name: name.trim(), role, appIds: seesAll ? null : appIds };
   const invite = useChange(
     async () =>
       await read(
@@ -97,12 +104,18 @@ export function MemberForm({
       ),
     MEMBERS_KEY,
   );
+  const [before] = useState<Fields>({
+    name: member?.name ?? '',
+    role: member?.role ?? 'analyst',
+    appIds: member?.appIds ?? null,
+  });
+  const { changesTo, onError } = useChanges(before);
   const change = useChange(
-    async (memberId: string) =>
+    async ({ memberId, changes }: { readonly memberId: string; readonly changes: Partial<Fields> }) =>
       await read(
         api.PATCH('/accounts/{accountId}/members/{memberId}', {
           params: { path: { accountId, memberId } },
-          body,
+          body: changes,
         }),
       ),
     MEMBERS_KEY,
@@ -121,7 +134,14 @@ export function MemberForm({
       onSubmit={(event) => {
         event.preventDefault();
         if (member === null) invite.mutate(undefined);
-        else change.mutate(member.id, { onSuccess: onClose });
+        else {
+          // An owner sees all apps, whatever a colleague has chosen meanwhile.
+          const changes = { ...changesTo(body), ...(role === 'owner' && { appIds: null }) };
+          change.mutate(
+            { memberId: member.id, changes },
+            { onSuccess: onClose, onError: (error) => onError(error, changes) },
+          );
+        }
       }}
     >
       <Stack>

@@ -244,7 +244,7 @@ export function Endpoints({ appId, canChange }: { readonly appId: string; readon
       hint={
         canChange
           ? undefined
-          : 'Seeing and changing endpoints needs the permission “setup”, which your key lacks.'
+          : 'Seeing and changing endpoints needs the permission “setup”, which you do not have.'
       }
       aside={
         <Button disabled={!canChange} onClick={() => setDialog({ kind: 'new' })}>

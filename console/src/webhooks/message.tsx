@@ -56,7 +56,7 @@ export function MessageDetails({
   const { status, nextAttemptAt, createdAt, data, endpointId } = message.data;
   const endpoint = endpoints?.find(({ id }) => id === endpointId);
   let obstacle: string | null = null;
-  if (!canSend) obstacle = 'Sending again needs the permission “setup”, which your key lacks.';
+  if (!canSend) obstacle = 'Sending again needs the permission “setup”, which you do not have.';
   else if (slack !== undefined && slack.endpointId === endpointId)
     obstacle =
       slack.deactivatedAt === null
