@@ -55,6 +55,13 @@ e2e_flutter() { echo "Left out: there is no Flutter here."; }
 run() {
   if declare -F "$1_$2" >/dev/null; then "$1_$2"; else (cd js && npm run -s "$3:$2"); fi
 }
+# The time of each part, which is printed at the end.
+times=()
+begun=$SECONDS
+note_time() {
+  times+=("$(printf '%5d s  %s' "$((SECONDS - begun))" "$1")")
+  begun=$SECONDS
+}
 # In no condition, where `set -e` does not hold.
 attempt() {
   set +e
@@ -89,10 +96,12 @@ done
 if ((${#names[@]} > 0)); then
   (cd js/test/tools && npm ci --no-audit --no-fund)
   (cd js && npm ci --no-audit --no-fund && npm run -s check && npm run -s build && node --test test/*.test.mjs)
+  note_time 'installation and build'
 fi
 for name in ${names[@]+"${names[@]}"}; do
   echo "--- $name"
   run_twice test "$name" test
+  note_time "$name"
 done
 if [[ $quick == false ]]; then
   if [[ ! -f ../dist/src/main.js ]]; then
@@ -102,11 +111,14 @@ if [[ $quick == false ]]; then
   for name in ${names[@]+"${names[@]}"}; do
     echo "--- $name, end to end"
     run_twice e2e "$name" test:e2e
+    note_time "$name, end to end"
   done
   echo "--- scripted answers and the service"
   node conformance/verify-real.mjs
+  note_time 'scripted answers and the service'
   echo "--- mutants"
   node conformance/mutants.mjs
+  note_time 'mutants'
 fi
 # Names what was checked: not every name stands for tests that ran.
 checked=()
@@ -118,5 +130,9 @@ for name in ${names[@]+"${names[@]}"}; do
   esac
 done
 if ((${#failed_once[@]} > 0)); then echo "Failed once, to be repaired: ${failed_once[*]}"; fi
+if ((${#times[@]} > 0)); then
+  echo "Time of each part:"
+  printf '%s\n' "${times[@]}"
+fi
 printf -v list '%s, ' "${checked[@]-none}"
 echo "Tested: ${list%, }. Left out: ${left_out[*]-none}."

@@ -9,7 +9,7 @@ import type { Row } from './report.ts';
 
 /**
  * `npm run bench -- [--quick] [--write] [NAME…]`: runs the benchmarks one after another, each in processes of its own, and prints
- * one table. `--quick` runs each for about a second, to show that it still works: its figures mean nothing. `--write`
+ * one table. `--quick` runs each for about a second, three at a time, to show that it still works: its figures mean nothing. `--write`
  * replaces the rows of these benchmarks in docs/performance.md. The rows of one benchmark are always of one run.
  */
 interface Benchmark {
@@ -132,24 +132,44 @@ function lineOf(benchmark: string, row: string): string {
   return `| \`${benchmark}\` | ${what} | ${comparedWith} | ${measured} | ${target} | ${verdict} | ${run} |`;
 }
 
-const lines: string[] = [];
 const failed: string[] = [];
-for (const name of chosen) {
+const linesOf = new Map<string, readonly string[]>();
+
+async function runBenchmark(name: string): Promise<void> {
   const { what, quick } = BENCHMARKS[name] ?? { what: '', quick: {} };
   const begin = performance.now();
   const rowsFile = path.join(folder, name);
   writeFileSync(rowsFile, '');
-  process.stdout.write(`\n${name}: ${what} (load ${loadavg()[0]?.toFixed(1)})\n`);
+  const title = `\n${name}: ${what} (load ${loadavg()[0]?.toFixed(1)})\n`;
+  if (!isQuick) process.stdout.write(title);
   const child = spawn(process.execPath, ['--expose-gc', ...programOf(name)], {
-    stdio: 'inherit',
+    stdio: ['inherit', isQuick ? 'pipe' : 'inherit', isQuick ? 'pipe' : 'inherit'],
     env: { ...process.env, ...(isQuick ? { BENCH_QUICK: '1', ...quick } : {}), BENCH_ROWS_FILE: rowsFile },
   });
-  const [status] = (await once(child, 'exit')) as [number | null];
+  // Beside others, the output of each is one piece.
+  const output: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (bytes: Buffer) => output.push(bytes));
+  const [status] = (await once(child, 'close')) as [number | null];
   if (status !== 0) failed.push(name);
   const rows = readFileSync(rowsFile, 'utf8').split('\n').filter(Boolean);
-  lines.push(...rows.map((row) => lineOf(name, row)));
+  linesOf.set(
+    name,
+    rows.map((row) => lineOf(name, row)),
+  );
+  if (isQuick) process.stdout.write(title + Buffer.concat(output).toString());
   process.stdout.write(`${name} took ${((performance.now() - begin) / 1000).toFixed(0)} s\n`);
 }
+
+/** Benchmarks at a time. Quick ones mean nothing, and spend half of their time waiting. */
+const LANES = isQuick ? 3 : 1;
+// The last ones take the longest.
+const waiting = isQuick ? chosen.toReversed() : [...chosen];
+const runLane = async () => {
+  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) await runBenchmark(name);
+};
+await Promise.all(Array.from({ length: LANES }, runLane));
+const lines = chosen.flatMap((name) => linesOf.get(name) ?? []);
 await rm(folder, { recursive: true, force: true });
 
 const HEAD =
