@@ -26,6 +26,7 @@ select format('revoke connect on database %I from public', name)
 select format('grant connect on database %I to tributary_service', :'database') \gexec
 
 \connect :database
--- The role of the service reads and writes rows, and changes nothing else.
+-- The role of the service reads and writes rows, and changes nothing else: of tables that exist, and of those of later migrations.
+grant select, insert, update, delete on all tables in schema public to tributary_service;
 alter default privileges for role tributary_owner in schema public
   grant select, insert, update, delete on tables to tributary_service;

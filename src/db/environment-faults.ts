@@ -38,7 +38,10 @@ const BY_CODE: Readonly<Record<string, EnvironmentFault>> = {
   '26000': NO_STATEMENT,
   '3D000': fault('wait', 'the database of DATABASE_URL does not exist'),
   '3F000': OTHER_SCHEMA,
-  '42501': fault('wait', 'the role of DATABASE_URL lacks a permission: grant it again (docs/deploy.md)'),
+  '42501': fault(
+    'wait',
+    'the role of DATABASE_URL lacks a permission: grant it again (docs/operators.md, Two roles)',
+  ),
   '42703': OTHER_SCHEMA,
   '42704': OTHER_SCHEMA,
   '42883': OTHER_SCHEMA,

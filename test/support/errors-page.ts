@@ -29,7 +29,7 @@ export function errorsPage(routes: readonly Route[]): string {
   });
   return `# Errors
 
-This page is generated from \`src/http/errors.ts\` by \`npm run docs:write\`.
+This page is generated from \`src/http/error-codes.ts\` by \`npm run docs:write\`.
 
 An error response has the content type \`application/problem+json\` (RFC 9457):
 
