@@ -11,6 +11,7 @@ import { claimWebhookMessages } from '../src/db/webhook-attempts.ts';
 import { claimEmails } from '../src/db/email-claims.ts';
 import type { EmailKeys } from '../src/domain/email.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
+import { DatabaseUnavailable, isStatementTooLarge } from '../src/db/errors.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
 import { claimPayoutRuns } from '../src/db/payout-run-requests.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
@@ -188,18 +189,25 @@ export function startRelay({
     return passes.some(({ more }) => more);
   }
 
+  /** Whether there is a payment for `convert`. A search that fails is not repeated at once. */
+  async function hasWaitingPayment(): Promise<boolean> {
+    try {
+      const convertible = await findConvertiblePayments(sql, null, 1);
+      if (convertible.length > 0) return true;
+      return (await findPaymentsToRecheck(sql, { olderThanMs: recheckAfterMs, limit: 1 })).length > 0;
+    } catch (error) {
+      nextConvertAt = performance.now() + overdueMs;
+      throw error;
+    }
+  }
+
   /**
    * Starts `convert` when a missing rate has arrived, or when a marked payment has waited for its evaluation. A payment
    * that fails there is found again, but not at once.
    */
   async function convert(): Promise<number> {
     if (performance.now() < nextConvertAt) return 0;
-    const found = await findConvertiblePayments(sql, null, 1);
-    if (
-      found.length === 0 &&
-      (await findPaymentsToRecheck(sql, { olderThanMs: recheckAfterMs, limit: 1 })).length === 0
-    )
-      return 0;
+    if (!(await hasWaitingPayment())) return 0;
     nextConvertAt = performance.now() + overdueMs;
     recheckAfterMs = overdueMs;
     workflows.startInBackground('convert', undefined);
@@ -212,12 +220,23 @@ export function startRelay({
       runOverdue(deliveryBacklog, signal),
       runOverdue(healBacklog, signal),
     ]);
-    const conversions = await convert();
-    const reprocessRuns = await claimReprocessRuns(sql, overdueMs, PAGE);
+    const failures: unknown[] = [];
+    /** Goes on with the next kind of work where a statement of one fails, such as one that takes too long. */
+    const attempt = async <T>(work: () => Promise<T>, otherwise: T): Promise<T> => {
+      try {
+        return await work();
+      } catch (error) {
+        if (error instanceof DatabaseUnavailable && !isStatementTooLarge(error)) throw error;
+        failures.push(error);
+        return otherwise;
+      }
+    };
+    const conversions = await attempt(convert, 0);
+    const reprocessRuns = await attempt(async () => await claimReprocessRuns(sql, overdueMs, PAGE), []);
     for (const run of reprocessRuns) workflows.startReprocess(run);
-    const erasures = await claimErasures(sql, overdueMs, PAGE);
+    const erasures = await attempt(async () => await claimErasures(sql, overdueMs, PAGE), []);
     for (const { id, appId } of erasures) workflows.startInBackground('erase', { erasureId: id }, appId);
-    const payoutRuns = await claimPayoutRuns(sql, overdueMs, PAGE);
+    const payoutRuns = await attempt(async () => await claimPayoutRuns(sql, overdueMs, PAGE), []);
     for (const run of payoutRuns) workflows.startPayoutRun(run);
     const runs = reprocessRuns.length + erasures.length + payoutRuns.length;
     if (deliveries.count + heals.count + conversions + runs > 0) {
@@ -231,6 +250,7 @@ export function startRelay({
         msg: 'the relay started overdue work',
       });
     }
+    if (failures.length > 0) throw failures[0];
     return deliveries.more || heals.more;
   }
 

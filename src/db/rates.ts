@@ -1,6 +1,7 @@
 import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
 import type { RatesFile } from '../domain/exchange-rate.ts';
 import type { PaymentId } from '../domain/ids.ts';
+import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** The result of an import. */
@@ -17,7 +18,8 @@ export interface RatesImported {
  * the operator. Rates that are frozen on events do not change. Importing a file twice changes nothing.
  */
 export async function importRates(sql: Sql, { source, rates }: RatesFile): Promise<RatesImported> {
-  return await sql.one<RatesImported>`
+  // It reads the adjustments that wait for a rate, which no index has.
+  return await sql.within(LONG_STATEMENT_MS).one<RatesImported>`
     with given as (
       select currency, day, units, "worthUsd" as worth_usd
         from jsonb_to_recordset(${sql.json(rates)}) t (currency text, day date, units numeric, "worthUsd" numeric)
