@@ -118,7 +118,7 @@ describeInBrowserWith({ settings })('reprocessing and the page of the operator i
     const own = await setUpApp(founder, { name: 'Reader' });
     const { page, problems } = await signedIn(key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/deliveries?run=new`);
-    await page.getByRole('dialog').getByText('lacks the permission “setup”').waitFor();
+    await page.getByRole('dialog').getByText('needs the permission “setup”').waitFor();
     expect(await button(page, 'Start a dry run').isDisabled()).toBe(true);
     expect(problems()).toEqual([]);
   });

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { Problem } from '../api/client.ts';
 
 /** Whether the service may have done what it was asked: the answer was lost, or it failed while it did it. */
-const isUncertain = (error: Error): boolean =>
+export const isUncertain = (error: Error): boolean =>
   !(error instanceof Problem) || error.status < 400 || error.status >= 500;
 
 /**

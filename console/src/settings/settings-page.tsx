@@ -8,6 +8,7 @@ import { KEYS, useChange } from '../api/queries.ts';
 import { SettingsParts } from '../navigation.tsx';
 import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { isUncertain } from '../parts/changes.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { NumberField, PercentField } from '../parts/number-field.tsx';
 import type { Entered } from '../parts/number-field.tsx';
@@ -44,12 +45,19 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
   );
   const errors = useFieldErrors(shownError(save.error), SETTING_LABELS, SETTING_CODES);
   const { question } = useLeaveGuard(true, () => hasChanges);
+  // The service may have the changes although its answer was lost: then a field that is set back is a change.
+  const readAgain = (error: Error) => {
+    if (!isUncertain(error)) return;
+    const path = { appId };
+    void read(api.GET('/apps/{appId}/settings', { params: { path } })).then(setSaved, () => {});
+  };
   const submit = () =>
     save.mutate(undefined, {
       onSuccess: ({ id: _id, ...stored }) => {
         setSaved(stored);
         setDraft(draftOf(stored));
       },
+      onError: readAgain,
     });
   const text = (name: 'name' | 'linkSubdomain' | 'brandColor') => ({
     value: draft[name],
