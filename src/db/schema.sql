@@ -3189,7 +3189,8 @@ AS $function$
 begin
   update webhook_messages
      set status = 'failed', completed_at = now(), next_attempt_at = null, relay_at = null, last_problem = 'The endpoint is not active.'
-   where app_id = new.app_id and endpoint_id = new.id and completed_at is null;
+   where id in (select id from webhook_messages
+                 where endpoint_id = new.id and completed_at is null order by relay_at limit 20000);
   return null;
 end $function$;
 
