@@ -42,6 +42,15 @@ function chartPoints(
   });
 }
 
+/** Says which range is compared with which. */
+export function ComparedWith({ name, before }: { readonly name: string; readonly before: string }) {
+  return (
+    <Text size="xs" className="quiet" mt={6}>
+      {name}, compared with {before.charAt(0).toLowerCase() + before.slice(1)}. Days are those of {timeZone}.
+    </Text>
+  );
+}
+
 /** The sums of a range, each with what the previous period had; the chosen one has a chart. */
 export function MeasureCard({
   series: { current, earlier, interval, before, isRunning, name: range },
@@ -107,10 +116,7 @@ export function MeasureCard({
           )}
         </div>
       </div>
-      <Text size="xs" className="quiet" mt={6}>
-        {range}, compared with {before.charAt(0).toLowerCase() + before.slice(1)}. Days are those of{' '}
-        {timeZone}.
-      </Text>
+      <ComparedWith name={range} before={before} />
     </>
   );
 }

@@ -9,13 +9,23 @@ import { chosen } from '../parts/choice.tsx';
 import { usePermission } from '../session.ts';
 import { Funnel } from './funnel.tsx';
 import { TopLists } from './leaders.tsx';
-import { MeasureCard } from './measure-card.tsx';
+import { ComparedWith, MeasureCard } from './measure-card.tsx';
 import { MEASURES, sumOf } from './measures.ts';
 import { Owed } from './owed.tsx';
 import { PeriodFields, usePeriod } from './period-fields.tsx';
 import type { Period } from './period.ts';
 import { useSeries } from './series.ts';
 import { ToDo, useToDo } from './to-do.tsx';
+
+/** The places of the figures, and what is known before they are. */
+function Loading({ period: { name, before } }: { readonly period: Period }) {
+  return (
+    <div>
+      <Waiting what="the overview" shape="figures" />
+      <ComparedWith name={name} before={before} />
+    </div>
+  );
+}
 
 function Range({
   appId,
@@ -33,7 +43,7 @@ function Range({
   const failure = series.error !== null && (
     <ErrorBox error={series.error} retry={() => void series.refetch()} />
   );
-  if (series.data === undefined) return failure || <Waiting what="the figures" shape="figures" />;
+  if (series.data === undefined) return failure || <Loading period={period} />;
   const { current, name } = series.data;
   return (
     <Stack gap="xl">
@@ -82,8 +92,8 @@ export function OverviewPage() {
     const failure = overview.error !== null && (
       <ErrorBox error={overview.error} retry={() => void overview.refetch()} />
     );
-    if (overview.data === undefined) return failure || <Waiting what="the overview" shape="figures" />;
-    if (toDo.isPending) return <Waiting what="the overview" shape="figures" />;
+    if (overview.data === undefined) return failure || <Loading period={period} />;
+    if (toDo.isPending) return <Loading period={period} />;
     const { funnel, due } = overview.data;
     return (
       <Stack gap="xl">

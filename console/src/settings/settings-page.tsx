@@ -46,8 +46,8 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
   const errors = useFieldErrors(shownError(save.error), SETTING_LABELS, SETTING_CODES);
   const { question } = useLeaveGuard(true, () => hasChanges);
   // The service may have the changes although its answer was lost: then a field that is set back is a change.
-  const readAgain = (error: Error) => {
-    if (!isUncertain(error)) return;
+  const readAgain = (failure: Error) => {
+    if (!isUncertain(failure)) return;
     const path = { appId };
     void read(api.GET('/apps/{appId}/settings', { params: { path } })).then(setSaved, () => {});
   };
