@@ -4,8 +4,8 @@ import { project, reporters } from '../../test/jest.config.js';
 export default {
   ...project,
   roots: ['<rootDir>/console/test'],
-  testTimeout: 90_000,
-  // In CI the tests of the SDKs run beside these, and end first.
+  // In CI the tests of the SDKs run beside these, and take a third of the processors.
+  testTimeout: 150_000,
   maxWorkers: 2,
   reporters,
   testMatch: ['**/*.test.ts'],
