@@ -78,7 +78,7 @@ async function lockPayments(
   tx: Statements,
   { appId, user, pseudonym, keys }: Replacements,
 ): Promise<HeldPayment[]> {
-  const payments = await tx<HeldPayment>`
+  const ids = await tx<{ id: PaymentId }>`
     with named as materialized (
       select payment_id from payment_users
        where app_id = ${appId} and customer_user_id = any(${usersOf(user, pseudonym)}::text[])
@@ -87,16 +87,15 @@ async function lockPayments(
         from ${keysOf(tx, keys)} k
         join payment_user_keys x on x.app_id = ${appId} and x.user_key in (k.user_key, k.replacement) and x.source = k.source
     )
-    select p.id, p.event_id from payments p
-     where p.id = any(array(
-       -- The commission of an invoice can have the user whom only its charge names.
-       select q.id
-         from named
-        cross join lateral (select * from payments x where x.id = named.payment_id offset 0) n
-        cross join lateral same_payment(n.app_id, n.environment, n.store, array[n.ref]) q
-       union
-       select payment_id from named))
-     order by p.id for update`;
+    -- The commission of an invoice can have the user whom only its charge names.
+    select q.id
+      from named
+     cross join lateral (select * from payments x where x.id = named.payment_id offset 0) n
+     cross join lateral same_payment(n.app_id, n.environment, n.store, array[n.ref]) q
+     union
+    select payment_id from named`;
+  const payments = await tx<HeldPayment>`
+    select p.id, p.event_id from payments p where p.id = any(${ids.map(({ id }) => id)}::text[]) order by p.id for update`;
   await tx`
     update payments
        set version = version + 1,

@@ -828,7 +828,7 @@ describe('an endpoint that changes', () => {
 test('an endpoint with very many waiting messages is deactivated: those that wait longest fail with it, each other one at its turn', async () => {
   const id = await newEndpoint(['commission.created']);
   await earn();
-  const [{ id: template = '' } = {}] = (await messagesOf()).filter(({ endpointId }) => endpointId === id);
+  const template = (await messagesOf()).find(({ endpointId }) => endpointId === id)?.id ?? '';
   await api.sql`
     insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data, relay_at)
     select 'msg_' || lpad(to_hex(n), 26, '0'), m.app_id, m.endpoint_id, m.type, m.subject_id || n, m.data, now() + n * interval '1 second'
@@ -837,13 +837,13 @@ test('an endpoint with very many waiting messages is deactivated: those that wai
   const waiting = await api.sql<{ id: string }>`
     select id from webhook_messages where endpoint_id = ${id} and status = 'pending'`;
   expect(waiting).toHaveLength(1);
-  const { sendMessage } = createWebhookActivities({
+  const process = createWebhookActivities({
     sql: api.sql,
     secretBox: createSecretBox([TEST_KEY]),
     logger: pino({ level: 'silent' }),
     webhookTargets: 'any',
   });
-  expect(await sendMessage(waiting[0]?.id ?? '')).toMatchObject({
+  expect(await process.sendMessage(waiting[0]?.id ?? '')).toMatchObject({
     state: 'failed',
     problem: 'The endpoint is not active.',
   });
