@@ -3,7 +3,7 @@ import { appsAfter } from '../src/db/alert-facts.ts';
 import { evaluateAlerts } from '../src/db/alert-evaluation.ts';
 import { foldRefunds } from '../src/db/refund-rollups.ts';
 import { databaseClock } from '../src/db/clock.ts';
-import { DatabaseUnavailable, isStatementTooLarge } from '../src/db/errors.ts';
+import { isDatabaseAway } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { PROVIDER_NAMES } from '../src/providers/index.ts';
 import { throwIfCancelled } from './cancellation.ts';
@@ -48,7 +48,7 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
       try {
         return { ...(await evaluateAlerts(sql, appIds, await conditions())), next };
       } catch (failure) {
-        if (failure instanceof DatabaseUnavailable && !isStatementTooLarge(failure)) throw failure;
+        if (isDatabaseAway(failure)) throw failure;
         let opened = 0;
         let closed = 0;
         let evaluated = 0;

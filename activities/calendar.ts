@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { databaseClock } from '../src/db/clock.ts';
-import { DatabaseUnavailable, isStatementTooLarge } from '../src/db/errors.ts';
+import { isDatabaseAway } from '../src/db/errors.ts';
 import { draftScheduledRun, findDoneMonths, scheduledAppsAfter } from '../src/db/payout-run-drafts.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { writeWeeklyReports } from '../src/db/weekly-reports.ts';
@@ -88,7 +88,7 @@ export function createCalendarActivities({
       return result === 'drafted';
     } catch (error) {
       // A draft that takes too long is that of this app.
-      if (error instanceof DatabaseUnavailable && !isStatementTooLarge(error)) throw error;
+      if (isDatabaseAway(error)) throw error;
       logger.warn({ err: error, appId, msg: 'the payout schedule of an app could not draft its run' });
       return false;
     }

@@ -11,7 +11,7 @@ import { claimWebhookMessages } from '../src/db/webhook-attempts.ts';
 import { claimEmails } from '../src/db/email-claims.ts';
 import type { EmailKeys } from '../src/domain/email.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
-import { DatabaseUnavailable, isStatementTooLarge } from '../src/db/errors.ts';
+import { isDatabaseAway } from '../src/db/errors.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
 import { claimPayoutRuns } from '../src/db/payout-run-requests.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
@@ -226,7 +226,7 @@ export function startRelay({
       try {
         return await work();
       } catch (error) {
-        if (error instanceof DatabaseUnavailable && !isStatementTooLarge(error)) throw error;
+        if (isDatabaseAway(error)) throw error;
         failures.push(error);
         return otherwise;
       }

@@ -64,6 +64,10 @@ export function isStatementTooLarge(error: unknown): boolean {
   return TOO_LARGE_CODES.includes(codeOf(error instanceof DatabaseUnavailable ? error.cause : error));
 }
 
+/** Whether Postgres cannot be used at present, so that other statements fail as well. One that needs too much fails alone. */
+export const isDatabaseAway = (error: unknown): boolean =>
+  error instanceof DatabaseUnavailable && !isStatementTooLarge(error);
+
 /** Returns the name of the constraint that refused a row. Undefined for other errors. */
 export function violatedConstraint(error: unknown): string | undefined {
   if (!(error instanceof postgres.PostgresError)) return undefined;

@@ -8,5 +8,5 @@ export const DAY_MS = 24 * HOUR_MS;
  */
 export const LAST_INSTANT = 253_402_300_799_999;
 
-/** How far the clock of a process and that of Postgres may differ, ms: `/readyz` says if they differ more. */
+/** How far the clock of a process and that of Postgres may differ, ms: `/readyz` says if they differ more. Some providers sign times that are exact to 5 s. */
 export const MOST_SKEW_MS = 60_000;

@@ -181,7 +181,7 @@ describe('shared ids', () => {
     await erasing.expectErased([one.userId, two.userId, own.customerId, others.subscriptionId, email]);
   });
 
-  test('the commission of an invoice whose user only its charge names has the pseudonym, whoever shares the customer', async () => {
+  test('the commission of an invoice whose user only its charge names has the pseudonym, also where others share the customer', async () => {
     const [one, two] = [await erasing.newPerson(), await erasing.newPerson()];
     const customerId = newProviderId('cus');
     const [invoiceId, paymentIntentId] = [newProviderId('in'), newProviderId('pi')];

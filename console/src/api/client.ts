@@ -90,6 +90,11 @@ export class Problem extends Error {
     this.existingId = body.existingId ?? null;
   }
 
+  /** Whether the service has refused the call. Otherwise it may have done what it was asked. */
+  get isRefusal(): boolean {
+    return this.status >= 400 && this.status < 500;
+  }
+
   /** Returns the same problem with other invalid fields. */
   withFields(errors: NonNullable<Schemas['Problem']['errors']>): Problem {
     const { code, status, requestId, existingId, message: detail } = this;

@@ -27,8 +27,8 @@ export function useIdempotencyKeys(): (body: object) => string {
 /** The statuses of refusals that the service does not store. */
 const NOT_STORED: readonly number[] = [400, 401, 403, 429];
 
-const isStored = ({ status, code }: Problem) =>
-  status >= 400 && status < 500 && !NOT_STORED.includes(status) && code !== 'idempotency_key_in_use';
+const isStored = ({ isRefusal, status, code }: Problem) =>
+  isRefusal && !NOT_STORED.includes(status) && code !== 'idempotency_key_in_use';
 
 /**
  * Returns the key of an open form, and what handles an error of its call. A call whose refusal the service has stored gets a new key, because

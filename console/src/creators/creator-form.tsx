@@ -34,11 +34,7 @@ export function CreatorForm({
 }) {
   const [identity, setIdentity] = useState<Identity>({ name: creator.name, email: creator.email ?? '' });
   // What the form began with. The creator may be read again meanwhile.
-  const [before] = useState<Fields>({
-    name: creator.name,
-    email: creator.email,
-    defaultCommissionRateBps: creator.defaultCommissionRateBps,
-  });
+  const [before] = useState<Fields>(creator);
   const own = before.defaultCommissionRateBps;
   const [rate, setRate] = useState<Entered>(own === null ? '' : own / PERCENT_IN_BPS);
   // An address that somebody else has set is not confirmed by the way.

@@ -2,8 +2,7 @@ import { useState } from 'react';
 import { Problem } from '../api/client.ts';
 
 /** Whether the service may have done what it was asked: the answer was lost, or it failed while it did it. */
-export const isUncertain = (error: Error): boolean =>
-  !(error instanceof Problem) || error.status < 400 || error.status >= 500;
+export const isUncertain = (error: Error): boolean => !(error instanceof Problem && error.isRefusal);
 
 /**
  * Returns what tells which fields of a form are to be sent: those that differ from `before`, by their JSON, since a colleague may have changed

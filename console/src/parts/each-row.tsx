@@ -32,7 +32,7 @@ export async function forEachRow<T>(
       }
     } catch (error) {
       if (!(error instanceof Error) || isFatal(error)) throw error;
-      hasRefusals ||= error instanceof Problem && error.status >= 400 && error.status < 500;
+      hasRefusals ||= error instanceof Problem && error.isRefusal;
       failed.push({ row, why: error.message });
     }
   }

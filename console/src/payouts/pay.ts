@@ -45,9 +45,6 @@ const notPaid = (error: Problem): Outcome =>
     ? { kind: 'refused', error }
     : { kind: 'not_paid', error };
 
-/** Whether the service refused a request before it looked at its idempotency key. */
-const isRefusedAtOnce = ({ status }: Problem) => status >= 400 && status < 500;
-
 /**
  * Pays what is due to a creator: the total of the row, or nothing. An attempt that waits for its answer is sent again
  * instead, with its own key, so however often this runs, one attempt pays at most once. Sends nothing if that attempt has
@@ -97,7 +94,7 @@ export async function pay(
     return notPaid(problem);
   }
   // Only the first request of an attempt is known to have paid nothing when it is refused.
-  if (isNew && isRefusedAtOnce(problem)) close();
+  if (isNew && problem.isRefusal) close();
   if (problem.code === 'session_not_raised') return { kind: 'not_raised' };
-  return isNew && isRefusedAtOnce(problem) ? notPaid(problem) : { kind: 'unknown', error: problem };
+  return isNew && problem.isRefusal ? notPaid(problem) : { kind: 'unknown', error: problem };
 }

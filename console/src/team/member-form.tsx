@@ -104,11 +104,7 @@ export function MemberForm({
       ),
     MEMBERS_KEY,
   );
-  const [before] = useState<Fields>({
-    name: member?.name ?? '',
-    role: member?.role ?? 'analyst',
-    appIds: member?.appIds ?? null,
-  });
+  const [before] = useState<Fields>(member ?? { name: '', role: 'analyst', appIds: null });
   const { changesTo, onError } = useChanges(before);
   const change = useChange(
     async ({ memberId, changes }: { readonly memberId: string; readonly changes: Partial<Fields> }) =>

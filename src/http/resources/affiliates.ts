@@ -354,7 +354,7 @@ export const affiliateRoutes = [
     errors: ['external_id_taken', 'session_not_raised'],
     handler: async (call) => {
       const { app, ids, body } = call;
-      // Who confirms an address by the right to pay has a part in the payments to whoever sets a payee with it.
+      // The key that confirms an address has a part in the payments to the payee that its codes set.
       const confirms = typeof body.email === 'string' && mayPay(call.caller);
       const mayPayAboveBase =
         body.defaultCommissionRateBps === null && (await sharedPolicyHasRuleAboveBase(call.deps.sql, app.id));
