@@ -20,7 +20,10 @@ while (($# > 0)); do
   esac
 done
 
-chromium=${CHROMIUM:-/usr/bin/chromium}
+# Chromium without windows needs a third less of the processors.
+chromium=${CHROMIUM:-/usr/bin/chromium-headless-shell}
+[[ -x $chromium ]] || chromium=/usr/bin/chromium
+export CHROMIUM=$chromium
 has_node() { command -v node >/dev/null && command -v npm >/dev/null; }
 has_react-native() { has_node; }
 has_web() { has_node && [[ -x $chromium ]]; }

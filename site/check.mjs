@@ -72,8 +72,9 @@ for (const [address, links] of linksOf) {
     if (ids === undefined || (id !== '' && !ids.has(id))) problems.push(`${address} links to ${link}`);
   }
 }
+const CHROMIUM = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'];
 const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  executablePath: process.env.CHROMIUM ?? CHROMIUM.find((file) => existsSync(file)),
   args: ['--no-sandbox', '--disable-background-networking'],
 });
 if (folder !== undefined) await mkdir(folder, { recursive: true });

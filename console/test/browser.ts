@@ -1,11 +1,11 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { expect } from '@jest/globals';
-import { chromium } from 'playwright-core';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { projectRoot } from '../../src/config/project-root.ts';
+import { chromiumPath, NO_CHROMIUM } from '../../tools/open-browser.ts';
 
 /** The widths in which every page is checked, px, each in both colours. */
 const WIDTHS = [360, 1280];
@@ -14,19 +14,12 @@ const COLOR_SCHEMES = ['light', 'dark'] as const;
 /** The window of a phone. A walk through the states of a page takes place in it, since there is less room to press. */
 export const PHONE = { viewport: { width: 360, height: 800 } } as const;
 
-const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
-
 /** Whether a browser is installed. With CI set, its absence is a failure. */
 export function hasBrowser(): boolean {
-  if (existsSync(CHROMIUM)) return true;
-  if (process.env['CI'] !== undefined)
-    throw new Error(`There is no browser at ${CHROMIUM}: install chromium.`);
-  process.stderr.write(`Left out: all tests of the console, because there is no browser at ${CHROMIUM}.\n`);
+  if (chromiumPath() !== undefined) return true;
+  if (process.env['CI'] !== undefined) throw new Error(NO_CHROMIUM);
+  process.stderr.write(`Left out: all tests of the console. ${NO_CHROMIUM}\n`);
   return false;
-}
-
-export async function launch(args: readonly string[] = []): Promise<Browser> {
-  return await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', ...args] });
 }
 
 /** A page that collects what must never happen: an error in the console, a call of another host, a 5xx. */

@@ -6,7 +6,8 @@ import type { AccountId, AppId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { startTestService } from '../../test/support/service.ts';
 import type { TestService, TestServiceOptions } from '../../test/support/service.ts';
-import { hasBrowser, launch, openPage } from './browser.ts';
+import { openBrowser } from '../../tools/open-browser.ts';
+import { hasBrowser, openPage } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
 
 /** A founder with an app, and nothing in it. */
@@ -71,7 +72,7 @@ export const describeInBrowserWith =
     (hasBrowser() ? describe : describe.skip)(title, () => {
       beforeAll(async () => {
         Object.assign(service, await startTestService(options));
-        browser = await launch(args);
+        browser = await openBrowser(args);
       });
       afterEach(async () => {
         await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
