@@ -75,11 +75,14 @@ export function useList<T>(
     queryKey: [...name, 'head'],
     queryFn: async () => await readPage({}),
     enabled: isLive && query.data !== undefined,
+    // The list itself has just read it.
+    initialData: query.isPlaceholderData ? undefined : query.data?.pages[0],
+    initialDataUpdatedAt: query.dataUpdatedAt,
     refetchInterval: LIVE_MS,
-    staleTime: 0,
+    staleTime: LIVE_MS,
   });
   const shown = query.data?.pages.flatMap(({ items }) => items) ?? [];
-  const latest = isLive ? (head.data?.items ?? []) : [];
+  const latest = isLive && query.data !== undefined ? (head.data?.items ?? []) : [];
   const known = new Set(shown.map((row) => idOf(row)));
   const isNew = (row: T) => !known.has(idOf(row));
   // Rows above the first one that is shown; a row below it appeared by another change, such as of a filter's field.
