@@ -26,13 +26,14 @@ const precompress: Plugin = {
   },
 };
 
-/** Names the script that runs before the others in the page of founders. It is an entry of its own, with a hash in its name. */
+/** Names the script that runs before the others in the pages of founders and creators. It is an entry of its own, with a hash in its name. */
 const nameEarlyScript: Plugin = {
   name: 'name-early-script',
   apply: 'build',
   transformIndexHtml: {
     order: 'post',
     handler(html, { bundle = {} }) {
+      if (!html.includes('__EARLY__')) return html;
       const script = Object.values(bundle).find((file) => file.type === 'chunk' && file.name === 'early');
       if (script === undefined) throw new Error('there is no early script');
       return html.replace('__EARLY__', `./${script.fileName}`);
@@ -75,15 +76,18 @@ const namePageFiles: Plugin = {
       const first = filesOf(entry as OutputChunk, chunks);
       const pages = readFileSync(path.join(import.meta.dirname, 'src/pages.tsx'), 'utf8');
       const files: Record<string, readonly string[]> = {};
-      const listed = [...pages.matchAll(/path: '([^']+)',\s+Page: lazy\([^']*import\('\.(.+)'\)/g)];
+      const listed = [...pages.matchAll(/path: '([^']+)',\s+\.\.\.later\([^']*import\('\.(.+)'\)/g)];
       if (listed.length !== pages.split('import(').length - 1)
         throw new Error('a page of pages.tsx is written in another way than the others');
       for (const [, at = '', file = ''] of listed) {
         const id = path.join(import.meta.dirname, 'src', file);
         const page = chunks.find(({ facadeModuleId }) => facadeModuleId === id);
         if (page === undefined) throw new Error(`there is no program of the page ${at}`);
-        files[at.replaceAll(/:\w+/g, ':')] = [...filesOf(page, chunks)]
-          .filter((name) => !first.has(name))
+        const later = chunks.filter(
+          ({ fileName }) => filesOf(page, chunks).has(fileName) && !first.has(fileName),
+        );
+        files[at.replaceAll(/:\w+/g, ':')] = later
+          .flatMap(({ fileName, viteMetadata }) => [fileName, ...(viteMetadata?.importedCss ?? [])])
           .map((name) => path.basename(name));
       }
       return html.replace('__PAGE_FILES__', JSON.stringify(files));

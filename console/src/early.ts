@@ -1,5 +1,5 @@
 /**
- * Asks for what a page of founders shows first while its program is still loading, which takes longer on a slow network. The
+ * Asks for what a page of founders or creators shows first while its program is still loading, which takes longer on a slow network. The
  * client (api/client.ts) takes the answers from here. This file is a script of its own, without imports, so that it runs first.
  */
 
@@ -26,15 +26,19 @@ const READS_OF_PAGES: Readonly<Record<string, Readonly<Record<string, string>>>>
 /** The number beside the name of a page in the navigation, which every page has. */
 const READ_OF_EVERY_PAGE = 'alerts?status=open&limit=100';
 
+/** What the first page of a creator shows. The parts of other pages are asked for by their program. */
+const READS_OF_CREATOR = ['creator', 'creator/overview', 'creator/links?limit=25'];
+
 const ID = /^[a-z]{3}_[0-9a-z]{26}$/;
 
 const answers: EarlyAnswers = new Map();
 globalThis.earlyAnswers = answers;
 
 const consoleUrl = new URL(document.baseURI);
+const path = location.pathname.slice(consoleUrl.pathname.length);
 
-function ask(path: string): Promise<Response> {
-  const { href } = new URL(`../${path}`, consoleUrl);
+function ask(part: string): Promise<Response> {
+  const { href } = new URL(`../${part}`, consoleUrl);
   const answer = fetch(href, { headers: { 'Tributary-Console': '1' } });
   // What takes the answer reports the failure.
   answer.catch(() => {});
@@ -42,14 +46,21 @@ function ask(path: string): Promise<Response> {
   return answer;
 }
 
+/** Returns the session of a path of the API, or null without one. */
+async function askForSession<S>(part: string): Promise<S | null> {
+  const { session } = (await (await ask(part)).clone().json()) as { session: S | null };
+  return session;
+}
+
+async function askForCreator(): Promise<void> {
+  if ((await askForSession('creator/session')) !== null) for (const part of READS_OF_CREATOR) void ask(part);
+}
+
 async function askForPage(): Promise<void> {
-  const { session } = (await (await ask('session')).clone().json()) as {
-    session: { permissions: readonly string[] } | null;
-  };
+  const session = await askForSession<{ permissions: readonly string[] }>('session');
   if (session === null) return;
   const canRead = session.permissions.includes('read');
   const apps = ask('apps');
-  const path = location.pathname.slice(consoleUrl.pathname.length);
   if (path === '' && canRead) await askForStart(apps);
   const [first, appId = '', page = '', ...rest] = path.split('/');
   if (first !== 'apps' || !ID.test(appId) || !canRead) return;
@@ -71,11 +82,12 @@ function preloadPage(): void {
   // Only a build has names for them.
   if (!text.startsWith('{')) return;
   const files = JSON.parse(text) as Readonly<Record<string, readonly string[]>>;
-  const [first, , ...page] = location.pathname.slice(consoleUrl.pathname.length).split('/');
+  const [first, , ...page] = path.split('/');
   if (first !== 'apps') return;
   for (const file of files[page.map((part) => (ID.test(part) ? ':' : part)).join('/')] ?? []) {
     const link = document.createElement('link');
-    link.rel = 'modulepreload';
+    if (file.endsWith('.css')) [link.rel, link.as] = ['preload', 'style'];
+    else link.rel = 'modulepreload';
     link.crossOrigin = '';
     link.href = new URL(`assets/${file}`, consoleUrl).href;
     document.head.append(link);
@@ -83,6 +95,6 @@ function preloadPage(): void {
 }
 
 // A link to sign in with may lead to another session than the present one.
-if (location.hash === '') void askForPage().catch(() => {});
+if (location.hash === '') void (path === 'creator/' ? askForCreator() : askForPage()).catch(() => {});
 // After the session, which decides what is shown at all.
 preloadPage();

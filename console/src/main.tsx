@@ -1,7 +1,20 @@
 import { consoleUrl } from './api/client.ts';
-import { queryClient } from './api/queries.ts';
+import { queryClient, SESSION } from './api/queries.ts';
 import { App } from './app.tsx';
 import { mount } from './mount.tsx';
+import { loadPageOf } from './pages.tsx';
 import { theme } from './theme.ts';
 
-mount(<App />, { basename: consoleUrl.pathname.replace(/\/$/, ''), client: queryClient, theme });
+const basename = consoleUrl.pathname.replace(/\/$/, '');
+
+/**
+ * Waits for what decides which page is shown, and for the program of the page, so that it is drawn once. Meanwhile the document shows its
+ * outline. What fails is asked for again by the page itself, which says so.
+ */
+async function prepare(): Promise<void> {
+  const program = loadPageOf(location.pathname.slice(basename.length)).catch(() => {});
+  await queryClient.prefetchQuery(SESSION);
+  if (queryClient.getQueryData(SESSION.queryKey)?.session != null) await program;
+}
+
+void prepare().then(() => mount(<App />, { basename, client: queryClient, theme }));

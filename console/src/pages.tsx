@@ -1,11 +1,14 @@
-import { lazy } from 'react';
 import type { ComponentType } from 'react';
+import { matchPath } from 'react-router';
+import { later } from './later.ts';
 import { OverviewPage } from './overview/overview-page.tsx';
 
 interface AppPage {
   /** The path under `/apps/:appId/`. */
   readonly path: string;
   readonly Page: ComponentType;
+  /** Loads its program. The page does so itself when it is shown. */
+  readonly load?: () => Promise<void>;
 }
 
 /**
@@ -15,96 +18,96 @@ interface AppPage {
 export const APP_PAGES: readonly AppPage[] = [
   {
     path: 'setup',
-    Page: lazy(async () => await import('./setup/setup-page.tsx')),
+    ...later(async () => await import('./setup/setup-page.tsx')),
   },
   { path: 'overview', Page: OverviewPage },
   {
     path: 'alerts',
-    Page: lazy(async () => await import('./alerts/alerts-page.tsx')),
+    ...later(async () => await import('./alerts/alerts-page.tsx')),
   },
   {
     path: 'creators',
-    Page: lazy(async () => await import('./creators/creators-page.tsx')),
+    ...later(async () => await import('./creators/creators-page.tsx')),
   },
   {
     path: 'creators/:affiliateId',
-    Page: lazy(async () => await import('./creators/creator-page.tsx')),
+    ...later(async () => await import('./creators/creator-page.tsx')),
   },
   {
     path: 'policies',
-    Page: lazy(async () => await import('./policies/policies-page.tsx')),
+    ...later(async () => await import('./policies/policies-page.tsx')),
   },
   {
     path: 'policies/new',
-    Page: lazy(async () => await import('./policies/new-policy-page.tsx')),
+    ...later(async () => await import('./policies/new-policy-page.tsx')),
   },
   {
     path: 'policies/:policyId',
-    Page: lazy(async () => await import('./policies/policy-page.tsx')),
+    ...later(async () => await import('./policies/policy-page.tsx')),
   },
   {
     path: 'policies/:policyId/new-version',
-    Page: lazy(async () => await import('./policies/new-version-page.tsx')),
+    ...later(async () => await import('./policies/new-version-page.tsx')),
   },
   {
     path: 'policies/groups/:groupId',
-    Page: lazy(async () => await import('./groups/group-page.tsx')),
+    ...later(async () => await import('./groups/group-page.tsx')),
   },
   {
     path: 'links',
-    Page: lazy(async () => await import('./links/links-page.tsx')),
+    ...later(async () => await import('./links/links-page.tsx')),
   },
   {
     path: 'events',
-    Page: lazy(async () => await import('./events/events-page.tsx')),
+    ...later(async () => await import('./events/events-page.tsx')),
   },
   {
     path: 'events/:eventId',
-    Page: lazy(async () => await import('./events/event-page.tsx')),
+    ...later(async () => await import('./events/event-page.tsx')),
   },
   {
     path: 'unattributed',
-    Page: lazy(async () => await import('./unattributed/unattributed-page.tsx')),
+    ...later(async () => await import('./unattributed/unattributed-page.tsx')),
   },
   {
     path: 'unattributed/manual',
-    Page: lazy(async () => await import('./attributions/manual-page.tsx')),
+    ...later(async () => await import('./attributions/manual-page.tsx')),
   },
   {
     path: 'deliveries',
-    Page: lazy(async () => await import('./deliveries/deliveries-page.tsx')),
+    ...later(async () => await import('./deliveries/deliveries-page.tsx')),
   },
   {
     path: 'commissions',
-    Page: lazy(async () => await import('./commissions/commissions-page.tsx')),
+    ...later(async () => await import('./commissions/commissions-page.tsx')),
   },
   {
     path: 'payouts',
-    Page: lazy(async () => await import('./payouts/payouts-page.tsx')),
+    ...later(async () => await import('./payouts/payouts-page.tsx')),
   },
   {
     path: 'payouts/runs',
-    Page: lazy(async () => await import('./payouts/runs-page.tsx')),
+    ...later(async () => await import('./payouts/runs-page.tsx')),
   },
   {
     path: 'payouts/runs/:runId',
-    Page: lazy(async () => await import('./payouts/run-page.tsx')),
+    ...later(async () => await import('./payouts/run-page.tsx')),
   },
   {
     path: 'payouts/:payoutId',
-    Page: lazy(async () => await import('./payouts/payout-page.tsx')),
+    ...later(async () => await import('./payouts/payout-page.tsx')),
   },
   {
     path: 'ledger',
-    Page: lazy(async () => await import('./ledger/ledger-page.tsx')),
+    ...later(async () => await import('./ledger/ledger-page.tsx')),
   },
   {
     path: 'webhooks',
-    Page: lazy(async () => await import('./webhooks/webhooks-page.tsx')),
+    ...later(async () => await import('./webhooks/webhooks-page.tsx')),
   },
   {
     path: 'settings',
-    Page: lazy(async () => await import('./settings/settings-page.tsx')),
+    ...later(async () => await import('./settings/settings-page.tsx')),
   },
 ];
 
@@ -115,4 +118,10 @@ export const APP_PAGES: readonly AppPage[] = [
 export function pathForOtherApp(pathname: string): string {
   const [, , , path = ''] = pathname.split('/');
   return APP_PAGES.some((page) => page.path === path) ? path : '';
+}
+
+/** Loads the program of the page of a path, which begins with `/apps/`. Nothing happens for another path. */
+export async function loadPageOf(pathname: string): Promise<void> {
+  const page = APP_PAGES.find(({ path }) => matchPath(`/apps/:appId/${path}`, pathname) !== null);
+  await page?.load?.();
 }

@@ -702,7 +702,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     const read = (file: string) => readFileSync(path.join(projectRoot, file), 'utf8');
     const [, text = ''] = /id="page-files">([^<]*)</.exec(read('dist/console/index.html')) ?? [];
     const files = JSON.parse(text) as Record<string, string[]>;
-    const later = [...read('console/src/pages.tsx').matchAll(/path: '([^']+)',\s+Page: lazy/g)];
+    const later = [...read('console/src/pages.tsx').matchAll(/path: '([^']+)',\s+\.\.\.later/g)];
     expect(Object.keys(files)).toEqual(later.map(([, at = '']) => at.replaceAll(/:\w+/g, ':')));
     for (const name of Object.values(files).flat())
       expect(existsSync(path.join(projectRoot, 'dist/console/assets', name))).toBe(true);

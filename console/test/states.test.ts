@@ -60,6 +60,19 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
     return faults;
   };
 
+  /** Signs in as the creator of the founder, in a browser of its own. */
+  const signedInCreator = async () => {
+    const { url } = await founder.ok<{ url: string }>(
+      'POST',
+      `/apps/${founder.app.id}/affiliates/${founder.affiliateId}/sign-in-links`,
+    );
+    const creator = await newPage();
+    await creator.page.goto(url);
+    await creator.page.getByRole('button', { name: 'Show my earnings' }).click();
+    await creator.page.getByText('Of all time').waitFor();
+    return creator;
+  };
+
   test('no page has a violation or a sideways scroll while the service refuses its calls', async () => {
     const { page, problems } = await signedIn(founder.key, PHONE);
     // The list of apps is that of the navigation, which the pages need.
@@ -153,14 +166,7 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
     };
     const { page } = await signedIn(founder.key);
     const ofFounder = await page.context().cookies();
-    const link = await founder.ok<{ url: string }>(
-      'POST',
-      `/apps/${founder.app.id}/affiliates/${founder.affiliateId}/sign-in-links`,
-    );
-    const creator = await newPage();
-    await creator.page.goto(link.url);
-    await creator.page.getByRole('button', { name: 'Show my earnings' }).click();
-    await creator.page.getByText('Of all time').waitFor();
+    const creator = await signedInCreator();
     const blank = await load('/healthz', 'body', []);
     process.stdout.write(
       `slow 4G, processor four times slower; a page with a line of text after ${seconds(blank.lcp)}\n`,
@@ -207,39 +213,55 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
     },
   );
 
-  test('the overview asks for what it shows first while its program is still loading, and for nothing twice', async () => {
-    const { page, problems } = await signedIn(founder.key);
-    const asked: string[] = [];
-    page.on('request', (request) => {
-      if (request.resourceType() === 'fetch') asked.push(request.url());
-    });
-    const first = [
-      '/session',
-      '/apps',
-      '/overview',
-      '/unattributed/summary',
-      '/webhooks/summary',
-      '/webhook-endpoints',
-      '/alerts?status=open&limit=100',
-    ];
-    const isAsked = Promise.all(
-      first.map(
-        async (end) =>
-          await page.waitForRequest(
-            (request) => request.resourceType() === 'fetch' && request.url().endsWith(end),
-          ),
-      ),
-    );
-    await page.route('**/assets/index-*.js', async (route) => {
-      await isAsked;
-      await route.continue();
-    });
-    await page.goto(`${service.url}/console/apps/${founder.app.id}/overview`);
-    await page.getByText('None in this range.').nth(1).waitFor();
-    expect(asked.length).toBeGreaterThan(first.length);
-    expect(asked).toEqual([...new Set(asked)]);
-    expect(problems()).toEqual([]);
-  });
+  const OF_EVERY_PAGE = ['/session', '/apps', '/alerts?status=open&limit=100'];
+
+  test.each([
+    [
+      'the overview',
+      'overview',
+      [...OF_EVERY_PAGE, '/overview', '/unattributed/summary', '/webhooks/summary', '/webhook-endpoints'],
+      (page: Page) => page.getByText('None in this range.').nth(1),
+    ],
+    [
+      'the list of events',
+      'events',
+      [...OF_EVERY_PAGE, '/events'],
+      (page: Page) => page.getByRole('row').nth(2),
+    ],
+    [
+      'the page of a creator',
+      'creator',
+      ['/creator/session', '/creator', '/creator/overview', '/creator/links?limit=25'],
+      (page: Page) => page.locator('.chart-surface'),
+    ],
+  ])(
+    '%s asks for what it shows first while its program is still loading, and for nothing twice',
+    async (_name, at, first, last) => {
+      const isCreator = at === 'creator';
+      const { page, problems } = isCreator ? await signedInCreator() : await signedIn(founder.key);
+      const asked: string[] = [];
+      page.on('request', (request) => {
+        if (request.resourceType() === 'fetch') asked.push(request.url());
+      });
+      const isAsked = Promise.all(
+        first.map(
+          async (end) =>
+            await page.waitForRequest(
+              (request) => request.resourceType() === 'fetch' && request.url().endsWith(end),
+            ),
+        ),
+      );
+      await page.route(isCreator ? '**/assets/creator-*.js' : '**/assets/index-*.js', async (route) => {
+        await isAsked;
+        await route.continue();
+      });
+      await page.goto(`${service.url}/console/${isCreator ? 'creator/' : `apps/${founder.app.id}/${at}`}`);
+      await last(page).waitFor();
+      expect(asked.length).toBeGreaterThanOrEqual(first.length);
+      expect(asked).toEqual([...new Set(asked)]);
+      expect(problems()).toEqual([]);
+    },
+  );
 });
 
 type Context = ReturnType<Page['context']>;

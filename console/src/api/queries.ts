@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
+import { queryOptions, useQuery } from '@tanstack/react-query';
 import type { QueryClient } from '@tanstack/react-query';
 import { startAnew } from '../leave/start-anew.ts';
 import { forgetSdkKeys } from '../setup/sdk-key.ts';
@@ -32,18 +32,19 @@ const takeSession = keepSession<Session>({
   onFirst: forgetSdkKeys,
 });
 
-export const useSession = () =>
-  useQuery({
-    queryKey: KEYS.session,
-    queryFn: async () => {
-      const current = await read(api.GET('/session'));
-      await takeSession(current.session);
-      return current;
-    },
-    staleTime: 60_000,
-    // Another tab may have signed in with another account.
-    refetchOnWindowFocus: 'always',
-  });
+export const SESSION = queryOptions({
+  queryKey: KEYS.session,
+  queryFn: async () => {
+    const current = await read(api.GET('/session'));
+    await takeSession(current.session);
+    return current;
+  },
+  staleTime: 60_000,
+  // Another tab may have signed in with another account.
+  refetchOnWindowFocus: 'always',
+});
+
+export const useSession = () => useQuery(SESSION);
 
 export const useApps = () =>
   useQuery({ queryKey: KEYS.apps, queryFn: async () => await read(api.GET('/apps')), staleTime: 60_000 });

@@ -4,10 +4,18 @@ import { consoleUrl } from '../api/client.ts';
 import { mount } from '../mount.tsx';
 import { seenAs } from './api.ts';
 import { CreatorApp } from './creator-app.tsx';
-import { queryClient } from './queries.ts';
+import { CREATOR, queryClient, SESSION } from './queries.ts';
 
-mount(<CreatorApp />, {
-  basename: `${consoleUrl.pathname}${seenAs?.path ?? 'creator'}`,
-  client: queryClient,
-  theme: baseTheme,
-});
+/** Waits for what decides which page is shown, so that it is drawn once. Meanwhile the document shows its outline. */
+async function prepare(): Promise<void> {
+  await queryClient.prefetchQuery(SESSION);
+  if (queryClient.getQueryData(SESSION.queryKey)?.person != null) await queryClient.prefetchQuery(CREATOR);
+}
+
+void prepare().then(() =>
+  mount(<CreatorApp />, {
+    basename: `${consoleUrl.pathname}${seenAs?.path ?? 'creator'}`,
+    client: queryClient,
+    theme: baseTheme,
+  }),
+);

@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
+import { queryOptions, useQuery } from '@tanstack/react-query';
 // oxlint-disable-next-line no-restricted-imports -- the session of the founder has no path of a creator
 import { api as founderApi, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
@@ -65,19 +65,21 @@ function readFounderSession(): () => Promise<PageSession> {
 
 const readSession = seenAs === null ? readCreatorSession() : readFounderSession();
 
-/** Reads the session of the page: that of the creator, or that of the founder who sees the page. */
-export const usePageSession = () =>
-  useQuery({
-    queryKey: KEYS.session,
-    queryFn: readSession,
-    staleTime: 60_000,
-    // Another tab may have signed in as somebody else.
-    refetchOnWindowFocus: 'always',
-  });
+/** The session of the page: that of the creator, or that of the founder who sees the page. */
+export const SESSION = queryOptions({
+  queryKey: KEYS.session,
+  queryFn: readSession,
+  staleTime: 60_000,
+  // Another tab may have signed in as somebody else.
+  refetchOnWindowFocus: 'always',
+});
 
-export const useCreator = () =>
-  useQuery({
-    queryKey: KEYS.creator,
-    queryFn: async () => await read(api.GET('/creator')),
-    staleTime: 60_000,
-  });
+export const usePageSession = () => useQuery(SESSION);
+
+export const CREATOR = queryOptions({
+  queryKey: KEYS.creator,
+  queryFn: async () => await read(api.GET('/creator')),
+  staleTime: 60_000,
+});
+
+export const useCreator = () => useQuery(CREATOR);
