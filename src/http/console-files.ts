@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { projectRoot } from '../config/project-root.ts';
 import type { HttpContext } from './context.ts';
 import { ApiError } from './errors.ts';
@@ -15,17 +16,22 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 };
 
-/** The encodings of a file, best first: each is the end of the name of a compressed copy. */
-const ENCODINGS = [
-  ['br', '.br'],
-  ['gzip', '.gz'],
-] as const;
+/** The encodings of what is sent, best first, each with the end of the name of a compressed copy. */
+const ENCODINGS = { br: '.br', gzip: '.gz' } as const;
+
+type Encoding = keyof typeof ENCODINGS;
+
+/** Compress a page, which differs from one answer to the next by its nonce. A higher quality takes longer than it saves. */
+const COMPRESS: Readonly<Record<Encoding, (page: string) => Buffer>> = {
+  br: (page) => brotliCompressSync(page, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+  gzip: (page) => gzipSync(page),
+};
 
 interface Asset {
   readonly contentType: string;
   readonly plain: Buffer;
   /** Compressed copies by their encoding, best first. */
-  readonly encoded: ReadonlyMap<string, Buffer>;
+  readonly encoded: ReadonlyMap<Encoding, Buffer>;
 }
 
 /** The pages, by the first part of their paths under `/console/`. Every other path is of the founder's page. */
@@ -49,7 +55,7 @@ function readFiles(folder: string): ConsoleFiles | null {
     const contentType = CONTENT_TYPES[path.extname(name)];
     if (contentType === undefined) continue;
     const read = (file: string) => readFileSync(path.join(folder, 'assets', file));
-    const encoded = ENCODINGS.flatMap(([encoding, end]) =>
+    const encoded = (Object.entries(ENCODINGS) as [Encoding, string][]).flatMap(([encoding, end]) =>
       existsSync(path.join(folder, 'assets', name + end)) ? [[encoding, read(name + end)] as const] : [],
     );
     assets.set(name, { contentType, plain: read(name), encoded: new Map(encoded) });
@@ -69,13 +75,19 @@ function baseOf(pathname: string): string {
   return depth === 0 ? './' : '../'.repeat(depth);
 }
 
-function sendAsset(ctx: HttpContext, asset: Asset): void {
+/** Chooses one of some encodings, best first, and says so in the response. Undefined if the caller accepts none. */
+function chooseEncoding(ctx: HttpContext, encodings: Iterable<Encoding>): Encoding | undefined {
   // Asked one by one, because the order in which browsers list encodings is no preference: gzip comes first, br is smaller.
-  const [encoding, encoded] = [...asset.encoded].find(([name]) => ctx.acceptsEncodings(name) === name) ?? [];
-  ctx.set({ 'Cache-Control': 'public, max-age=31536000, immutable', Vary: 'Accept-Encoding' });
+  const encoding = [...encodings].find((name) => ctx.acceptsEncodings(name) === name);
+  ctx.set('Vary', 'Accept-Encoding');
   if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
-  ctx.set('Content-Type', asset.contentType);
-  ctx.body = encoded ?? asset.plain;
+  return encoding;
+}
+
+function sendAsset(ctx: HttpContext, asset: Asset): void {
+  const encoding = chooseEncoding(ctx, asset.encoded.keys());
+  ctx.set({ 'Cache-Control': 'public, max-age=31536000, immutable', 'Content-Type': asset.contentType });
+  ctx.body = (encoding === undefined ? undefined : asset.encoded.get(encoding)) ?? asset.plain;
 }
 
 function sendPage(ctx: HttpContext, { pages }: ConsoleFiles): void {
@@ -88,7 +100,9 @@ function sendPage(ctx: HttpContext, { pages }: ConsoleFiles): void {
     'Content-Security-Policy': policy(nonce),
     'Referrer-Policy': 'no-referrer',
   });
-  ctx.body = page.replaceAll('__NONCE__', nonce).replaceAll('__BASE__', baseOf(ctx.path));
+  const text = page.replaceAll('__NONCE__', nonce).replaceAll('__BASE__', baseOf(ctx.path));
+  const encoding = chooseEncoding(ctx, Object.keys(COMPRESS) as Encoding[]);
+  ctx.body = encoding === undefined ? text : COMPRESS[encoding](text);
 }
 
 /**

@@ -129,10 +129,14 @@ describe('the pages of the console', () => {
     ['gzip, br;q=0', 'gzip'],
     ['gzip;q=0, *', 'br'],
     ['deflate', 'identity'],
-  ])('a browser that accepts %s gets a hashed file as %s', async (accepted, encoding) => {
+  ])('a browser that accepts %s gets a hashed file and a page as %s', async (accepted, encoding) => {
     const response = await get('/console/assets/index-1.js', { 'accept-encoding': accepted });
     expect(response.headers.get('content-encoding') ?? 'identity').toBe(encoding);
     expect(await response.text()).toBe(SCRIPT);
+    const page = await get('/console/', { 'accept-encoding': accepted });
+    expect(page.headers.get('content-encoding') ?? 'identity').toBe(encoding);
+    expect(page.headers.get('vary')).toBe('Accept-Encoding');
+    expect(await page.text()).toContain('<base href="./">');
   });
 
   test.each([
