@@ -26,8 +26,8 @@ const READS_OF_PAGES: Readonly<Record<string, Readonly<Record<string, string>>>>
 /** The number beside the name of a page in the navigation, which every page has. */
 const READ_OF_EVERY_PAGE = 'alerts?status=open&limit=100';
 
-/** What the first page of a creator shows. The parts of other pages are asked for by their program. */
-const READS_OF_CREATOR = ['creator', 'creator/overview', 'creator/links?limit=25'];
+/** What the first page of a creator shows, besides what each has. */
+const READS_OF_EARNINGS = ['creator/overview', 'creator/links?limit=25'];
 
 const ID = /^[a-z]{3}_[0-9a-z]{26}$/;
 
@@ -52,11 +52,13 @@ async function askForSession<S>(part: string): Promise<S | null> {
   return session;
 }
 
-async function askForCreator(): Promise<void> {
-  if ((await askForSession('creator/session')) !== null) for (const part of READS_OF_CREATOR) void ask(part);
+async function askForCreatorPage(): Promise<void> {
+  if ((await askForSession('creator/session')) === null) return;
+  void ask('creator');
+  if (path === 'creator/') for (const part of READS_OF_EARNINGS) void ask(part);
 }
 
-async function askForPage(): Promise<void> {
+async function askForFounderPage(): Promise<void> {
   const session = await askForSession<{ permissions: readonly string[] }>('session');
   if (session === null) return;
   const canRead = session.permissions.includes('read');
@@ -74,6 +76,12 @@ async function askForPage(): Promise<void> {
 async function askForStart(apps: Promise<Response>): Promise<void> {
   const [first] = (await (await apps).clone().json()) as readonly { id: string }[];
   if (first !== undefined) void ask(`apps/${first.id}/overview`);
+}
+
+/** Asks for nothing that the page does not read: an answer that nobody reads keeps its connection. */
+async function askForPage(): Promise<void> {
+  if (/^creator\/as\//.test(path)) void ask('session');
+  else await (/^creator(\/|$)/.test(path) ? askForCreatorPage() : askForFounderPage());
 }
 
 /** Asks for the files of the page of the address, which vite.config.ts has written into the document by the paths of pages. */
@@ -95,6 +103,6 @@ function preloadPage(): void {
 }
 
 // A link to sign in with may lead to another session than the present one.
-if (location.hash === '') void (path === 'creator/' ? askForCreator() : askForPage()).catch(() => {});
+if (location.hash === '') void askForPage().catch(() => {});
 // After the session, which decides what is shown at all.
 preloadPage();

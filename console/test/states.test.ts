@@ -234,11 +234,21 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
       ['/creator/session', '/creator', '/creator/overview', '/creator/links?limit=25'],
       (page: Page) => page.locator('.chart-surface'),
     ],
+    [
+      'the page of a creator that a founder sees',
+      'creator/as',
+      ['/session'],
+      (page: Page) => page.locator('.chart-surface'),
+    ],
   ])(
     '%s asks for what it shows first while its program is still loading, and for nothing twice',
     async (_name, at, first, last) => {
-      const isCreator = at === 'creator';
-      const { page, problems } = isCreator ? await signedInCreator() : await signedIn(founder.key);
+      const { page, problems } = at === 'creator' ? await signedInCreator() : await signedIn(founder.key);
+      const appAt = `apps/${founder.app.id}/${at}`;
+      const pagesAt: Readonly<Record<string, string>> = {
+        creator: 'creator/',
+        'creator/as': `creator/as/${founder.app.id}/${founder.affiliateId}/`,
+      };
       const asked: string[] = [];
       page.on('request', (request) => {
         if (request.resourceType() === 'fetch') asked.push(request.url());
@@ -251,14 +261,16 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
             ),
         ),
       );
-      await page.route(isCreator ? '**/assets/creator-*.js' : '**/assets/index-*.js', async (route) => {
+      await page.route(/\/assets\/(creator|index)-[^/]*\.js$/, async (route) => {
         await isAsked;
         await route.continue();
       });
-      await page.goto(`${service.url}/console/${isCreator ? 'creator/' : `apps/${founder.app.id}/${at}`}`);
+      await page.goto(`${service.url}/console/${pagesAt[at] ?? appAt}`);
       await last(page).waitFor();
       expect(asked.length).toBeGreaterThanOrEqual(first.length);
       expect(asked).toEqual([...new Set(asked)]);
+      // An answer that nobody reads keeps its connection.
+      await page.waitForLoadState('networkidle');
       expect(problems()).toEqual([]);
     },
   );
