@@ -22,14 +22,23 @@ import { openBrowser } from './open-browser.ts';
 const FOUNDER_PAGES: Readonly<Record<string, string>> = {
   'set-up': 'setup',
   overview: 'overview',
+  alerts: 'alerts',
+  creators: 'creators',
+  links: 'links',
+  policies: 'policies',
+  'policies-new': 'policies/new',
+  commissions: 'commissions',
+  payouts: 'payouts',
+  'payout-runs': 'payouts/runs',
   events: 'events',
   unattributed: 'unattributed',
   deliveries: 'deliveries',
-  creators: 'creators',
-  links: 'links',
-  commissions: 'commissions',
-  payouts: 'payouts',
+  ledger: 'ledger',
+  webhooks: 'webhooks',
+  settings: 'settings',
 };
+/** The pages of the account, in the same way; paths after `/console/`. */
+const ACCOUNT_PAGES = ['team', 'access', 'audit'] as const;
 /** The pages whose screenshots the docs show. */
 const IN_DOCS = ['overview', 'unattributed', 'payouts'] as const;
 const WIDE = { width: 1_280, height: 860 };
@@ -59,6 +68,13 @@ async function call(method: string, route: string, body: object): Promise<Record
   const response = await fetch(base + route, { method, headers, body: JSON.stringify(body) });
   if (!response.ok) throw new Error(`${route}: ${await response.text()}`);
   return (await response.json()) as Record<string, string>;
+}
+
+/** Reads the first rows of a list. */
+async function list<T>(route: string): Promise<readonly T[]> {
+  const response = await fetch(base + route, { headers: { authorization: `Bearer ${key}` } });
+  if (!response.ok) throw new Error(`${route}: ${await response.text()}`);
+  return ((await response.json()) as { items: readonly T[] }).items;
 }
 
 /** Creates the app with its data. Returns its id. */
@@ -92,10 +108,29 @@ async function shoot(page: Page, file: string, fullPage: boolean): Promise<void>
   say(file);
 }
 
+/** Returns the paths of all pages after `/console/`, by the names of their files: those above, one creator and one event. */
+async function pathsOfAll(appId: string): Promise<Readonly<Record<string, string>>> {
+  const [creator] = await list<{ id: string }>(`/apps/${appId}/affiliates?limit=1`);
+  const [event] = await list<{ eventId: string }>(`/apps/${appId}/events?limit=1`);
+  return {
+    ...Object.fromEntries(Object.entries(FOUNDER_PAGES).map(([name, at]) => [name, `apps/${appId}/${at}`])),
+    ...Object.fromEntries(ACCOUNT_PAGES.map((name) => [name, name])),
+    ...(creator === undefined
+      ? {}
+      : {
+          creator: `apps/${appId}/creators/${creator.id}`,
+          'creator-sees': `creator/as/${appId}/${creator.id}/`,
+          'creator-sees-payouts': `creator/as/${appId}/${creator.id}/payouts`,
+        }),
+    ...(event === undefined ? {} : { event: `apps/${appId}/events/${event.eventId}` }),
+  };
+}
+
 async function takeShots(browser: Browser, appId: string): Promise<void> {
+  const paths = await pathsOfAll(appId);
   const images = folder ?? path.join(projectRoot, 'docs/images');
   await mkdir(images, { recursive: true });
-  const names = folder === undefined ? IN_DOCS : Object.keys(FOUNDER_PAGES);
+  const names = folder === undefined ? IN_DOCS : Object.keys(paths);
   const looks =
     folder === undefined
       ? [{ scheme: 'light', viewport: WIDE, suffix: '' } as const]
@@ -103,11 +138,12 @@ async function takeShots(browser: Browser, appId: string): Promise<void> {
           { scheme: 'light', viewport: WIDE, suffix: '' },
           { scheme: 'dark', viewport: WIDE, suffix: '-dark' },
           { scheme: 'light', viewport: NARROW, suffix: '-narrow' },
+          { scheme: 'dark', viewport: NARROW, suffix: '-narrow-dark' },
         ] as const);
   for (const { scheme, viewport, suffix } of looks) {
     const page = await openConsole(browser, scheme, viewport);
     for (const name of names) {
-      await page.goto(`${base}/console/apps/${appId}/${FOUNDER_PAGES[name]}`);
+      await page.goto(`${base}/console/${paths[name]}`);
       await shoot(page, path.join(images, `console-${name}${suffix}.png`), folder !== undefined);
     }
     await page.context().close();
