@@ -129,7 +129,7 @@ function Shell({ session }: { readonly session: Session }) {
       )}
       <Shortcuts appId={chosenApp} isListed={listsShortcuts} onListed={setListsShortcuts} />
       <AppShell.Main>
-        <div style={{ maxWidth: 1120, margin: '0 auto' }}>
+        <div style={{ maxWidth: 1280, margin: '0 auto' }}>
           <ServiceState />
           <PageBoundary key={pathname}>
             <Suspense fallback={<Waiting what="the page" shape="page" />}>

@@ -4,10 +4,12 @@ import type { ReactNode } from 'react';
 /** What a list shows without rows: that there is nothing yet, or that nothing matches the filters. */
 export function Nothing({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
   return (
-    <Stack gap={4} p="xl" align="center" ta="center">
-      <Text fw={500}>{title}</Text>
+    <Stack gap={4} p="lg" align="flex-start">
+      <Text size="sm" fw={600}>
+        {title}
+      </Text>
       {children !== undefined && (
-        <Text size="sm" className="quiet" maw={460} component="div">
+        <Text size="sm" className="quiet" maw={560} component="div">
           {children}
         </Text>
       )}
@@ -31,19 +33,20 @@ export function Section({
 }) {
   return (
     <section aria-labelledby={id}>
-      <Group justify="space-between" align="flex-end" mb="xs" gap="sm">
-        <div style={{ maxWidth: 640 }}>
+      <Stack gap={4} mb="xs">
+        {/* What it offers is beside its name, also where the text below takes several lines. */}
+        <Group justify="space-between" gap="xs">
           <Title order={2} size="h4" id={id}>
             {title}
           </Title>
-          {hint !== undefined && (
-            <Text size="sm" className="quiet">
-              {hint}
-            </Text>
-          )}
-        </div>
-        {aside}
-      </Group>
+          {aside}
+        </Group>
+        {hint !== undefined && (
+          <Text size="sm" className="quiet" maw={640}>
+            {hint}
+          </Text>
+        )}
+      </Stack>
       {children}
     </section>
   );

@@ -1,4 +1,4 @@
-import { Button, Text } from '@mantine/core';
+import { Box, Button, Text } from '@mantine/core';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import { formatInstant } from '../format.ts';
@@ -90,7 +90,11 @@ export function Codes({ appId, creator }: { readonly appId: string; readonly cre
         </Button>
       }
     >
-      <CodesAreOff appId={appId} />
+      {isOff && (
+        <Box mb="sm">
+          <CodesAreOff appId={appId} />
+        </Box>
+      )}
       <ListView
         list={list}
         what="purchase codes"

@@ -174,12 +174,17 @@ const columnsOf = (
   },
   {
     name: 'Status',
-    cell: (row) =>
-      row.payoutId === null ? (
-        <Tag tone={COMMISSION_TONES[shownStatus(row)]}>{COMMISSION_STATUSES[shownStatus(row)]}</Tag>
-      ) : (
-        <Link to={`/apps/${appId}/payouts/${row.payoutId}`}>{COMMISSION_STATUSES[row.status]}</Link>
-      ),
+    cell: (row) => {
+      const status = shownStatus(row);
+      return (
+        <Tag
+          tone={COMMISSION_TONES[status]}
+          {...(row.payoutId === null ? {} : { to: `/apps/${appId}/payouts/${row.payoutId}` })}
+        >
+          {COMMISSION_STATUSES[status]}
+        </Tag>
+      );
+    },
   },
   { name: 'Since or due', dropsAt: 2, isOffPhone: true, cell: statusHint },
   { name: 'Amount', kind: 'number', isLead: true, cell: (row) => formatMoney(row.amountCents) },

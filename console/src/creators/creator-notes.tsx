@@ -1,11 +1,11 @@
 import { Button, Group, Stack, TagsInput, Text, Textarea } from '@mantine/core';
 import { useState } from 'react';
-import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { Section } from '../lists.tsx';
+import { Tag } from '../parts/badges.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { sayDone } from '../parts/toast.tsx';
 import { usePermission } from '../session.ts';
@@ -117,14 +117,9 @@ export function CreatorNotes({ appId, creator }: { readonly appId: string; reado
       {tags.length > 0 && (
         <Group gap={6} mb="xs">
           {tags.map((tag) => (
-            <Link
-              key={tag}
-              className="tag toned"
-              data-tone="plain"
-              to={`/apps/${appId}/creators?tag=${encodeURIComponent(tag)}`}
-            >
+            <Tag key={tag} tone="plain" to={`/apps/${appId}/creators?tag=${encodeURIComponent(tag)}`}>
               <bdi>{tag}</bdi>
-            </Link>
+            </Tag>
           ))}
         </Group>
       )}

@@ -59,6 +59,7 @@ const columnsOf = (appId: string): readonly Column<Delivery>[] => [
   {
     name: 'Event or problem',
     share: 40,
+    isAbout: true,
     cell: (row) => (
       <>
         {row.eventId !== null && row.eventCount > 0 && (
@@ -73,16 +74,18 @@ const columnsOf = (appId: string): readonly Column<Delivery>[] => [
             <Link to={`/apps/${appId}/setup?provider=${row.source}`}>Check the secret</Link>
           </>
         )}
-        {row.workflowUrl !== null && (
-          <>
-            {' '}
-            <a href={row.workflowUrl} target="_blank" rel="noreferrer">
-              Temporal
-            </a>
-          </>
-        )}
       </>
     ),
+  },
+  {
+    name: 'Workflow',
+    kind: 'actions',
+    cell: (row) =>
+      row.workflowUrl !== null && (
+        <a href={row.workflowUrl} target="_blank" rel="noreferrer">
+          Temporal
+        </a>
+      ),
   },
 ];
 

@@ -37,7 +37,7 @@ const columnsOf = (appId: string): readonly Column<Event>[] => [
   { name: 'Provider', dropsAt: 2, isOffPhone: true, cell: (row) => PROVIDERS[row.source] },
   {
     name: 'Event',
-    share: 26,
+    share: 24,
     isAbout: true,
     cell: (row) => (
       <>
@@ -48,14 +48,14 @@ const columnsOf = (appId: string): readonly Column<Event>[] => [
   },
   {
     name: 'User',
-    share: 20,
+    share: 16,
     dropsAt: 1,
     isOffPhone: true,
     cell: (row) => row.customerUserId ?? <span className="quiet">none</span>,
   },
   { name: 'Amount', kind: 'number', isLead: true, cell: (row) => <Amount event={row} /> },
   { name: 'Outcome', cell: (row) => <Outcome event={row} /> },
-  { name: 'For or why', share: 26, dropsAt: 1, cell: (row) => <Why event={row} appId={appId} /> },
+  { name: 'For or why', share: 36, dropsAt: 1, cell: (row) => <Why event={row} appId={appId} /> },
 ];
 
 function Events({ appId }: { readonly appId: string }) {

@@ -1,10 +1,11 @@
-import { Box, Button, Group, Stack, Text } from '@mantine/core';
+import { Box, Button, Group, Text } from '@mantine/core';
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { given } from '../api/client.ts';
 import { LIVE_MS } from '../api/query-client.ts';
 import { formatCount } from '../format.ts';
+import { Nothing } from '../lists.tsx';
 import { ErrorBox, Waiting } from '../parts.tsx';
 
 /** One page of a list of the API. */
@@ -124,24 +125,13 @@ function NothingFound({
 }: { readonly what: string; readonly hasMore: boolean } & NothingText) {
   if ('nothing' in text) return hasMore ? null : text.nothing;
   const { isFiltered, nothingYet, onClearFilters } = text;
+  if (!isFiltered) return <Nothing title={`No ${what} yet`}>{nothingYet}</Nothing>;
   return (
-    <Stack gap="xs" p="xl" align="flex-start">
-      {isFiltered ? (
-        <>
-          <Text fw={600}>{hasMore ? `No ${what} found so far` : `No ${what} match these filters`}</Text>
-          <Button variant="default" size="compact-sm" onClick={onClearFilters}>
-            Clear the filters
-          </Button>
-        </>
-      ) : (
-        <>
-          <Text fw={600}>No {what} yet</Text>
-          <Text size="sm" className="quiet">
-            {nothingYet}
-          </Text>
-        </>
-      )}
-    </Stack>
+    <Nothing title={hasMore ? `No ${what} found so far` : `No ${what} match these filters`}>
+      <Button variant="default" size="compact-sm" mt={4} onClick={onClearFilters}>
+        Clear the filters
+      </Button>
+    </Nothing>
   );
 }
 

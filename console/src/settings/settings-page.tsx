@@ -19,6 +19,9 @@ import { Section } from './section.tsx';
 import { changesOf, draftOf, isComplete, SETTING_CODES, SETTING_LABELS } from './draft.ts';
 import type { Draft } from './draft.ts';
 
+/** The look of a field for a number, which needs little room. */
+const SHORT = { wrapper: { maxWidth: 200 } };
+
 type Settings = Schemas['AppSettings'];
 
 /** A colour as it is being entered. Nothing until it is one. */
@@ -84,6 +87,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
     disabled: !canWrite,
     required: true,
     withAsterisk: false,
+    styles: SHORT,
     onChange: (value: Entered) => set({ [name]: value }),
   });
   return (
