@@ -15,7 +15,7 @@ const browser = { platform: 'browser', target: 'es2022' };
 const withDebug = { external: ['./tributary-debug.js'] };
 /** Names of the source that are neither stored nor sent nor logged nor part of an API: they are shortened. */
 const INTERNAL =
-  /^(newId|after|isReported|retryMs|refer|retry|current|inspect|clockErrorMs|afterMs|isMisconfigured)$/;
+  /^(newId|after|isReported|retryMs|refer|retry|current|inspect|clockErrorMs|afterMs|isMisconfigured|meaning)$/;
 /** What makes the files smaller after gzip. No read that may be left out or moved has an effect. */
 const COMPRESS = { passes: 3, inline: 1, pure_getters: true, unsafe_methods: true, conditionals: false };
 

@@ -121,7 +121,7 @@ export function createClient(
   /** Whether this installation has no state yet. */
   let isFresh = false;
   /** The stored text that `latest` was read from or written to. */
-  let latestText = storedText ?? null;
+  let latestText = storedText;
   let latest = parse();
   let saved: Promise<void> | undefined;
   let { deferredMatch } = options;
@@ -139,7 +139,7 @@ export function createClient(
   let nextTryAt = 0;
   let answers: Inspection[4] = [];
   if (!isStorageUsable) giveUpStorage();
-  if (isFresh && isRefused(parseState(unnamedText ?? null, owner) ?? latest)) {
+  if (isFresh && isRefused(parseState(unnamedText, owner) ?? latest)) {
     latest = emptyState(false);
     isReplaced = true;
   }
@@ -200,9 +200,9 @@ export function createClient(
             // A claim token belongs to the device that sent it.
             if (isRival && (other.touches[0] || other.answered[0])) [other, latest] = [latest, other];
             latest.touches = [...latest.touches, ...other.touches].slice(-MAX_WAITING);
+            const { users } = latest;
             for (const user of other.users)
-              if (!latest.users.some(({ id }) => id === user.id))
-                latest.users.push({ ...user, status: 'pending' });
+              if (!users.some(({ id }) => id === user.id)) users.push({ ...user, status: 'pending' });
             if (isRival) save(latest);
           }
         }
@@ -307,13 +307,7 @@ export function createClient(
   }
 
   async function sleep(ms: number): Promise<boolean> {
-    await new Promise<void>((resolve) => {
-      const cancel = tryAfter(ms, resolve);
-      wake = () => {
-        cancel();
-        resolve();
-      };
-    });
+    await new Promise<void>((resolve) => tryAfter(ms, (wake = resolve)));
     wake = undefined;
     return true;
   }
@@ -385,18 +379,18 @@ export function createClient(
     // An answer after a reset counts for nothing, also if another tab was reset.
     if (inFlight !== request || state.deviceId !== deviceId) return true;
     inFlight = undefined;
-    answers = [...answers, [touch, user, answer.outcome, answer.status, answer.body.code] as const].slice(
+    answers = [...answers, [touch, user, answer.meaning, answer.status, answer.body.code] as const].slice(
       -MAX_ANSWERS,
     );
     debug(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    if (answer.outcome === MISCONFIGURED) {
+    if (answer.meaning === MISCONFIGURED) {
       // Requests of several clients may be under way.
       if (IS_SHARED || !halt.isMisconfigured)
         warn(`The service answered ${answer.status}: check apiKey and apiBaseUrl.`);
       halt.isMisconfigured = true;
       return true;
     }
-    if (answer.outcome === FAILED) {
+    if (answer.meaning === FAILED) {
       failures += 1;
       failedAt = platform.now();
       if (isStrange(answer.status) && !halt.isReported) {
@@ -413,7 +407,7 @@ export function createClient(
       return false;
     }
     failures = 0;
-    const isAttributed = answer.outcome === OK && typeof answer.body.attributionId === 'string';
+    const isAttributed = answer.meaning === OK && typeof answer.body.attributionId === 'string';
     if (user) applyToUser(state, user.id, answer, isAttributed);
     else applyToTouch(state, touch, answer, isAttributed);
     save(state);
@@ -442,7 +436,7 @@ export function createClient(
       user.status = 'bound';
       // The device keeps its own attribution.
       if (!state.affiliateId) attributed(state, answer.body.affiliateId);
-    } else if (answer.outcome === OK || answer.body.code === 'no_attribution') user.status = 'unattributed';
+    } else if (answer.meaning === OK || answer.body.code === 'no_attribution') user.status = 'unattributed';
     else {
       state.users = state.users.filter((other) => other !== user);
       warn(`identify: the service refused the user id (${answer.body.code}).`);
@@ -530,7 +524,6 @@ export function createClient(
       // An empty signature is none.
       const signature = (typeof given === 'string' && given) || undefined;
       const isNew = !known || known.signature !== signature;
-      if (!isNew && known.status === 'unattributed') return false;
       if (isNew) {
         const user: User = {
           id: userId,

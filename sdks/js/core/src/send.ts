@@ -22,7 +22,7 @@ export const FAILED = 3;
 
 export interface Answer {
   /** What the answer means for the request: one of the constants above. */
-  readonly outcome: number;
+  readonly meaning: number;
   /** The status, or why there is no answer. */
   readonly status: unknown;
   /** `attributionId` is null if there is no attribution. */
@@ -35,8 +35,13 @@ export interface Answer {
 
 export const REQUEST_TIMEOUT_MS = 10_000;
 const CLOCK_TOLERANCE_MS = 60_000;
-const UNATTRIBUTED = ['no_attributable_click', 'no_attribution'];
 const BAD_SIGNATURE = ['signature_required', 'invalid_signature'];
+/** The codes that make these statuses final. With another one they mean a wrong key or host. */
+const FINAL_CODES: Readonly<Record<number, readonly string[]>> = {
+  401: BAD_SIGNATURE,
+  403: BAD_SIGNATURE,
+  404: ['no_attributable_click', 'no_attribution'],
+};
 
 function parse(text: string): AnswerBody {
   try {
@@ -62,18 +67,13 @@ export function clockErrorOf({ body: { errors }, clockErrorMs }: Answer, field: 
 
 function classify(status: number, { attributionId, code = '' }: AnswerBody): number {
   if (status === 200 && (typeof attributionId === 'string' || attributionId === null)) return OK;
-  if (
-    [400, 409, 413, 422].includes(status) ||
-    (status === 404 && UNATTRIBUTED.includes(code)) ||
-    ([401, 403].includes(status) && BAD_SIGNATURE.includes(code))
-  )
-    return REFUSED;
+  if ([400, 409, 413, 422].includes(status) || FINAL_CODES[status]?.includes(code)) return REFUSED;
   // Only the service's own answers have a code that is a text. A proxy in front of it answers the same while the service is unavailable.
   return isStrange(status) && typeof code === 'string' && code ? MISCONFIGURED : FAILED;
 }
 
 /** Whether a status may mean that the key or the host is wrong. */
-export const isStrange = (status: unknown): boolean => [401, 403, 404].includes(status as number);
+export const isStrange = (status: unknown): boolean => (status as number) in FINAL_CODES;
 
 /** Sends one request. Never throws or rejects. */
 export async function send(
@@ -102,14 +102,14 @@ export async function send(
     const date = Date.parse(headers.get('date') as string);
     const error = date - now;
     return {
-      outcome: classify(status, given),
+      meaning: classify(status, given),
       status,
       body: given,
       clockErrorMs: status === 400 && Math.abs(error) > CLOCK_TOLERANCE_MS ? error : 0,
       afterMs: retryAfter(headers.get('retry-after') as string, date || now),
     };
   } catch (error) {
-    return { outcome: FAILED, status: error, body: {}, clockErrorMs: 0, afterMs: 0 };
+    return { meaning: FAILED, status: error, body: {}, clockErrorMs: 0, afterMs: 0 };
   } finally {
     cancelTimeout();
   }

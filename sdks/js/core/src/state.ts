@@ -62,7 +62,7 @@ const EARLIEST_MS = 1.735e12;
  * Returns the stored state, or undefined if there is none for this host. An opt-out counts for every host; of its state only
  * the consent, `isDeferredAnswered` and `firstOpenAt` may be used.
  */
-export function parseState(text: string | null, host: string): State | undefined {
+export function parseState(text: string | null | undefined, host: string): State | undefined {
   try {
     const state = JSON.parse(text ?? '') as State;
     if (state.enabled === false) return state;
