@@ -72,7 +72,7 @@ function assert(condition, message) {
   if (!condition) throw new Error(message);
 }
 
-/** Compares the requests. An install with a code that the scenario enters has the time of the beginning, if none is stated. */
+/** Compares the requests. A first open, a code and a user have the time of the beginning, if none is stated. */
 function expectRequests(received, expected, context) {
   const paths = received.map(({ path }) => path).join(', ');
   assert(
@@ -82,8 +82,7 @@ function expectRequests(received, expected, context) {
   for (const [index, line] of expected.entries()) {
     const [[path, { device = 1, apiKey = context.apiKey, ...fields }]] = Object.entries(line);
     const { sdk, ...body } = received[index].body;
-    const isEntered = context.entered.has(fields.affiliateCode);
-    const installTimes = { firstOpenAt: 0, ...(isEntered && { codeEnteredAt: 0 }) };
+    const installTimes = { firstOpenAt: 0, ...(fields.affiliateCode && { codeEnteredAt: 0 }) };
     const times = path === 'install' ? installTimes : { identifiedAt: 0 };
     const wanted = { deviceId: `$device${device}`, acceptUnattributed: true, ...times, ...fields };
     const full = JSON.parse(
@@ -103,12 +102,15 @@ function expectRequests(received, expected, context) {
 export async function play(scenario, { server, driver }) {
   const host = scenario.options?.apiBaseUrl ?? server.url;
   const { apiKey = 'pk_live_test' } = scenario.options ?? {};
-  const entered = new Set(scenario.steps.map(({ applyCode }) => applyCode?.trim()).filter(Boolean));
   // What a debug state must not have.
   const secrets = scenario.steps
     .flatMap(({ identify }) => identify ?? [])
-    .concat([...entered], 'aff_1', token(1));
-  const context = { host, apiKey, entered, secrets, deviceId: driver.deviceId ?? deviceId };
+    .concat(
+      scenario.steps.flatMap(({ applyCode }) => applyCode?.trim() || []),
+      'aff_1',
+      token(1),
+    );
+  const context = { host, apiKey, secrets, deviceId: driver.deviceId ?? deviceId };
   const outcomes = new Map();
   server.load(resolve(scenario.script ?? [], context));
   const { store = null } = scenario;

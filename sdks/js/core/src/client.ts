@@ -248,16 +248,13 @@ export function createClient(
   }
 
   /** Returns whether the touch is new. */
-  function addTouch(state: State, referral: Referral, isEntered: boolean): boolean {
-    const identity = touchIdentity(referral);
+  function addTouch(state: State, touch: Touch): boolean {
+    const identity = touchIdentity(touch);
     const isKnown =
-      state.touches.some((touch) => touchIdentity(touch) === identity) ||
-      state.answered.some(({ touch }) => touch === identity);
+      state.touches.some((other) => touchIdentity(other) === identity) ||
+      state.answered.some((other) => other.touch === identity);
     if (isKnown) return false;
-    state.touches = [
-      ...state.touches,
-      { ...referral, at: platform.now(), isEntered: isEntered || undefined },
-    ].slice(-MAX_WAITING);
+    state.touches = [...state.touches, touch].slice(-MAX_WAITING);
     save(state);
     return true;
   }
@@ -370,7 +367,7 @@ export function createClient(
             firstOpenAt,
             claimToken: touch?.claimToken,
             affiliateCode: touch?.code,
-            codeEnteredAt: touch?.isEntered && touch.at,
+            codeEnteredAt: touch?.code && !touch.isUntimed ? touch.at : undefined,
             deferred: !touch || undefined,
           }),
     };
@@ -420,8 +417,11 @@ export function createClient(
       state.firstOpenAt += clockErrorMs;
       state.isFirstOpenCorrected = true;
     } else if (touch) {
-      if (!isCorrected(touch, answer, 'codeEnteredAt'))
+      const codeErrorMs = clockErrorOf(answer, 'codeEnteredAt');
+      if (codeErrorMs === undefined || touch.isUntimed)
         answerTouch(state, touch, isAttributed && answer.body.touch !== 'unknown');
+      // Without its time the code counts from the request, which is better than not at all.
+      else if (!isCorrected(touch, codeErrorMs)) touch.isUntimed = true;
     } else state.isDeferredAnswered = true;
     if (!isAttributed) return;
     for (const user of state.users) if (user.status === 'unattributed') user.status = 'pending';
@@ -431,7 +431,7 @@ export function createClient(
   function applyToUser(state: State, id: string, answer: Answer, isAttributed: boolean): void {
     const user = state.users.find((other) => other.id === id);
     if (!user) return;
-    if (isCorrected(user, answer, 'identifiedAt')) return;
+    if (isCorrected(user, clockErrorOf(answer, 'identifiedAt'))) return;
     if (isAttributed) {
       user.status = 'bound';
       // The device keeps its own attribution.
@@ -444,8 +444,7 @@ export function createClient(
   }
 
   /** Moves a time that the service refused by the error of the clock, once. Returns whether it did. */
-  function isCorrected(item: Touch | User, answer: Answer, field: string): boolean {
-    const clockErrorMs = clockErrorOf(answer, field);
+  function isCorrected(item: Touch | User, clockErrorMs?: number): boolean {
     if (!clockErrorMs || item.isCorrected) return false;
     item.at += clockErrorMs;
     return (item.isCorrected = true);
@@ -485,7 +484,7 @@ export function createClient(
     const answerIn = ({ answered }: State) => answered.find(({ touch }) => touch === identity)?.isAccepted;
     if (isEntered && answerIn(state) === false)
       state.answered = state.answered.filter(({ touch }) => touch !== identity);
-    deliver(addTouch(state, referral, isEntered));
+    deliver(addTouch(state, { ...referral, at: platform.now() }));
     return await result(() => {
       const current = read();
       const isWaiting = current.touches.some((touch) => touchIdentity(touch) === identity);

@@ -60,9 +60,16 @@ function retryAfter(value: string, now: number): number {
   return Math.min(Math.max(ms || 0, 0), ONE_DAY_MS);
 }
 
-/** Returns the clock error if it may be why the service refused a request: the 400 names this field. Otherwise 0. */
-export function clockErrorOf({ body: { errors }, clockErrorMs }: Answer, field: string): number {
-  return Array.isArray(errors) && errors.some((error) => error?.path === field) ? clockErrorMs : 0;
+/**
+ * Returns the clock error, which is 0 if it is little or unknown, if it may be why the service refused a request: the 400 names this
+ * field. Otherwise undefined.
+ */
+export function clockErrorOf(
+  { status, body: { errors }, clockErrorMs }: Answer,
+  field: string,
+): number | undefined {
+  const isNamed = status === 400 && Array.isArray(errors) && errors.some((error) => error?.path === field);
+  return isNamed ? clockErrorMs : undefined;
 }
 
 function classify(status: number, { attributionId, code = '' }: AnswerBody): number {
@@ -105,7 +112,7 @@ export async function send(
       meaning: classify(status, given),
       status,
       body: given,
-      clockErrorMs: status === 400 && Math.abs(error) > CLOCK_TOLERANCE_MS ? error : 0,
+      clockErrorMs: Math.abs(error) > CLOCK_TOLERANCE_MS ? error : 0,
       afterMs: retryAfter(headers.get('retry-after') as string, date || now),
     };
   } catch (error) {

@@ -4,9 +4,9 @@ import type { Referral } from './referral.ts';
 export interface Touch extends Referral {
   /** When it came, epoch ms. */
   at: number;
-  /** Whether a user entered the code. */
-  readonly isEntered?: boolean | undefined;
   isCorrected?: boolean;
+  /** Whether the service refused the time. The code is then sent without one. */
+  isUntimed?: boolean;
 }
 
 export interface User {

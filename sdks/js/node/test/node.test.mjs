@@ -462,11 +462,12 @@ test('an empty or malformed code or claim token does not hide that of the addres
       { path: 'install', answer: 'won' },
       { path: 'identify', answer: 'bound' },
     ]);
+    const calledAt = Date.now();
     await createTributary(options).trackSignup({ userId: `u${index}`, url, claimToken, code: ' ' });
     const [install] = sent();
     assert.equal(install.claimToken, TOKEN);
     assert.equal(install.affiliateCode, 'spring');
-    assert.equal(install.codeEnteredAt, undefined);
+    assert.ok(install.codeEnteredAt >= calledAt && install.codeEnteredAt <= Date.now());
   }
 });
 

@@ -346,7 +346,7 @@ struct Engine: Sendable {
     /// Delivers a referral. A referral that was refused is asked for again only if a user enters it.
     private mutating func refer(_ referral: Referral?, isEntered: Bool) -> Awaited {
         guard let referral, !state.isRefused else { return .result(false) }
-        let touch = Touch(referral, at: platform.now(), isEntered: isEntered)
+        let touch = Touch(referral, at: platform.now())
         let identity = touch.identity
         if isEntered { state.answered.removeAll { $0.touch.isSame(as: identity) && !$0.isAccepted } }
         let isKnown =
@@ -439,7 +439,7 @@ struct Engine: Sendable {
             body.firstOpenAt = state.firstOpenAt
             body.claimToken = touch.claimToken
             body.affiliateCode = touch.code
-            body.codeEnteredAt = touch.isEntered == true ? touch.at : nil
+            body.codeEnteredAt = touch.code != nil && touch.isUntimed != true ? touch.at : nil
         case .deferredMatch:
             body.firstOpenAt = state.firstOpenAt
             body.deferred = true
@@ -458,9 +458,11 @@ struct Engine: Sendable {
         if clockErrorMs != 0, state.isFirstOpenCorrected != true {
             state.firstOpenAt += clockErrorMs
             state.isFirstOpenCorrected = true
-        } else if let touch, !correct(touch, verdict.clockError(of: "codeEnteredAt")) {
-            state.answer(touch, isAccepted: isAttributed && verdict.body.touch != "unknown")
-        } else if touch == nil {
+        } else if let touch {
+            if !correctTime(of: touch, verdict) {
+                state.answer(touch, isAccepted: isAttributed && verdict.body.touch != "unknown")
+            }
+        } else {
             state.isDeferredAnswered = true
         }
         guard isAttributed else { return }
@@ -470,14 +472,21 @@ struct Engine: Sendable {
         attributed(to: verdict.body.affiliateId)
     }
 
-    /// Moves the time of a code by the error of the clock, once. Returns whether it did.
-    private mutating func correct(_ touch: Touch, _ clockErrorMs: Int) -> Bool {
+    /// Moves the time of a code that the service refused by the error of the clock, once, and then leaves it out. Returns whether the
+    /// touch is to be sent again.
+    private mutating func correctTime(of touch: Touch, _ verdict: Verdict) -> Bool {
         let identity = touch.identity
-        guard clockErrorMs != 0,
-            let index = state.touches.firstIndex(where: { $0.identity.isSame(as: identity) && $0.isCorrected != true })
+        guard verdict.isRefused("codeEnteredAt"), touch.isUntimed != true,
+            let index = state.touches.firstIndex(where: { $0.identity.isSame(as: identity) })
         else { return false }
-        state.touches[index].at += clockErrorMs
-        state.touches[index].isCorrected = true
+        let clockErrorMs = verdict.clockError(of: "codeEnteredAt")
+        if clockErrorMs != 0, touch.isCorrected != true {
+            state.touches[index].at += clockErrorMs
+            state.touches[index].isCorrected = true
+        } else {
+            // Without its time the code counts from the request, which is better than not at all.
+            state.touches[index].isUntimed = true
+        }
         return true
     }
 

@@ -38,9 +38,14 @@ struct Verdict: Sendable {
     /// Nil if there is no attribution.
     var attributionId: String? { isSuccess ? body.attributionId : nil }
 
-    /// Returns the clock error if it may be why the service refused the request: the 400 names this field. Otherwise 0.
+    /// Returns whether the service refused the request because of this field: the 400 names it.
+    func isRefused(_ field: String) -> Bool {
+        status == 400 && body.errorPaths.contains(field)
+    }
+
+    /// Returns the clock error if it may be why the service refused this field. Otherwise 0.
     func clockError(of field: String) -> Int {
-        body.errorPaths.contains(field) ? clockErrorMs : 0
+        isRefused(field) ? clockErrorMs : 0
     }
 }
 

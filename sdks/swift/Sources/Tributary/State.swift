@@ -6,12 +6,11 @@ struct Touch: Codable, Sendable {
     let code: String?
     /// When it came, epoch ms.
     var at: Int
-    /// True if a user entered the code.
-    let isEntered: Bool?
     var isCorrected: Bool?
+    /// True if the service refused the time. The code is then sent without one.
+    var isUntimed: Bool?
 
-    init(_ referral: Referral, at: Int, isEntered: Bool) {
-        self.isEntered = isEntered ? true : nil
+    init(_ referral: Referral, at: Int) {
         claimToken = referral.claimToken
         code = referral.code
         self.at = at

@@ -30,14 +30,14 @@ internal sealed class Answer {
         override val code get() = body["code"] as? String
         override val outcome get() = if (isSuccess) "accepted" else "refused"
 
-        /**
-         * Returns by how much the device's clock is behind the service, ms, if that may be why the service refused the
-         * request: the 400 names this field. Otherwise 0.
-         */
-        fun clockErrorOf(field: String): Long {
-            val errors = body["errors"] as? List<*> ?: return 0
-            return if (errors.any { (it as? Map<*, *>)?.get("path") == field }) clockErrorMs else 0
+        /** Whether the service refused the request because of this field: the 400 names it. */
+        fun isRefused(field: String): Boolean {
+            val errors = body["errors"] as? List<*> ?: return false
+            return status == 400 && errors.any { (it as? Map<*, *>)?.get("path") == field }
         }
+
+        /** Returns by how much the device's clock is behind the service, ms, if that may be why the field was refused. Otherwise 0. */
+        fun clockErrorOf(field: String): Long = if (isRefused(field)) clockErrorMs else 0
 
         override fun toString(): String = "${if (isSuccess) "ok" else "refused"} ${Json.write(body)}"
     }

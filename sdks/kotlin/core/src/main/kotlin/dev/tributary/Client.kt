@@ -122,7 +122,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
     /** Takes what the app store says about the installation. Returns whether it need not be asked again. */
     fun referrerAnswered(referral: Referral?): Boolean {
         if (!isReferrerWanted) return false
-        if (referral != null) addTouch(referral, false)
+        if (referral != null) addTouch(referral)
         isReferrerAwaited = false
         flush()
         // Until the consent the referrer is in memory only.
@@ -160,7 +160,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
         val identity = referral.identity
         if (isEntered && state.answerTo(identity) == false)
             state.answered = state.answered.filter { it.identity != identity }
-        deliver(addTouch(referral, isEntered))
+        deliver(addTouch(referral))
         await(onResult) {
             if (state.touches.any { it.identity == identity }) null else state.answerTo(identity) ?: false
         }
@@ -278,10 +278,10 @@ internal class Client(private val platform: Platform, private val settings: Sett
     }
 
     /** Returns whether the touch is new. */
-    private fun addTouch(referral: Referral, isEntered: Boolean): Boolean {
+    private fun addTouch(referral: Referral): Boolean {
         val identity = referral.identity
         if (state.touches.any { it.identity == identity } || state.answerTo(identity) != null) return false
-        state.touches = (state.touches + Touch(referral, platform.now(), isEntered)).takeLast(State.MAX_WAITING)
+        state.touches = (state.touches + Touch(referral, platform.now())).takeLast(State.MAX_WAITING)
         save()
         return true
     }
@@ -363,7 +363,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
                 "firstOpenAt" to state.firstOpenAt,
                 "claimToken" to touch?.referral?.claimToken,
                 "affiliateCode" to touch?.referral?.code,
-                "codeEnteredAt" to touch?.takeIf { it.isEntered }?.at,
+                "codeEnteredAt" to touch?.takeIf { it.referral.code != null && !it.isUntimed }?.at,
                 "deferred" to if (touch == null) true else null,
             )
         }
@@ -435,6 +435,9 @@ internal class Client(private val platform: Platform, private val settings: Sett
             if (codeErrorMs != 0L && !touch.isCorrected) {
                 touch.at += codeErrorMs
                 touch.isCorrected = true
+            } else if (answer.isRefused("codeEnteredAt") && !touch.isUntimed) {
+                // Without its time the code counts from the request, which is better than not at all.
+                touch.isUntimed = true
             } else {
                 state.answer(touch, answer.isAttributed && !answer.isUnknownCode)
             }

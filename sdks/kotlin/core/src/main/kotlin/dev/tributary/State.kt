@@ -1,8 +1,11 @@
 package dev.tributary
 
 /** A referral that was not answered yet. */
-internal class Touch(val referral: Referral, var at: Long, val isEntered: Boolean) {
+internal class Touch(val referral: Referral, var at: Long) {
     var isCorrected = false
+
+    /** Whether the service refused the time. The code is then sent without one. */
+    var isUntimed = false
     val identity get() = referral.identity
 }
 
@@ -85,8 +88,8 @@ internal class State(
                     "claimToken" to it.referral.claimToken,
                     "code" to it.referral.code,
                     "at" to it.at,
-                    "isEntered" to it.isEntered.orAbsent(),
                     "isCorrected" to it.isCorrected.orAbsent(),
+                    "isUntimed" to it.isUntimed.orAbsent(),
                 )
             },
             "users" to users.filter { enabled }.map {
@@ -137,7 +140,10 @@ internal class State(
             state.affiliateId = fields["affiliateId"] as String?
             state.touches = list(fields["touches"]) {
                 val referral = Referral(it["claimToken"] as String?, it["code"] as String?)
-                Touch(referral, time(it["at"]), it["isEntered"] == true).apply { isCorrected = it["isCorrected"] == true }
+                Touch(referral, time(it["at"])).apply {
+                    isCorrected = it["isCorrected"] == true
+                    isUntimed = it["isUntimed"] == true
+                }
             }
             state.users = list(fields["users"]) {
                 User(it["id"] as String, it["signature"] as String?, time(it["at"])).apply {
