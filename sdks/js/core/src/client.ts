@@ -197,9 +197,8 @@ export function createClient(
             Math.abs(other.firstOpenAt - latest.firstOpenAt) < RIVAL_MS;
           // What only this page has is kept, also what is in memory while the consent is undecided.
           if ((isRival || other.isUndecided) && !isRefused(latest)) {
-            // A claim token belongs to the device that sent it.
-            if (isRival && (other.touches[0] || other.answered[0])) [other, latest] = [latest, other];
-            latest.touches = [...latest.touches, ...other.touches].slice(-MAX_WAITING);
+            if (isRival && rank(other) < rank(latest)) [other, latest] = [latest, other];
+            for (const touch of other.touches) addTouch(latest, touch);
             const { users } = latest;
             for (const user of other.users)
               if (!users.some(({ id }) => id === user.id)) users.push({ ...user, status: 'pending' });
@@ -210,6 +209,14 @@ export function createClient(
         giveUpStorage();
       }
     return latest;
+  }
+
+  /**
+   * Orders the devices of a first visit. The first one stays, the same in every tab: the one with an attribution, then with a referral,
+   * because a claim token belongs to the device that sent it, then with the smaller id.
+   */
+  function rank({ affiliateId, touches, answered, deviceId }: State): string {
+    return `${[!affiliateId, !touches[0] && !answered[0], deviceId]}`;
   }
 
   function save(state: State): void {

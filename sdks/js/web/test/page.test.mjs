@@ -362,6 +362,25 @@ test('two tabs are one device, and a reset in one holds for the other', async ()
   assert.equal(await page.evaluate(() => localStorage.getItem('tributary')), null);
 });
 
+/** Starts the SDK in another tab, to which the browser passes on what the first one wrote only after `passOn()`. */
+const startUnaware = async (path) => {
+  const other = await page.context().newPage();
+  await other.goto(site.url + path);
+  await other.waitForFunction(() => window.sdk);
+  await other.evaluate(async (given) => {
+    const { getItem, setItem } = Storage.prototype;
+    const own = {};
+    Storage.prototype.getItem = (key) => own[key] ?? null;
+    Storage.prototype.setItem = function set(key, value) {
+      own[key] = value;
+      setItem.call(this, key, value);
+    };
+    await sdk.start(given);
+    window.passOn = () => Object.assign(Storage.prototype, { getItem, setItem });
+  }, options());
+  return other;
+};
+
 for (const [what, call, answers] of [
   ['nothing', () => {}, ['bound']],
   // The first answer is for the device that the other tab replaces.
@@ -375,21 +394,7 @@ for (const [what, call, answers] of [
     await open('/module?via=spring');
     await start();
     await until(() => server.state().held === 1);
-    const other = await page.context().newPage();
-    await other.goto(`${site.url}/module`);
-    await other.waitForFunction(() => window.sdk);
-    // The browser has not passed on the write of the first tab yet.
-    await other.evaluate(async (given) => {
-      const { getItem, setItem } = Storage.prototype;
-      const own = {};
-      Storage.prototype.getItem = (key) => own[key] ?? null;
-      Storage.prototype.setItem = function set(key, value) {
-        own[key] = value;
-        setItem.call(this, key, value);
-      };
-      await sdk.start(given);
-      window.passOn = () => Object.assign(Storage.prototype, { getItem, setItem });
-    }, options());
+    const other = await startUnaware('/module');
     await other.evaluate(call);
     await other.evaluate(() => passOn());
     server.release();
@@ -402,6 +407,28 @@ for (const [what, call, answers] of [
     assert.equal(identified.at(-1)[1].deviceId, install.deviceId);
   });
 }
+
+test('two tabs of a first visit, each with a referral, settle on one device, which reports both', async () => {
+  server.load([
+    { path: 'install', hold: true, answer: 'won', times: 2 },
+    { path: 'install', answer: 'won', times: 8 },
+  ]);
+  await open('/module?via=spring');
+  await start();
+  await until(() => server.state().held === 1);
+  const other = await startUnaware('/module?via=summer');
+  await until(() => server.state().held === 2);
+  await other.evaluate(() => passOn());
+  const inTabs = (run) => Promise.all([page, other].map((tab) => tab.evaluate(run)));
+  const ids = async () => new Set(await inTabs(() => sdk.deviceId()));
+  await until(async () => (await ids()).size === 1);
+  const [id] = await ids();
+  server.release();
+  for (const code of ['spring', 'summer'])
+    await until(() => sent().some(([, body]) => body.deviceId === id && body.affiliateCode === code));
+  await until(async () => (await inTabs(() => sdk.attributedAffiliateId())).every((found) => found === 'aff_1'));
+  assert.deepEqual([...(await ids())], [id]);
+});
 
 test('a reset of one tab of a first visit deletes what the other one has', async () => {
   server.load([{ path: 'identify', answer: 'unbound', times: 2 }]);
