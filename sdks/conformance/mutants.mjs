@@ -226,6 +226,13 @@ const MUTANTS = [
   [7, 'users never expire', 'state.ts', "status === 'bound' || now - at <= MAX_AGE_MS", 'true'],
   [7, 'the last day of the 90 does not count', 'state.ts', '90 * DAY_MS', '90 * DAY_MS - 1'],
   [
+    6,
+    'the deferred match waits for a clock that was set back',
+    'client.ts',
+    'deferredIn > 0 && deferredIn <= DEFERRED_DELAY_MS',
+    'deferredIn > 0',
+  ],
+  [
     7,
     'answered touches are sent again',
     'client.ts',

@@ -352,7 +352,8 @@ export function createClient(
     }
     if (touch) return { touch };
     const deferredIn = startedAt + DEFERRED_DELAY_MS - now;
-    if (needsDeferred) return deferredIn > 0 ? deferredIn : {};
+    // After the clock was set back the time is over, or nothing is known: a user behind it must not wait for the clock.
+    if (needsDeferred) return deferredIn > 0 && deferredIn <= DEFERRED_DELAY_MS ? deferredIn : {};
     return user && { user };
   }
 

@@ -105,7 +105,9 @@ function createHalt(now: () => number): Halt {
     notBefore: 0,
     retryMs: MISCONFIGURED_MS,
     get isMisconfigured() {
-      return now() < misconfiguredUntil;
+      const left = misconfiguredUntil - now();
+      // After the clock was set back nothing is known.
+      return left > 0 && left <= MISCONFIGURED_MS;
     },
     set isMisconfigured(value) {
       misconfiguredUntil = value ? now() + MISCONFIGURED_MS : 0;

@@ -312,6 +312,18 @@ test('a wrong key stops every device of the instance for an hour, and is logged 
   assert.equal(await tributary.device('c').identify('w'), true);
 });
 
+test('a clock that is set back after a wrong key does not prolong the hour', async () => {
+  server.load([
+    { path: 'identify', answer: 'unauthorized' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const platform = createPlatform();
+  const tributary = createTributary(options, platform);
+  assert.equal(await tributary.device('a').identify('u'), false);
+  platform.move(-86_400_000);
+  assert.equal(await tributary.device('b').identify('v'), true);
+});
+
 /** A runtime whose clock and timers the test moves. */
 function createTimedPlatform() {
   const clock = createFakeClock(Date.now());

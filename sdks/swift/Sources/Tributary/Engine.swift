@@ -419,7 +419,9 @@ struct Engine: Sendable {
         }
         if let touch = state.touches.first { return .send(.touch(touch)) }
         let deferredIn = startedAt + deferredDelayMs - now
-        if needsDeferred { return deferredIn > 0 ? .sleep(ms: deferredIn) : .send(.deferredMatch) }
+        // After the clock was set back the time is over, or nothing is known: a user behind it must not wait for the clock.
+        let mustWait = (1...deferredDelayMs).contains(deferredIn)
+        if needsDeferred { return mustWait ? .sleep(ms: deferredIn) : .send(.deferredMatch) }
         return user.map { .send(.user($0)) } ?? .nothing
     }
 
