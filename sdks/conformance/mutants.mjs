@@ -799,7 +799,7 @@ const MUTANTS = [
     'if (state.enabled) save(state);',
   ],
   [1, 'a write may take for ever', 'client.ts', 'inTime(platform, write())', 'write()'],
-  [1, 'an affiliate that is no text is stored', 'client.ts', "typeof affiliateId !== 'string' || ", ''],
+  [1, 'an affiliate that is no text is stored', 'client.ts', "typeof affiliateId === 'string' && ", ''],
   [15, 'the SDK is not named', 'client.ts', '      sdk: platform.sdk,\n', ''],
   [15, 'an organic install is an error', 'client.ts', '      acceptUnattributed: true,\n', ''],
   [9, 'a code that is no text is a code', 'send.ts', "typeof code === 'string' && code ?", 'code ?'],

@@ -459,18 +459,12 @@ export function createClient(
   }
 
   function attributed(state: State, affiliateId: string | null | undefined): void {
-    if (typeof affiliateId !== 'string' || !affiliateId || state.affiliateId === affiliateId) return;
-    state.affiliateId = affiliateId;
-    notify(affiliateId).catch(() => {});
-  }
-
-  async function notify(affiliateId: string): Promise<void> {
-    try {
-      // It may be an async function, whose rejection would end a Node process.
-      await options.onAttribution?.(affiliateId);
-    } catch (error) {
-      warn(`onAttribution threw: ${error as string}`);
-    }
+    if (typeof affiliateId === 'string' && affiliateId && state.affiliateId !== affiliateId)
+      // Calls the app after the state is stored: the app may refuse or delete. It may also throw or reject, with anything.
+      Promise.resolve((state.affiliateId = affiliateId))
+        .then(options.onAttribution)
+        .catch((error) => warn(`onAttribution threw: ${error as string}`))
+        .catch(() => {});
   }
 
   /** Waits until `get` returns something or nothing more is being sent. */

@@ -362,6 +362,22 @@ test('two tabs are one device, and a reset in one holds for the other', async ()
   assert.equal(await page.evaluate(() => localStorage.getItem('tributary')), null);
 });
 
+test('a refusal in onAttribution lasts', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  await open('/module?via=spring');
+  await page.evaluate((given) => {
+    const onAttribution = () => {
+      window.wasCalled = true;
+      sdk.setEnabled(false);
+    };
+    return sdk.start({ ...given, onAttribution });
+  }, options());
+  await page.waitForFunction(() => window.wasCalled);
+  const stored = JSON.parse(await page.evaluate(() => localStorage.getItem('tributary')));
+  assert.equal(stored.enabled, false);
+  assert.equal(stored.affiliateId, null);
+});
+
 /** Starts the SDK in another tab, to which the browser passes on what the first one wrote only after `passOn()`. */
 const startUnaware = async (path) => {
   const other = await page.context().newPage();
@@ -426,7 +442,9 @@ test('two tabs of a first visit, each with a referral, settle on one device, whi
   server.release();
   for (const code of ['spring', 'summer'])
     await until(() => sent().some(([, body]) => body.deviceId === id && body.affiliateCode === code));
-  await until(async () => (await inTabs(() => sdk.attributedAffiliateId())).every((found) => found === 'aff_1'));
+  await until(async () =>
+    (await inTabs(() => sdk.attributedAffiliateId())).every((found) => found === 'aff_1'),
+  );
   assert.deepEqual([...(await ids())], [id]);
 });
 
