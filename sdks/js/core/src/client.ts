@@ -98,6 +98,8 @@ export interface OwnClient extends Client {
   idle(): Promise<void>;
   /** Sends what waits, without waiting for the next try. Resolves when nothing is being sent and everything is stored. */
   deliver(): Promise<void>;
+  /** Begins no further delivery. What is stored stays. */
+  stop(): void;
 }
 
 /**
@@ -590,6 +592,10 @@ export function createClient(
     deliver: () => {
       flush();
       return idle();
+    },
+    stop: () => {
+      isHeld = true;
+      cancelTimers();
     },
   });
 }

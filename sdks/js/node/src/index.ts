@@ -69,14 +69,16 @@ export interface Tributary {
   /** Reports a sign-up. Resolves to the affiliate of the user, or null if there is none or it is not known yet. */
   trackSignup(signup: Signup): Promise<{ affiliateId: string } | null>;
   /**
-   * Waits until everything is delivered or failed once, at most this long. Resolves true if nothing is left to deliver.
-   * Call it before a serverless function ends.
+   * Waits until everything is delivered or failed once, at most this long. After ten devices that failed it tries no more. Resolves
+   * true if nothing is left to deliver. Call it before a serverless function ends.
    */
   flush(timeoutMs: number): Promise<boolean>;
 }
 
-/** How many devices are kept in memory. The longest unused one is forgotten first. */
+/** How many devices are kept in memory, and how many more for which something waits. The longest unused one is forgotten first. */
 const MAX_DEVICES = 10_000;
+/** How many devices `flush` delivers at a time, and after how many that failed it gives up: the service is then down. */
+const FLUSHED_AT_ONCE = 10;
 const MAX_DEVICE_ID_LENGTH = 200;
 
 const nodePlatform: Platform = {
@@ -156,7 +158,11 @@ function deviceOfUser(userId: string): string {
  * Creates the SDK for a server. The key and the base address default to the environment variables `TRIBUTARY_SDK_KEY`
  * and `TRIBUTARY_API_BASE_URL`. If one is missing, it logs one line and every call resolves to false or null.
  */
-export function createTributary(given?: TributaryOptions, platform = nodePlatform): Tributary {
+export function createTributary(
+  given?: TributaryOptions,
+  platform = nodePlatform,
+  maxDevices = MAX_DEVICES,
+): Tributary {
   const options = given ?? {};
   const { env } = process;
   const log = createLog(options);
@@ -172,6 +178,9 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
   const storage = reporting(options.storage ?? noStorage, log.warn);
   const halt = createHalt(platform.now);
   const clients = new Map<string, Promise<OwnClient | undefined>>();
+  /** The clients of longer unused devices for which something waits, or waited when their place was needed. */
+  const waiting = new Map<string, Promise<OwnClient | undefined>>();
+  let isFullReported = false;
 
   async function load(deviceId: string): Promise<OwnClient | undefined> {
     if (!target || typeof deviceId !== 'string' || deviceId === '') return undefined;
@@ -204,12 +213,33 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
   }
 
   function clientOf(deviceId: string): Promise<OwnClient | undefined> {
-    const client = clients.get(deviceId) ?? load(deviceId);
+    const client = clients.get(deviceId) ?? waiting.get(deviceId) ?? load(deviceId);
     clients.delete(deviceId);
+    waiting.delete(deviceId);
     clients.set(deviceId, client);
-    // A forgotten client still delivers what it has.
-    for (const oldest of clients.keys()) if (clients.size > MAX_DEVICES) clients.delete(oldest);
+    for (const [oldest, unused] of clients) {
+      if (clients.size <= maxDevices) break;
+      clients.delete(oldest);
+      void keepWaiting(oldest, unused);
+    }
     return client;
+  }
+
+  /** Keeps an unused client as long as something waits, and there is room. */
+  async function keepWaiting(deviceId: string, unused: Promise<OwnClient | undefined>): Promise<void> {
+    waiting.set(deviceId, unused);
+    for (const [oldest, opening] of waiting) {
+      if (waiting.size <= maxDevices) break;
+      waiting.delete(oldest);
+      const client = await opening;
+      if (!client?.isWaiting()) continue;
+      client.stop();
+      if (!isFullReported)
+        log.warn(`More than ${2 * maxDevices} devices wait for the service. Memory forgets the oldest.`);
+      isFullReported = true;
+    }
+    const client = await unused;
+    if (!client?.isWaiting() && waiting.get(deviceId) === unused) waiting.delete(deviceId);
   }
 
   /** Delivers what an earlier process left in the storage, device by device. */
@@ -268,14 +298,18 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
     flush: async (timeoutMs) => {
       const deliver = async () => {
         await resumed;
-        const opened = await Promise.all(
-          [...clients.values()].map(async (opening) => {
+        const openings = [...waiting.values(), ...clients.values()].values();
+        let failed = 0;
+        const work = async () => {
+          for (const opening of openings) {
+            if (failed >= FLUSHED_AT_ONCE) return;
             const client = await opening;
             await client?.deliver();
-            return client;
-          }),
-        );
-        return !opened.some((client) => client?.isWaiting());
+            if (client?.isWaiting()) failed += 1;
+          }
+        };
+        await Promise.all(Array.from({ length: FLUSHED_AT_ONCE }, work));
+        return failed === 0;
       };
       let cancel = () => {};
       const timeout = new Promise<void>((resolve) => {

@@ -467,6 +467,78 @@ test('flush sends what waits for its next try', async () => {
   assert.equal(sent().length, 2);
 });
 
+/** A runtime whose service is down until `platform.isUp`. Counts the requests and the timers that wait. */
+function createCountingPlatform() {
+  const count = { requests: 0, underWay: 0, most: 0, timers: 0 };
+  const platform = {
+    ...createPlatform(),
+    isUp: false,
+    fetch: async () => {
+      count.requests += 1;
+      count.underWay += 1;
+      count.most = Math.max(count.most, count.underWay);
+      await null;
+      count.underWay -= 1;
+      if (!platform.isUp) throw new Error('down');
+      return Response.json({ attributionId: 'att_1', affiliateId: 'aff_1' });
+    },
+    after: () => {
+      let isWaiting = true;
+      count.timers += 1;
+      return () => {
+        if (isWaiting) count.timers -= 1;
+        isWaiting = false;
+      };
+    },
+  };
+  return { platform, count };
+}
+
+test('memory keeps as many waiting devices again as devices, and a longer unused one is delivered from the storage', async () => {
+  const { platform, count } = createCountingPlatform();
+  const lines = [];
+  const values = new Map();
+  const storage = {
+    get: (key) => values.get(key) ?? null,
+    set: (key, value) => void values.set(key, value),
+    remove: (key) => void values.delete(key),
+  };
+  const logger = (line) => lines.push(line);
+  const tributary = createTributary({ ...options, storage, logger }, platform, 5);
+  for (let index = 0; index < 20; index += 1)
+    assert.equal(await tributary.device(`device-${index}`).identify('u'), false);
+  assert.equal(count.timers, 10);
+  assert.equal(lines.length, 1, lines.join('\n'));
+  platform.isUp = true;
+  assert.equal(await tributary.device('device-0').identify('u'), true);
+});
+
+test('an unused device for which something waits stays one client, and flush delivers it', async () => {
+  const { platform, count } = createCountingPlatform();
+  const tributary = createTributary(options, platform, 5);
+  assert.equal(await tributary.device('first').identify('u'), false);
+  for (let index = 0; index < 20; index += 1)
+    assert.equal(await tributary.device(`device-${index}`).attributedAffiliateId(), null);
+  platform.isUp = true;
+  assert.equal(await tributary.flush(5000), true);
+  assert.equal(count.requests, 2);
+  assert.equal(await tributary.device('first').attributedAffiliateId(), 'aff_1');
+});
+
+test('flush sends for ten devices at a time, and no more after ten that failed', async () => {
+  const { platform, count } = createCountingPlatform();
+  const tributary = createTributary(options, platform);
+  for (let index = 0; index < 100; index += 1) await tributary.device(`device-${index}`).identify('u');
+  Object.assign(count, { requests: 0, most: 0 });
+  assert.equal(await tributary.flush(5000), false);
+  assert.equal(count.most, 10);
+  assert.ok(count.requests >= 10 && count.requests < 20, `${count.requests} requests`);
+  platform.isUp = true;
+  count.requests = 0;
+  assert.equal(await tributary.flush(5000), true);
+  assert.equal(count.requests, 100);
+});
+
 test('an empty or malformed code or claim token does not hide that of the address', async () => {
   const url = `https://shop.test/?claim_token=${TOKEN}&via=spring`;
   for (const [index, claimToken] of ['', 'not a token'].entries()) {
