@@ -538,6 +538,29 @@ test('cookieStorage is shared by the subdomains of a site', async () => {
   assert.equal(sent().length, 1);
 });
 
+test('an app that changes its cookie domain and gets a name begins anew, and a refusal stays one', async () => {
+  server.load([{ path: 'install', answer: 'won', times: 2 }]);
+  const startOn = async (domain, extra) => {
+    await page.goto(`http://www.shop.localhost:${site.port}/module?via=spring`);
+    await page.waitForFunction(() => window.sdk);
+    await page.evaluate(
+      ([given, to]) => sdk.start({ ...given, storage: sdk.cookieStorage({ domain: to }) }),
+      [{ ...options(), ...extra }, domain],
+    );
+    return await page.evaluate(() => sdk.deviceId());
+  };
+  const before = await startOn(undefined);
+  await until(async () => (await affiliate()) === 'aff_1');
+  const after = await startOn('shop.localhost', { app: 'shop' });
+  assert.notEqual(after, before);
+  await until(async () => (await affiliate()) === 'aff_1');
+  assert.equal(await startOn('shop.localhost', { app: 'shop' }), after);
+  await startOn(undefined);
+  await page.evaluate(() => sdk.setEnabled(false));
+  assert.equal(await startOn('shop.localhost', { app: 'other' }), null);
+  assert.equal(sent().length, 2);
+});
+
 test('a start, an identify and a cookieStorage with null, and an address without a text, reject nothing', async () => {
   await open('/module');
   assert.equal(await page.evaluate(() => sdk.cookieStorage(null).get('none')), null);
