@@ -12,12 +12,14 @@ import type { SignedInUser } from '../src/db/signed-in-users.ts';
 import { findLinkedPayments, loadCommonPayment, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
-import { openWebhookSecret } from '../src/db/webhook-secrets.ts';
+import { findActiveWebhookSecrets, openWebhookSecret } from '../src/db/webhook-secrets.ts';
+import type { WebhookSecretRow } from '../src/db/webhook-secrets.ts';
 import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
 import type { DeliveryId, PaymentId } from '../src/domain/ids.ts';
 import { isProviderName, providers } from '../src/providers/index.ts';
 import { sha256 } from '../src/providers/hashing.ts';
-import { checkProof, checkReconciliation } from '../src/providers/proof.ts';
+import { checkProof, checkReconciliation, keyIdOf } from '../src/providers/proof.ts';
+import type { WebhookProof } from '../src/providers/proof.ts';
 import type { ParseResult, Provider } from '../src/providers/provider.ts';
 
 /** A delivery that names the user of a key evaluates at most this many waiting payments of that key; the relay the others. */
@@ -26,6 +28,24 @@ const LINKED_PAYMENTS_LIMIT = 50;
 /** The delivery's provider is unknown to this version, as after a downgrade. */
 export class UnknownProvider extends Error {
   override readonly name = 'UnknownProvider';
+}
+
+/** Why nobody can check a delivery any more, and what repairs it. */
+const LOST = {
+  body: 'the stored request cannot be decrypted any more: have the provider send the event again',
+  proof:
+    'the key that proves the stored request is lost: set the webhook secret again, and have the provider send the event again',
+  secret:
+    'the webhook secret that accepted the request cannot be decrypted any more: set the same secret again and reprocess the delivery, or have the provider send the event again',
+};
+
+function isLost(error: unknown): error is SecretUnreadable {
+  return error instanceof SecretUnreadable && error.isLost;
+}
+
+function falseIfLost(error: unknown): false {
+  if (isLost(error)) return false;
+  throw error;
 }
 
 /** Whether an operator made a body. A proof with a key that the service does not have proves nothing: anybody can make one. */
@@ -95,14 +115,38 @@ export class DeliveryContext {
   /**
    * Whether the stored signature still matches the stored bytes, under the secret version that accepted them and as of
    * the time of receipt. If not, the row was changed after it was accepted. A body that the operator made from an export has
-   * no signature: it is proved by the keys of the secret box. Throws `SecretUnreadable` if the key of the secret or of the proof of a
-   * webhook is missing.
+   * no signature: it is proved by the keys of the secret box. If the secret is lost, a valid one proves the request as well: the
+   * founder may have set the same secret again. Throws `SecretUnreadable` if the key of the secret or of the proof of a webhook is
+   * missing; if it is lost, the message says what repairs the delivery.
    */
   async isProved(secretBox: SecretBox): Promise<boolean> {
-    const { secret, appId, provider, body, proof, receivedAt } = await this.stored();
+    const { secret, appId, provider, body, isBodyLost, proof } = await this.stored();
+    if (isBodyLost) throw new SecretUnreadable(LOST.body, { isLost: true });
     if (proof.kind === 'reconciliation') {
       return isProvedByOperator(proof, { appId, provider, bodySha256: await sha256(body) }, secretBox);
     }
+    try {
+      return await this.#isProvedWith(secretBox, secret, proof);
+    } catch (error) {
+      if (!isLost(error)) throw error;
+      const keyId = keyIdOf(proof);
+      if (keyId !== null && !secretBox.keyIds.includes(keyId)) {
+        throw new SecretUnreadable(LOST.proof, { isLost: true, cause: error });
+      }
+      const valid = (await findActiveWebhookSecrets(this.#sql, appId, provider, Date.now())) ?? [];
+      for (const other of valid) {
+        if (await this.#isProvedWith(secretBox, other, proof).catch(falseIfLost)) return true;
+      }
+      throw new SecretUnreadable(LOST.secret, { isLost: true, cause: error });
+    }
+  }
+
+  async #isProvedWith(
+    secretBox: SecretBox,
+    secret: Pick<WebhookSecretRow, 'ciphertext' | 'encryptionKeyId'>,
+    proof: WebhookProof,
+  ): Promise<boolean> {
+    const { appId, provider, body, receivedAt } = await this.stored();
     const opened = openWebhookSecret(secretBox, { appId, provider }, secret);
     const request = { body: Buffer.from(body), receivedAt };
     return await checkProof(await this.provider(), proof, request, opened, secretBox);
@@ -116,7 +160,8 @@ export class DeliveryContext {
 
   async parsed(): Promise<ParseResult> {
     if (this.#parsed === undefined) {
-      const { body, stripeAccounts } = await this.stored();
+      const { body, isBodyLost, stripeAccounts } = await this.stored();
+      if (isBodyLost) throw new SecretUnreadable(LOST.body, { isLost: true });
       this.#parsed = (await this.provider()).parse(Buffer.from(body), stripeAccounts);
     }
     return this.#parsed;

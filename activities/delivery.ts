@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { SecretUnreadable } from '../src/config/secret-box.ts';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { inSpan } from '../src/config/tracing.ts';
 import { encryptBody, finishDelivery, loadDelivery, markDeliveryProcessing } from '../src/db/deliveries.ts';
@@ -118,6 +119,23 @@ async function recordFacts(
 }
 
 /**
+ * Returns why the stored request of a delivery is not proved; null if it is. Throws `SecretUnreadable` if this process lacks the key, and
+ * another one may have it.
+ */
+async function findProofProblem(
+  { secretBox }: DeliveryActivityDeps,
+  context: DeliveryContext,
+): Promise<string | null> {
+  try {
+    if (await context.isProved(secretBox)) return null;
+  } catch (error) {
+    if (error instanceof SecretUnreadable && error.isLost) return error.message;
+    throw error;
+  }
+  return 'the stored request no longer matches its signature: the row was changed after it was accepted';
+}
+
+/**
  * The six steps, in the order of the specification. Each is safe to run twice. It returns the outcome when the delivery
  * ends with it, else null.
  */
@@ -130,13 +148,9 @@ const steps: Steps = {
     const delivery = await context.stored();
     const done = storedOutcome(delivery);
     if (done !== null) return done;
-    if (await context.isProved(deps.secretBox)) return null;
-    return await finish(deps, delivery, {
-      status: 'failed',
-      reason: 'the stored request no longer matches its signature: the row was changed after it was accepted',
-      sourceEventId: null,
-      eventCount: 0,
-    });
+    const reason = await findProofProblem(deps, context);
+    if (reason === null) return null;
+    return await finish(deps, delivery, { status: 'failed', reason, sourceEventId: null, eventCount: 0 });
   },
 
   /** Compares the bytes with their hash, like `verify`. They were stored before the workflow started. */

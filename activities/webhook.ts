@@ -2,6 +2,7 @@ import { asyncLocalStorage } from '@temporalio/activity';
 import type { Logger } from 'pino';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { signingSecretContext } from '../src/db/webhook-endpoints.ts';
+import { decryptUnlessLost } from '../src/db/reencryption.ts';
 import { slackUrlContext } from '../src/db/slack-endpoint.ts';
 import {
   claimProbe,
@@ -75,6 +76,12 @@ const PROBE_MS = 30_000;
  * long as it has failed, so that each looks seldom, and all follow soon when it works again after a moment.
  */
 const SPREAD_MS = { least: 10_000, most: 2 * HOUR_MS };
+/** Why a message cannot be sent whose secret nobody can read any more, and what to do. */
+const LOST = {
+  secret:
+    "The endpoint's secret cannot be decrypted any more. Rotate the secret, then send the message again.",
+  slackUrl: 'The Slack URL cannot be decrypted any more. Set it again, then send the message again.',
+};
 /** The status with which an endpoint says that it wants no messages any more. */
 const GONE = 410;
 
@@ -135,42 +142,55 @@ export function createWebhookActivities({
     return { waitMs: Math.ceil(waitMs + 1 + spreadMs * Math.random()), until: 'probe' };
   }
 
-  /** The secrets that sign, the current one first. */
+  /**
+   * Returns the secrets that sign a message, the current one first, or the URL of Slack. Empty if the current one is lost. Throws
+   * `SecretUnreadable` if this process lacks a key, and another one may have it.
+   */
   function secretsOf(message: MessageToSend): string[] {
-    const context = signingSecretContext(message.endpointId);
     const { ciphertext, encryptionKeyId, previousCiphertext, previousEncryptionKeyId } = message;
-    const current = secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
+    const context = message.isSlack
+      ? slackUrlContext(message.secretId)
+      : signingSecretContext(message.endpointId);
+    const current = decryptUnlessLost(secretBox, { ciphertext, encryptionKeyId }, context);
+    if (current === null) return [];
     if (previousCiphertext === null || previousEncryptionKeyId === null) return [current];
-    return [current, secretBox.decrypt(Buffer.from(previousCiphertext), previousEncryptionKeyId, context)];
+    const former = { ciphertext: previousCiphertext, encryptionKeyId: previousEncryptionKeyId };
+    const previous = decryptUnlessLost(secretBox, former, context);
+    return previous === null ? [current] : [current, previous];
   }
 
-  /** Returns the request of an attempt: signed, or of text for Slack, where the URL is the secret. */
-  function requestOf(message: MessageToSend, at: number): Pick<PostOptions, 'url' | 'headers' | 'body'> {
-    const { messageId, url, isSlack, secretId, encryptionKeyId, appId, appName } = message;
+  /** Returns the request of an attempt: signed, or of text for Slack, where the secret is the URL. */
+  function requestOf(
+    message: MessageToSend,
+    secrets: readonly string[],
+    at: number,
+  ): Pick<PostOptions, 'url' | 'headers' | 'body'> {
+    const { messageId, url, isSlack, appId, appName } = message;
     if (!isSlack) {
       const body = messageBody(message);
-      return { url, headers: signedHeaders(secretsOf(message), { id: messageId, at, body }), body };
+      return { url, headers: signedHeaders(secrets, { id: messageId, at, body }), body };
     }
     const text = alertText(message, {
       appName,
       pageUrl: publicUrl === null ? null : `${publicUrl}/console/apps/${appId}/alerts`,
       titleOf,
     });
-    const secretUrl = secretBox.decrypt(
-      Buffer.from(message.ciphertext),
-      encryptionKeyId,
-      slackUrlContext(secretId),
-    );
-    return { url: secretUrl, headers: {}, body: JSON.stringify({ text }) };
+    return { url: secrets[0] ?? url, headers: {}, body: JSON.stringify({ text }) };
+  }
+
+  /** Ends a message without an attempt. */
+  async function end({ messageId, attempts }: MessageToSend, problem: string): Promise<WebhookProgress> {
+    await failUnsentMessage(sql, messageId, problem);
+    return { state: 'failed', attempts, problem, waitMs: 0 };
   }
 
   /** Sends a message once, and records the attempt. */
-  async function attemptOnce(message: MessageToSend): Promise<WebhookProgress> {
+  async function attemptOnce(message: MessageToSend, secrets: readonly string[]): Promise<WebhookProgress> {
     const { messageId, endpointId } = message;
     const startedAt = Date.now();
     const signal = asyncLocalStorage.getStore()?.cancellationSignal;
     const result = await postWebhook({
-      ...requestOf(message, startedAt),
+      ...requestOf(message, secrets, startedAt),
       targets: webhookTargets,
       ...(signal === undefined ? {} : { signal }),
     });
@@ -220,15 +240,13 @@ export function createWebhookActivities({
       if (status !== 'pending' || dueInMs === null) {
         return { state: status === 'delivered' ? 'delivered' : 'failed', attempts, problem, waitMs: 0 };
       }
-      if (!message.isActive) {
-        const inactive = 'The endpoint is not active.';
-        await failUnsentMessage(sql, messageId, inactive);
-        return { state: 'failed', attempts, problem: inactive, waitMs: 0 };
-      }
+      if (!message.isActive) return await end(message, 'The endpoint is not active.');
       if (dueInMs > 0) return { state: 'later', attempts, problem, waitMs: dueInMs };
+      const secrets = secretsOf(message);
+      if (secrets.length === 0) return await end(message, message.isSlack ? LOST.slackUrl : LOST.secret);
       const result = await withRoom(
         message,
-        async () => (await probeWait(message)) ?? (await attemptOnce(message)),
+        async () => (await probeWait(message)) ?? (await attemptOnce(message, secrets)),
       );
       if ('state' in result) return result;
       await postponeMessage(sql, messageId, result);

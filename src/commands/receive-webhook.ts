@@ -336,6 +336,7 @@ async function storeAndProcess(
           commissionId: null,
           body,
           hasBody: true,
+          isBodyLost: false,
           namesErased,
           isSelfTest,
           stripeAccounts,

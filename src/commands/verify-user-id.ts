@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { findVerifyingSecrets, identitySecretContext } from '../db/identity-secrets.ts';
+import type { EncryptedSecret } from '../db/identity-secrets.ts';
 import type { AppId } from '../domain/ids.ts';
 import type { CommandDeps } from './deps.ts';
 
@@ -14,7 +15,8 @@ export interface SignedUserId {
 
 /**
  * Checks the signature of a user id, in constant time. Returns what is wrong with it; null if it is valid, or if the app does
- * not verify user ids. The key of the HMAC is the text of the secret.
+ * not verify user ids. The key of the HMAC is the text of the secret. A secret is read only if the ones before it do not match. Throws
+ * `SecretUnreadable` if that one cannot be read.
  */
 export async function findUserIdProblem(
   { sql, secretBox }: Pick<CommandDeps, 'sql' | 'secretBox'>,
@@ -24,10 +26,10 @@ export async function findUserIdProblem(
   if (secrets === null) return null;
   if (signature === null) return 'signature_required';
   const sent = Buffer.from(/^[0-9a-f]{64}$/i.test(signature) ? signature : '', 'hex');
-  const matches = secrets.map(({ ciphertext, encryptionKeyId }) => {
+  const matches = ({ ciphertext, encryptionKeyId }: EncryptedSecret) => {
     const secret = secretBox.decrypt(ciphertext, encryptionKeyId, identitySecretContext(appId));
     const expected = createHmac('sha256', secret).update(customerUserId).digest();
     return sent.length === expected.length && timingSafeEqual(sent, expected);
-  });
-  return matches.includes(true) ? null : 'invalid_signature';
+  };
+  return secrets.some(matches) ? null : 'invalid_signature';
 }

@@ -4,6 +4,7 @@ import type { Environment } from '../domain/events.ts';
 import type { Proof } from '../providers/proof.ts';
 import type { SecretBox } from '../config/secret-box.ts';
 import { ANY_KIND, isErased } from './erased-identifiers.ts';
+import { decryptUnlessLost } from './reencryption.ts';
 import { instant } from './sql.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
 import type { WebhookSecretRow } from './webhook-secrets.ts';
@@ -154,8 +155,10 @@ export interface StoredDelivery {
   readonly proof: Proof;
   readonly bodySha256: Uint8Array;
   readonly body: Uint8Array;
-  /** Whether the body is stored. Retention and erasure remove it from a delivery that has its outcome. */
+  /** Whether the body can be read. Retention and erasure remove it from a delivery that has its outcome. */
   readonly hasBody: boolean;
+  /** Whether the body is stored, and its encryption key is lost permanently. */
+  readonly isBodyLost: boolean;
   /** Whether the body is stored encrypted, because it names an erased person. It is removed with the outcome. */
   readonly namesErased: boolean;
   /** Whether this service sent it to itself. It then counts as sandbox, whatever its body states. */
@@ -170,14 +173,17 @@ export function bodyContext(deliveryId: DeliveryId): string {
   return `body:${deliveryId}`;
 }
 
-/** Returns a delivery with its bytes and the secret that verified it. Undefined for an unknown or refused one. */
+/**
+ * Returns a delivery with its bytes and the secret that verified it. Undefined for an unknown or refused one. Throws `SecretUnreadable` if
+ * this process lacks the key of its body, and another one may have it.
+ */
 export async function loadDelivery(
   sql: Sql,
   secretBox: SecretBox,
   deliveryId: DeliveryId,
 ): Promise<StoredDelivery | undefined> {
   const row = await sql.maybe<
-    Omit<StoredDelivery, 'secret' | 'body' | 'hasBody' | 'namesErased'> & {
+    Omit<StoredDelivery, 'secret' | 'body' | 'hasBody' | 'isBodyLost' | 'namesErased'> & {
       body: Uint8Array | null;
       bodyKeyId: string | null;
       secretId: SecretId;
@@ -197,19 +203,26 @@ export async function loadDelivery(
      where d.id = ${deliveryId}`;
   if (row === undefined) return undefined;
   const { secretId, environment, ciphertext, encryptionKeyId, body, bodyKeyId, ...delivery } = row;
+  const read = body === null || bodyKeyId === null ? body : openBody(secretBox, deliveryId, body, bodyKeyId);
   return {
     ...delivery,
-    body:
-      bodyKeyId === null
-        ? (body ?? new Uint8Array())
-        : Buffer.from(
-            secretBox.decrypt(Buffer.from(body ?? []), bodyKeyId, bodyContext(deliveryId)),
-            'base64',
-          ),
-    hasBody: body !== null,
+    body: read ?? new Uint8Array(),
+    hasBody: read !== null,
+    isBodyLost: body !== null && read === null,
     namesErased: bodyKeyId !== null,
     secret: { id: secretId, environment, ciphertext, encryptionKeyId },
   };
+}
+
+/** Decrypts a stored body. Returns null if its key is lost permanently. Throws `SecretUnreadable` if only this process lacks it. */
+function openBody(
+  secretBox: SecretBox,
+  deliveryId: DeliveryId,
+  ciphertext: Uint8Array,
+  encryptionKeyId: string,
+): Uint8Array | null {
+  const text = decryptUnlessLost(secretBox, { ciphertext, encryptionKeyId }, bodyContext(deliveryId));
+  return text === null ? null : Buffer.from(text, 'base64');
 }
 
 /**

@@ -1,5 +1,7 @@
 import type { AppId, Id } from '../domain/ids.ts';
+import type { SecretBox } from '../config/secret-box.ts';
 import { acting } from './audit.ts';
+import { isLostKey } from './reencryption.ts';
 import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -98,16 +100,25 @@ export interface NewIdentitySecret extends EncryptedSecret {
   readonly previousEndsAt: number;
 }
 
-/** Makes a secret the current one. Returns when the one before it expires, or null if there was none. */
-export async function rotateIdentitySecret(sql: Sql, secret: NewIdentitySecret): Promise<number | null> {
+/**
+ * Makes a secret the current one. The one before it ends at once if its key is lost. Returns when it expires, or null if there was none or it
+ * has ended.
+ */
+export async function rotateIdentitySecret(
+  sql: Sql,
+  secret: NewIdentitySecret,
+  secretBox: Pick<SecretBox, 'keyIds' | 'acceptsLostKeys'>,
+): Promise<number | null> {
   const { id, appId, ciphertext, encryptionKeyId, previousEndsAt } = secret;
+  const isKept = sql.fragment`not ${isLostKey(sql, secretBox, sql.fragment`s.encryption_key_id`)}`;
   await sql`
     insert into identity_secrets as s (app_id, secret_id, ciphertext, encryption_key_id)
     select ${appId}::text, ${id}::text, ${ciphertext}::bytea, ${encryptionKeyId}::text where ${acting(sql)}
     on conflict (app_id) do update set
       secret_id = excluded.secret_id, ciphertext = excluded.ciphertext, encryption_key_id = excluded.encryption_key_id,
-      created_at = excluded.created_at, previous_ciphertext = s.ciphertext,
-      previous_encryption_key_id = s.encryption_key_id, previous_expires_at = ${instant(previousEndsAt)}::timestamptz
+      created_at = excluded.created_at, previous_ciphertext = case when ${isKept} then s.ciphertext end,
+      previous_encryption_key_id = case when ${isKept} then s.encryption_key_id end,
+      previous_expires_at = case when ${isKept} then ${instant(previousEndsAt)}::timestamptz end
      where s.secret_id <> excluded.secret_id`;
   return (await findIdentitySecrets(sql, appId))?.previous?.expiresAt ?? null;
 }

@@ -1,5 +1,6 @@
 import { SecretUnreadable } from '../config/secret-box.ts';
 import type { SecretBox } from '../config/secret-box.ts';
+import type { Fragment, Statements } from './sql.ts';
 
 /** What a key of SECRETS_KEY has encrypted. */
 export interface Encrypted {
@@ -27,6 +28,15 @@ export const decryptOrNull = decryptUnless(() => true);
  * accepts that. Throws `SecretUnreadable` if its key is missing: another process may have it.
  */
 export const decryptUnlessLost = decryptUnless(({ isLost }) => isLost);
+
+/** A condition of SQL: whether nobody can read what the key with this id encrypted, because it is missing and the operator accepts that. */
+export function isLostKey(
+  sql: Statements,
+  { keyIds, acceptsLostKeys }: Pick<SecretBox, 'keyIds' | 'acceptsLostKeys'>,
+  keyId: Fragment,
+): Fragment {
+  return acceptsLostKeys ? sql.fragment`${keyId} <> all(${[...keyIds]}::text[])` : sql.fragment`false`;
+}
 
 /** A kind of rows that are encrypted. */
 export interface EncryptedRows<Row extends Encrypted> {

@@ -1,8 +1,10 @@
 import type { AppId, Id, WebhookEndpointId } from '../domain/ids.ts';
 import { MAX_ENDPOINTS } from '../domain/outgoing-webhooks.ts';
 import type { DeactivationReason, WebhookType } from '../domain/outgoing-webhooks.ts';
+import type { SecretBox } from '../config/secret-box.ts';
 import { acting } from './audit.ts';
 import { retryAfterConflict } from './conflict-retries.ts';
+import { isLostKey } from './reencryption.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -182,19 +184,22 @@ export async function deleteWebhookEndpoint(
 
 /**
  * Makes a secret the current one. The one before it also signs until `previousEndsAt`, epoch ms; the one before that ends at
- * once. Returns undefined for an unknown endpoint.
+ * once, and so does one whose key is lost. Returns undefined for an unknown endpoint.
  */
 export async function rotateSigningSecret(
   sql: Sql,
   appId: AppId,
   id: WebhookEndpointId,
   secret: NewSigningSecret & { readonly previousEndsAt: number },
+  secretBox: Pick<SecretBox, 'keyIds' | 'acceptsLostKeys'>,
 ): Promise<WebhookEndpoint | undefined> {
+  const isKept = sql.fragment`not ${isLostKey(sql, secretBox, sql.fragment`encryption_key_id`)}`;
   await sql`
     update webhook_endpoints
        set secret_id = ${secret.secretId}, ciphertext = ${secret.ciphertext}, encryption_key_id = ${secret.encryptionKeyId},
-           secret_created_at = now(), previous_ciphertext = ciphertext, previous_encryption_key_id = encryption_key_id,
-           previous_expires_at = ${instant(secret.previousEndsAt)}::timestamptz
+           secret_created_at = now(), previous_ciphertext = case when ${isKept} then ciphertext end,
+           previous_encryption_key_id = case when ${isKept} then encryption_key_id end,
+           previous_expires_at = case when ${isKept} then ${instant(secret.previousEndsAt)}::timestamptz end
      where app_id = ${appId} and id = ${id} and slot >= 1 and secret_id <> ${secret.secretId} and ${acting(sql)}`;
   return await findWebhookEndpoint(sql, appId, id);
 }

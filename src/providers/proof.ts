@@ -33,6 +33,11 @@ export interface TokenHasher {
   matchesTokenHash(token: string, hash: string): boolean;
 }
 
+/** Returns the id of the key with which the token of a webhook is hashed. Null if its proof needs no key. */
+export function keyIdOf(proof: WebhookProof): string | null {
+  return proof.kind === 'token_hash' ? (proof.hash.split(':')[0] ?? null) : null;
+}
+
 /** Returns those of the named headers that a request has once. */
 function pickHeaders(request: SignedRequest, names: readonly string[]): Record<string, string> {
   return Object.fromEntries(

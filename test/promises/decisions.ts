@@ -907,6 +907,8 @@ const OPERATION: readonly PromiseSection[] = [
       'lost-key-resend': 'a webhook that may need a lost key is requested again',
       'missing-key-waits':
         'work that needs a key waits for a process that has it, and a process without all keys takes no work',
+      'lost-key-ends':
+        'work whose key the operator accepts as lost fails and says what to do, and a rotation ends a lost secret at once',
       'signature-time': 'a valid signature of another time names the clock',
       'empty-temporal-set-up': 'an empty Temporal server is set up',
       'two-installations': 'two installations in one namespace do not mix',

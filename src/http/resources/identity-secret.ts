@@ -66,12 +66,16 @@ export const identitySecretRoutes = [
     handler: async ({ deps, app, idGenerator, body, now }) => {
       const id = idGenerator.id('secret');
       const created = idGenerator.bytes(SECRET_BYTES).toString('base64url');
-      const endsAt = await rotateIdentitySecret(deps.sql, {
-        id,
-        appId: app.id,
-        ...deps.secretBox.encrypt(created, identitySecretContext(app.id)),
-        previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
-      });
+      const endsAt = await rotateIdentitySecret(
+        deps.sql,
+        {
+          id,
+          appId: app.id,
+          ...deps.secretBox.encrypt(created, identitySecretContext(app.id)),
+          previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
+        },
+        deps.secretBox,
+      );
       return { secret: created, previousSecretExpiresAt: endsAt };
     },
   }),

@@ -224,10 +224,13 @@ export const webhookEndpointRoutes = [
     handler: async ({ deps, app, ids, body, now, idGenerator }) => {
       const { secret, stored } = createSecret(deps, idGenerator, ids.endpointId);
       const previousEndsAt = now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
-      const rotated = await rotateSigningSecret(deps.patientSql, app.id, ids.endpointId, {
-        ...stored,
-        previousEndsAt,
-      });
+      const rotated = await rotateSigningSecret(
+        deps.patientSql,
+        app.id,
+        ids.endpointId,
+        { ...stored, previousEndsAt },
+        deps.secretBox,
+      );
       return { ...presentEndpoint(foundOrThrow(rotated)), secret };
     },
   }),
