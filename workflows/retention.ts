@@ -5,7 +5,7 @@ import { UNTIL_NEXT_RUN } from './options.ts';
 
 const { removeExpired } = proxyActivities<RetentionActivities>(UNTIL_NEXT_RUN);
 
-/** Pages of one kind in one run. The next run continues with the rest. */
+/** Pages of one kind in one run. The next run goes on where this one ends. */
 const PAGES = 50;
 
 /**

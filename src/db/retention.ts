@@ -125,7 +125,7 @@ async function removeIdempotencyKeys(sql: Sql, before: number, limit: number): P
 
 /**
  * Bodies are in the order of the ids of their deliveries. The body of a delivery that has no outcome, or that could not be
- * read, is kept: it may still become money. Such bodies are examined in every run.
+ * read, is kept: it may still become money. Such bodies are examined again when a run has seen all.
  */
 async function removeBodies(sql: Sql, before: number, limit: number, after: string): Promise<BatchRow> {
   return await sql.one<BatchRow>`
@@ -216,11 +216,23 @@ export async function removeExpired(
   return { removed, next: seen === limit ? (last ?? '') : null };
 }
 
-/** Records that all expired data of a kind was removed. */
-export async function finishRetention(sql: Sql, kind: RetentionKind): Promise<void> {
+/**
+ * Returns where a run begins with a kind: where the run before ended, if it did not see all rows. Rows that are kept would otherwise take
+ * up every run, however many there are, and no run would reach what is behind them.
+ */
+export async function findRetentionStart(sql: Sql, kind: RetentionKind): Promise<string> {
+  const row = await sql.maybe<{ resumeAfter: string | null }>`
+    select resume_after from retention_progress where kind = ${kind}`;
+  return row?.resumeAfter ?? '';
+}
+
+/** Records how far a run is with a kind: where the next batch begins, or null if all expired data was removed. */
+export async function recordRetention(sql: Sql, kind: RetentionKind, next: string | null): Promise<void> {
   await sql`
-    insert into retention_progress (kind, finished_at) values (${kind}, now())
-    on conflict (kind) do update set finished_at = excluded.finished_at`;
+    insert into retention_progress as p (kind, finished_at, resume_after)
+    values (${kind}, case when ${next === null}::boolean then now() end, nullif(${next}::text, ''))
+    on conflict (kind) do update
+      set finished_at = coalesce(excluded.finished_at, p.finished_at), resume_after = excluded.resume_after`;
 }
 
 export interface RetentionProgress {

@@ -1806,6 +1806,7 @@ create table retention_progress (
   removed bigint not null default 0,
   "position" click_id,
   finished_at timestamp with time zone,
+  resume_after text collate "C",
   constraint retention_progress_pkey PRIMARY KEY (kind),
   constraint retention_progress_kind_check CHECK ((kind = ANY (ARRAY['idempotency_keys'::text, 'identities'::text, 'refused_counters'::text, 'user_agents'::text, 'bodies'::text, 'webhook_messages'::text, 'emails'::text])))
 );
