@@ -3,7 +3,7 @@ import { databaseClock } from '../src/db/clock.ts';
 import { isDatabaseAway } from '../src/db/errors.ts';
 import { draftScheduledRun, findDoneMonths, scheduledAppsAfter } from '../src/db/payout-run-drafts.ts';
 import type { Sql } from '../src/db/sql.ts';
-import { writeWeeklyReports } from '../src/db/weekly-reports.ts';
+import { appsWithReportsAfter, writeWeeklyReports } from '../src/db/weekly-reports.ts';
 import type { AppId } from '../src/domain/ids.ts';
 import { monthThatIsDue } from '../src/domain/payout-schedule.ts';
 import { mondayOfReport } from '../src/domain/weekly-report.ts';
@@ -20,6 +20,8 @@ export interface CalendarActivityDeps {
 export interface CalendarPage {
   /** Runs that were drafted, or mails that were written. */
   readonly count: number;
+  /** Apps that failed. The next run tries them again. A page of an earlier version does not say. */
+  readonly failed?: number;
   /** The last app of the page. Null after the last page. */
   readonly next: string | null;
 }
@@ -48,12 +50,14 @@ export function createCalendarActivities({
       const endsAt = performance.now() + PAGE_MS;
       const now = await databaseClock(sql);
       const apps = await scheduledAppsAfter(sql, after, calendarPage);
+      let failed = 0;
       const due = apps.flatMap(({ appId, schedule, since }) => {
         try {
           const month = monthThatIsDue(schedule, since, now);
           return month === null ? [] : [{ appId, month }];
         } catch (error) {
           // Another version of the service, or of its data of time zones, stored the schedule.
+          failed += 1;
           logger.error({ appId, err: error, msg: 'the payout schedule of an app cannot be read' });
           return [];
         }
@@ -63,34 +67,58 @@ export function createCalendarActivities({
       let count = 0;
       for (const { appId } of open) {
         throwIfCancelled();
-        if (await draft(appId, now)) count += 1;
-        if (performance.now() > endsAt && appId !== open.at(-1)?.appId) return { count, next: appId };
+        const result = await draft(appId, now);
+        if (result === 'drafted') count += 1;
+        if (result === 'failed') failed += 1;
+        if (performance.now() > endsAt && appId !== open.at(-1)?.appId) return { count, failed, next: appId };
       }
-      return { count, next: apps.length === calendarPage ? (apps.at(-1)?.appId ?? null) : null };
+      return { count, failed, next: nextOf(apps.map(({ appId }) => appId)) };
     },
 
-    /** Writes the reports that are due of the next apps after one: a mail for each address. */
+    /**
+     * Writes the reports that are due of the next apps after one: a mail for each address. When that fails, it writes those of each app
+     * alone, so that one app does not stop the reports of the others.
+     */
     writeWeeklyReports: async (after) => {
-      const { mails, lastAppId, isLast } = await writeWeeklyReports(sql, {
-        after,
-        monday: mondayOfReport(await databaseClock(sql)),
-        limit: calendarPage,
-      });
-      return { count: mails, next: isLast ? null : lastAppId };
+      const monday = mondayOfReport(await databaseClock(sql));
+      const appIds = await appsWithReportsAfter(sql, after, calendarPage);
+      const next = nextOf(appIds);
+      try {
+        return { count: await writeWeeklyReports(sql, appIds, monday), failed: 0, next };
+      } catch (failure) {
+        if (isDatabaseAway(failure)) throw failure;
+        let [count, failed] = [0, 0];
+        for (const appId of appIds) {
+          throwIfCancelled();
+          try {
+            count += await writeWeeklyReports(sql, [appId], monday);
+          } catch (error) {
+            if (isDatabaseAway(error)) throw error;
+            failed += 1;
+            logger.warn({ err: error, appId, msg: 'the weekly report of an app could not be written' });
+          }
+        }
+        return { count, failed, next };
+      }
     },
   };
 
-  /** Drafts the run of an app. Returns whether it was drafted. */
-  async function draft(appId: AppId, now: number): Promise<boolean> {
+  /** Returns where the page after one begins. Null if it was the last one. */
+  function nextOf(appIds: readonly AppId[]): AppId | null {
+    return appIds.length === calendarPage ? (appIds.at(-1) ?? null) : null;
+  }
+
+  /** Drafts the run of an app. Returns `idle` if there is nothing to draft. */
+  async function draft(appId: AppId, now: number): Promise<'drafted' | 'failed' | 'idle'> {
     try {
-      const result = await draftScheduledRun(sql, appId, now);
-      if (result === 'drafted') logger.info({ appId, msg: 'the payout schedule has drafted a run' });
-      return result === 'drafted';
+      if ((await draftScheduledRun(sql, appId, now)) !== 'drafted') return 'idle';
+      logger.info({ appId, msg: 'the payout schedule has drafted a run' });
+      return 'drafted';
     } catch (error) {
       // A draft that takes too long is that of this app.
       if (isDatabaseAway(error)) throw error;
       logger.warn({ err: error, appId, msg: 'the payout schedule of an app could not draft its run' });
-      return false;
+      return 'failed';
     }
   }
 }

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
+import { isDatabaseAway } from '../src/db/errors.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { EvaluationLimits } from '../src/domain/evaluation.ts';
@@ -18,9 +19,10 @@ const PAGE = 50;
 /** The position of a page of marked payments: until when they were marked, epoch ms. */
 const MARKED_PAGE = /^marked:(\d+)$/;
 
-/** Payments that waited for an exchange rate. A failed one stays unchanged and is logged. */
+/** Payments that waited for an exchange rate or another evaluation. */
 export interface ConvertResult {
   readonly evaluated: number;
+  /** Payments that failed, which stay unchanged, and searches that did. Each is logged. */
   readonly failed: number;
 }
 
@@ -41,24 +43,41 @@ export function createConvertActivities({
   onCommissions,
   onBindings,
 }: ConvertActivityDeps): ConvertActivities {
+  /** Runs one of the two searches. One that fails, such as one that takes too long, does not stop the payments of the other. */
+  async function search<T>(what: string, find: () => Promise<readonly T[]>) {
+    try {
+      return { found: await find(), failure: null };
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error;
+      logger.warn({ err: error, msg: `payments that ${what} were not found; a later run searches again` });
+      return { found: [], failure: error };
+    }
+  }
+
   return {
     /**
      * Evaluates one page: first the marked payments, until none is left that was marked before the first page was read,
-     * then those whose missing rate has arrived.
+     * then those whose missing rate has arrived. Throws if it can find neither.
      */
     convertPage: async (after) => {
       const [, until] = after?.match(MARKED_PAGE) ?? [];
       const isMarkedPage = after === null || until !== undefined;
       const markedUntil = until === undefined ? null : Number(until);
-      const marked = isMarkedPage ? await findPaymentsToRecheck(sql, { markedUntil, limit: PAGE }) : [];
+      const recheck = async () =>
+        isMarkedPage ? await findPaymentsToRecheck(sql, { markedUntil, limit: PAGE }) : [];
+      const { found: marked, failure } = await search('wait for another evaluation', recheck);
       const moreMarked = marked.length === PAGE;
       const afterPayment = isMarkedPage ? null : parseId('payment', after);
-      const ids = moreMarked ? [] : await findConvertiblePayments(sql, afterPayment, PAGE);
+      const convert = async () => (moreMarked ? [] : await findConvertiblePayments(sql, afterPayment, PAGE));
+      const { found: ids, failure: convertFailure } = await search('have got their rate', convert);
+      if (failure !== null && convertFailure !== null) throw failure;
+      const failures = [failure, convertFailure].filter((each) => each !== null).length;
       const paymentIds = [...new Set([...marked.map(({ id }) => id), ...ids])];
-      const { evaluated, failed } = await evaluateEach(
+      const { evaluated, failed: unevaluated } = await evaluateEach(
         { sql, logger, limits, onCommissions, onBindings },
         paymentIds,
       );
+      const failed = unevaluated + failures;
       if (evaluated > 0)
         logger.info({
           evaluated,

@@ -9,7 +9,7 @@ import type { EvaluatedDelivery } from '../src/db/evaluations.ts';
 import { loadPayments, markForRecheck } from '../src/db/payments.ts';
 import { lockSubject, numberEarlierPayments } from '../src/db/policy-snapshot.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
-import { isEnvironmentFault } from '../src/db/errors.ts';
+import { isEnvironmentFault, isStatementTooLarge } from '../src/db/errors.ts';
 import type { Sql, Statements } from '../src/db/sql.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import type { WorkEvents } from './work-events.ts';
@@ -110,9 +110,13 @@ export interface EvaluateEachDeps extends Pick<WorkEvents, 'onCommissions' | 'on
   readonly limits?: EvaluationLimits | undefined;
 }
 
+/** Whether a fault of the environment is one of all payments. A statement that needs too much is that of one. */
+const isFaultOfAll = (error: unknown): boolean => isEnvironmentFault(error) && !isStatementTooLarge(error);
+
 /**
  * Evaluates waiting payments with all their rows, one after the other: each with whom a code has bound for those before it. One that
- * fails is logged and marked, so that the relay has it evaluated again, and does not stop the others. A lost connection stops all of them.
+ * fails is logged and marked, so that the relay has it evaluated again, and does not stop the others, also if it needs more time than a
+ * statement has. A lost connection stops all of them.
  */
 export async function evaluateEach(
   { sql, logger, limits, onCommissions, onBindings }: EvaluateEachDeps,
@@ -131,7 +135,7 @@ export async function evaluateEach(
     try {
       return await work();
     } catch (error) {
-      if (isEnvironmentFault(error)) throw error;
+      if (isFaultOfAll(error)) throw error;
       failed += 1;
       logger.error({
         paymentId,
@@ -160,7 +164,7 @@ export async function evaluateEach(
     loaded = paymentIds.length === 0 ? [] : await loadPayments(sql, { paymentIds });
   } catch (error) {
     // One of them cannot be read: each is read alone.
-    if (isEnvironmentFault(error)) throw error;
+    if (isFaultOfAll(error)) throw error;
   }
   for (const payment of loaded ?? []) {
     const { paymentId } = payment;

@@ -189,16 +189,24 @@ export function startRelay({
     return passes.some(({ more }) => more);
   }
 
-  /** Whether there is a payment for `convert`. A search that fails is not repeated at once. */
+  /** Whether there is a payment for `convert`. A search that fails does not stop the other one, and is not repeated at once. */
   async function hasWaitingPayment(): Promise<boolean> {
-    try {
-      const convertible = await findConvertiblePayments(sql, null, 1);
-      if (convertible.length > 0) return true;
-      return (await findPaymentsToRecheck(sql, { olderThanMs: recheckAfterMs, limit: 1 })).length > 0;
-    } catch (error) {
-      nextConvertAt = performance.now() + overdueMs;
-      throw error;
+    let failure: unknown = null;
+    const searches = [
+      () => findConvertiblePayments(sql, null, 1),
+      () => findPaymentsToRecheck(sql, { olderThanMs: recheckAfterMs, limit: 1 }),
+    ];
+    for (const search of searches) {
+      try {
+        if ((await search()).length > 0) return true;
+      } catch (error) {
+        nextConvertAt = performance.now() + overdueMs;
+        if (isDatabaseAway(error)) throw error;
+        failure ??= error;
+      }
     }
+    if (failure !== null) throw failure;
+    return false;
   }
 
   /**

@@ -103,6 +103,9 @@ const BRANCHES = [
   'retention',
   'rates-imported',
   'rates-failed',
+  'calendar',
+  // A step failed, and the one after it was done.
+  'calendar-step-fails',
   'convert',
   'convert-two-pages',
   'reprocess',

@@ -18,6 +18,8 @@ interface Branch {
   readonly activities: () => FakeActivities;
   /** Requests that a payout is signalled. */
   readonly signals?: number;
+  /** Whether it ends in a failure, which is what it records. */
+  readonly isFailure?: boolean;
 }
 
 const SUGGESTED_AT = 12;
@@ -244,6 +246,13 @@ const BRANCHES: readonly Branch[] = [
     }),
   },
   {
+    name: 'calendar-step-fails',
+    workflow: 'calendar',
+    args: [],
+    isFailure: true,
+    activities: () => ({ draftScheduledRuns: fails, writeWeeklyReports: script(0, calendarPage(null)) }),
+  },
+  {
     name: 'calendar-continued',
     workflow: 'calendar',
     args: [],
@@ -313,7 +322,14 @@ export async function runBranches(
     await server.stop();
   }
 
-  async function runBranch({ name, workflow, args, activities, signals = 0 }: Branch): Promise<void> {
+  async function runBranch({
+    name,
+    workflow,
+    args,
+    activities,
+    signals = 0,
+    isFailure = false,
+  }: Branch): Promise<void> {
     const options: WorkflowStartOptions = {
       taskQueue: name,
       workflowId: `${workflow}:${name}`,
@@ -340,7 +356,8 @@ export async function runBranches(
         firstRun ??= started.signaledRunId;
       }
       const last = client.workflow.getHandle(options.workflowId);
-      await last.result();
+      const ended = last.result();
+      await (isFailure ? ended.catch(() => {}) : ended);
       await record(name, client.workflow.getHandle(options.workflowId, firstRun));
       if (name.endsWith('-continued')) await record(`${name}-last-run`, last);
     });

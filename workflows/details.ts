@@ -1,3 +1,4 @@
+import type { ActivityFailure } from '@temporalio/workflow';
 import type { DeliveryOutcome } from '../src/domain/delivery.ts';
 import type { EmailProgress } from '../activities/email.ts';
 import type { WebhookProgress } from '../activities/webhook.ts';
@@ -8,6 +9,12 @@ export interface Step {
   readonly name: string;
   /** What it does, as the end of a sentence. */
   readonly does: string;
+}
+
+/** Returns why an activity failed, without a full stop. */
+export function causeOf(error: unknown): string {
+  const failure = error as Partial<ActivityFailure>;
+  return (failure.cause?.message ?? failure.message ?? 'unknown').replace(/\.$/, '');
 }
 
 /*

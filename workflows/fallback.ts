@@ -6,16 +6,11 @@ import {
 } from '@temporalio/workflow';
 import type { ActivityFailure } from '@temporalio/workflow';
 import type { MarkingActivities } from '../activities/marking.ts';
-import { healedDetails, stuckDetails } from './details.ts';
+import { causeOf, healedDetails, stuckDetails } from './details.ts';
 import type { Step } from './details.ts';
 import { ASKED_ONCE } from './options.ts';
 
 const { canMark } = proxyLocalActivities<MarkingActivities>(ASKED_ONCE);
-
-function causeOf(error: unknown): string {
-  const failure = error as Partial<ActivityFailure>;
-  return (failure.cause?.message ?? failure.message ?? 'unknown').replace(/\.$/, '');
-}
 
 /**
  * The fallback of a workflow: when a quick attempt at a step fails, the step runs again and retries without limit, and

@@ -3,37 +3,35 @@ import { reportDueAt } from '../domain/weekly-report.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** What one page of reports did. */
-export interface WrittenReports {
-  readonly mails: number;
-  /** Null if no app is left. */
-  readonly lastAppId: AppId | null;
-  readonly isLast: boolean;
+/** Returns the next apps after an id that have addresses for reports, in the order of their ids. */
+export async function appsWithReportsAfter(sql: Sql, after: string, limit: number): Promise<AppId[]> {
+  const rows = await sql<{ id: AppId }>`
+    select id from apps where notification_emails is not null and id > ${after} order by id limit ${limit}`;
+  return rows.map(({ id }) => id);
 }
 
 /**
- * Writes the report of a Monday (its begin, epoch ms) for the next apps after one that want it: a mail for each address. Each app has it
- * once: its row is written by the same statement. An app that had no address on that Monday has none.
+ * Writes the report of a Monday (its begin, epoch ms) for those of the apps that want it: a mail for each address. Returns the number of
+ * mails. Each app has it once: its row is written by the same statement. An app that had no address on that Monday has none.
  */
 export async function writeWeeklyReports(
   sql: Sql,
-  { after, monday, limit }: { readonly after: string; readonly monday: number; readonly limit: number },
-): Promise<WrittenReports> {
+  appIds: readonly AppId[],
+  monday: number,
+): Promise<number> {
   const date = new Date(monday).toISOString().slice(0, 10);
-  const { apps, lastAppId, mails } = await sql.one<{ apps: number; lastAppId: AppId | null; mails: number }>`
-    with page as materialized (
-      select id, notifications_since, weekly_report from apps
-       where notification_emails is not null and id > ${after} order by id limit ${limit}
-    ), written as (
+  const { mails } = await sql.one<{ mails: number }>`
+    with written as (
       insert into weekly_reports (app_id, monday)
-      select id, ${date}::date from page
-       where weekly_report is null and notifications_since <= ${instant(reportDueAt(monday))}
+      select id, ${date}::date from apps
+       where id = any(${[...appIds]}::text[]) and notification_emails is not null
+         and weekly_report is null and notifications_since <= ${instant(reportDueAt(monday))}
+       order by id
       on conflict (app_id, monday) do nothing
       returning app_id
     ), mailed as (
       select queue_notification(app_id, 'weekly_report', ${date}) as mails from written
     )
-    select (select count(*) from page)::int as apps, (select max(id) from page) as last_app_id, 
-           (select coalesce(sum(mails), 0) from mailed)::int as mails`;
-  return { mails, lastAppId, isLast: apps < limit };
+    select coalesce(sum(mails), 0)::int as mails from mailed`;
+  return mails;
 }

@@ -212,6 +212,22 @@ describe('mails to the people who run an app', () => {
     expect(await mails()).toHaveLength(2);
   });
 
+  // @promise duties-independent
+  test('report on the week before although the drafts of payout schedules fail, and the workflow says what failed', async () => {
+    await settings({ notificationEmails: [ANN] });
+    await service.sql`
+      update apps set notifications_since = ${instant(mondayOfReport(Date.now()))} where id = ${founder.app.id}`;
+    await service.sql`alter table payout_schedule_months rename to test_away`;
+    try {
+      await expect(runWorkflow('calendar')).rejects.toMatchObject({
+        cause: { message: expect.stringMatching(/^draftScheduledRuns: /), type: 'CalendarIncomplete' },
+      });
+    } finally {
+      await service.sql`alter table test_away rename to payout_schedule_months`;
+    }
+    expect(kinds(await settled())).toEqual(['weekly_report']);
+  });
+
   // @promise weekly-report-off
   test('report nothing while the report is turned off, and nothing about the weeks before when it is turned on again', async () => {
     const monday = mondayOfReport(Date.now());

@@ -922,6 +922,8 @@ const OPERATION: readonly PromiseSection[] = [
       'continue-as-new': 'heals, conversions, payouts and reprocess runs of any length run',
       'starved-workflows':
         'a workflow whose process gets no processor time for seconds goes on, and does not end the process',
+      'duties-independent':
+        'a step of the calendar, an app or a search that fails stops no other one: drafts, weekly reports and payments that wait',
       'stuck-work-found':
         'a heal, conversion, payout or reprocess run that fails is found with the query that finds stuck deliveries',
       'plans-at-any-size':

@@ -1,0 +1,222 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { createCalendarActivities } from '../../activities/calendar.ts';
+import { createConvertActivities } from '../../activities/convert.ts';
+import { importRates } from '../../src/db/rates.ts';
+import { instant } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { mondayOfReport } from '../../src/domain/weekly-report.ts';
+import { startRelay } from '../../temporal/relay.ts';
+import { newAffiliate, newApp } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { runOn } from '../support/postgres-admin.ts';
+import { startProcessingApi } from '../support/processing-api.ts';
+import { bodyOf, fakeSecret, PROOFS, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+
+let api: TestApi;
+let app: TestApp;
+const logger = pino({ level: 'silent' });
+
+beforeAll(async () => {
+  ({ api } = await startProcessingApi());
+  api.clock.now = Date.now();
+});
+beforeEach(async () => {
+  app = await newApp(api, undefined, { commissionRateBps: 2000 });
+});
+afterAll(async () => {
+  await api.close();
+});
+
+/** Returns a database that refuses the statements with a text. */
+const refusing = (text: string): Sql =>
+  new Proxy(api.sql, {
+    apply: async (target, self, args: [TemplateStringsArray, ...unknown[]]) => {
+      if (args[0].join('').includes(text)) throw new Error(`refused: ${text}`);
+      return await Reflect.apply(target, self, args);
+    },
+  });
+
+/** Runs statements that break a table for one value, then `work`, and repairs the table. */
+async function whileBroken(
+  { table, when, sqlstate }: { table: string; when: string; sqlstate: string },
+  work: () => Promise<void>,
+): Promise<void> {
+  await runOn(
+    api.database.url,
+    `create function test_breaks() returns trigger language plpgsql as $$
+       begin if ${when} then raise exception using errcode = '${sqlstate}', message = 'broken'; end if; return new; end $$;
+     create trigger test_breaks before insert on ${table} for each row execute function test_breaks()`,
+  );
+  try {
+    await work();
+  } finally {
+    await runOn(api.database.url, `drop trigger test_breaks on ${table}; drop function test_breaks()`);
+  }
+}
+
+// @promise duties-independent
+test('the weekly report of one app that cannot be written stops that of no other app', async () => {
+  const ids: string[] = [];
+  for (let n = 0; n < 5; n += 1) {
+    const { appId, key } = await newApp(api);
+    const body = { notificationEmails: ['ann@lantern.example'] };
+    expect((await api.call('PATCH', `/apps/${appId}/settings`, { key, body })).status).toBe(200);
+    ids.push(appId);
+  }
+  await api.sql`
+    update apps set notifications_since = ${instant(mondayOfReport(Date.now()))} where id = any(${ids}::text[])`;
+  ids.sort();
+  const broken = ids[1] ?? '';
+  const activities = createCalendarActivities({ sql: api.sql, logger, calendarPage: 2 });
+  const writeAll = async () => {
+    let [count, failed] = [0, 0];
+    for (let after: string | null = ''; after !== null;) {
+      const page: Awaited<ReturnType<typeof activities.writeWeeklyReports>> =
+        await activities.writeWeeklyReports(after);
+      count += page.count;
+      failed += page.failed ?? 0;
+      after = page.next;
+    }
+    return { count, failed };
+  };
+  const written = async () =>
+    (
+      await api.sql<{ id: string }>`
+        select app_id as id from weekly_reports where app_id = any(${ids}::text[]) order by app_id`
+    ).map(({ id }) => id);
+  await whileBroken(
+    { table: 'weekly_reports', when: `new.app_id = '${broken}'`, sqlstate: 'P0001' },
+    async () => {
+      expect(await writeAll()).toEqual({ count: 4, failed: 1 });
+      expect(await written()).toEqual(ids.filter((id) => id !== broken));
+    },
+  );
+  expect(await writeAll()).toEqual({ count: 1, failed: 0 });
+  expect(await writeAll()).toEqual({ count: 0, failed: 0 });
+});
+
+describe('payments that wait', () => {
+  const secret = fakeSecret('stripe') ?? '';
+
+  beforeEach(async () => {
+    const body = { environment: 'production', secret };
+    await api.call('PUT', `/apps/${app.appId}/webhooks/stripe/secret`, { key: app.key, body });
+  });
+
+  /** Pays an invoice of a user of a creator. Returns the id of the payment. */
+  async function pay(currency: string): Promise<string> {
+    const userId = randomUUID();
+    const at = Date.now() - 5 * DAY_MS;
+    const install = { deviceId: userId, affiliateCode: await newAffiliate(api, app), firstOpenAt: at };
+    expect((await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install })).status).toBe(200);
+    const identify = { deviceId: userId, customerUserId: userId, identifiedAt: Date.now() };
+    expect((await api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify })).status).toBe(200);
+    const invoiceId = `in_${randomUUID()}`;
+    const body = bodyOf(
+      stripeInvoicePaid({ userId, amount: 1_000, currency, invoiceId, occurredAt: Date.now() - DAY_MS }),
+    );
+    const path = `/webhooks/stripe/${app.appId}`;
+    expect((await api.call('POST', path, { headers: PROOFS.stripe(body, secret), body })).status).toBe(200);
+    return (
+      await api.sql.one<{ id: string }>`
+        select id from payments where app_id = ${app.appId} and ref = ${invoiceId}`
+    ).id;
+  }
+  const mark = async (id: string) =>
+    await api.sql`update payments set recheck_since = now() - interval '1 minute' where id = ${id}`;
+  const isMarked = async (id: string) =>
+    (await api.sql`select from payments where id = ${id} and recheck_since is not null`).length === 1;
+  const hasEarned = async (id: string) =>
+    (await api.sql`select from commissions where payment_id = ${id}`).length === 1;
+  const give = async (currency: string) =>
+    await importRates(api.sql, {
+      source: 'operator',
+      rates: [
+        {
+          currency,
+          day: new Date(Date.now() - 2 * DAY_MS).toISOString().slice(0, 10),
+          units: '1',
+          worthUsd: '0.1',
+        },
+      ],
+    });
+  const activitiesOf = (sql: Sql) =>
+    createConvertActivities({ sql, logger, onCommissions: () => {}, onBindings: () => {} });
+  const MARKED = 'recheck_since <=';
+  const CONVERTIBLE = 'with recursive waiting';
+
+  // @promise duties-independent
+  test('for a rate are evaluated although the marked ones cannot be searched, and the other way round', async () => {
+    const [waiting, marked] = [await pay('sek'), await pay('usd')];
+    await give('SEK');
+    await mark(marked);
+    const withoutMarked = await activitiesOf(refusing(MARKED)).convertPage(null);
+    expect(withoutMarked).toEqual({ next: null, evaluated: 1, failed: 1 });
+    expect([await hasEarned(waiting), await isMarked(marked)]).toEqual([true, true]);
+
+    const later = await pay('nok');
+    await give('NOK');
+    const withoutConvertible = await activitiesOf(refusing(CONVERTIBLE)).convertPage(null);
+    expect(withoutConvertible).toEqual({ next: null, evaluated: 1, failed: 1 });
+    expect([await hasEarned(later), await isMarked(marked)]).toEqual([false, false]);
+    // A page of payments with a rate that is not found ends the run: the next one begins with the marked ones.
+    expect(await activitiesOf(refusing(CONVERTIBLE)).convertPage(marked)).toEqual({
+      next: null,
+      evaluated: 0,
+      failed: 1,
+    });
+    expect(await activitiesOf(api.sql).convertPage(null)).toEqual({ next: null, evaluated: 1, failed: 0 });
+    expect(await hasEarned(later)).toBe(true);
+  });
+
+  // @promise duties-independent
+  test('and are marked are found by the relay although those with a rate cannot be searched', async () => {
+    await mark(await pay('usd'));
+    const started: string[] = [];
+    const none = async () => 'running' as const;
+    const relay = startRelay({
+      sql: refusing(CONVERTIBLE),
+      workflows: {
+        isReachable: () => true,
+        runDelivery: none,
+        runHeal: none,
+        runWebhook: none,
+        runEmail: none,
+        startInBackground: (workflow) => void started.push(workflow),
+        startPayoutRun: () => {},
+        startReprocess: () => {},
+      },
+      logger,
+      overdueMs: 1_000,
+      pauseMs: DAY_MS,
+    });
+    await relay.round().catch(() => {});
+    await relay.stop();
+    expect(started).toEqual(['convert']);
+    await activitiesOf(api.sql).convertPage(null);
+  });
+
+  test('are tried again if neither those with a rate nor the marked ones can be searched', async () => {
+    await expect(activitiesOf(refusing('')).convertPage(null)).rejects.toThrow('refused');
+  });
+
+  // @promise duties-independent
+  test('are evaluated although the evaluation of one takes longer than a statement may', async () => {
+    const [slow, other] = [await pay('dkk'), await pay('dkk')];
+    await give('DKK');
+    const when = `new.payment_id = '${slow}'`;
+    await whileBroken({ table: 'commissions', when, sqlstate: '57014' }, async () => {
+      expect(await activitiesOf(api.sql).convertPage(null)).toEqual({ next: null, evaluated: 1, failed: 1 });
+    });
+    expect([await hasEarned(slow), await hasEarned(other), await isMarked(slow)]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    await activitiesOf(api.sql).convertPage(null);
+    expect(await hasEarned(slow)).toBe(true);
+  });
+});
