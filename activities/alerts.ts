@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { appsAfter } from '../src/db/alert-facts.ts';
 import { evaluateAlerts } from '../src/db/alert-evaluation.ts';
+import { recordDuty } from '../src/db/duties.ts';
 import { foldRefunds } from '../src/db/refund-rollups.ts';
 import { databaseClock } from '../src/db/clock.ts';
 import { isDatabaseAway } from '../src/db/errors.ts';
@@ -41,32 +42,38 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
      * alerts of the others. Throws if none of several succeeds.
      */
     evaluateAlerts: async (after) => {
-      // A read adds what is left.
-      for (let folds = 0; folds < MOST_FOLDS && (await foldRefunds(sql)) > 0; folds += 1) throwIfCancelled();
-      const appIds = await appsAfter(sql, after, alertPage);
-      const next = appIds.length === alertPage ? (appIds.at(-1) ?? null) : null;
-      try {
-        return { ...(await evaluateAlerts(sql, appIds, await conditions())), next };
-      } catch (failure) {
-        if (isDatabaseAway(failure)) throw failure;
-        let opened = 0;
-        let closed = 0;
-        let evaluated = 0;
-        for (const appId of appIds) {
-          throwIfCancelled();
-          try {
-            const done = await evaluateAlerts(sql, [appId], await conditions());
-            opened += done.opened;
-            closed += done.closed;
-            evaluated += 1;
-          } catch (error) {
-            logger.warn({ err: error, appId, msg: 'the alerts of an app could not be evaluated' });
-          }
-        }
-        // One app alone may be broken: that must not hold up the evaluations that follow.
-        if (evaluated === 0 && appIds.length > 1) throw failure;
-        return { opened, closed, next };
-      }
+      const page = await evaluatePage(after);
+      if (page.next === null) await recordDuty(sql, 'alerts');
+      return page;
     },
   };
+
+  async function evaluatePage(after: string): Promise<AlertPage> {
+    // A read adds what is left.
+    for (let folds = 0; folds < MOST_FOLDS && (await foldRefunds(sql)) > 0; folds += 1) throwIfCancelled();
+    const appIds = await appsAfter(sql, after, alertPage);
+    const next = appIds.length === alertPage ? (appIds.at(-1) ?? null) : null;
+    try {
+      return { ...(await evaluateAlerts(sql, appIds, await conditions())), next };
+    } catch (failure) {
+      if (isDatabaseAway(failure)) throw failure;
+      let opened = 0;
+      let closed = 0;
+      let evaluated = 0;
+      for (const appId of appIds) {
+        throwIfCancelled();
+        try {
+          const done = await evaluateAlerts(sql, [appId], await conditions());
+          opened += done.opened;
+          closed += done.closed;
+          evaluated += 1;
+        } catch (error) {
+          logger.warn({ err: error, appId, msg: 'the alerts of an app could not be evaluated' });
+        }
+      }
+      // One app alone may be broken: that must not hold up the evaluations that follow.
+      if (evaluated === 0 && appIds.length > 1) throw failure;
+      return { opened, closed, next };
+    }
+  }
 }

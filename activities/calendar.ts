@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { databaseClock } from '../src/db/clock.ts';
+import { recordDuty } from '../src/db/duties.ts';
 import { isDatabaseAway } from '../src/db/errors.ts';
 import { draftScheduledRun, findDoneMonths, scheduledAppsAfter } from '../src/db/payout-run-drafts.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -72,7 +73,9 @@ export function createCalendarActivities({
         if (result === 'failed') failed += 1;
         if (performance.now() > endsAt && appId !== open.at(-1)?.appId) return { count, failed, next: appId };
       }
-      return { count, failed, next: nextOf(apps.map(({ appId }) => appId)) };
+      const next = nextOf(apps.map(({ appId }) => appId));
+      if (next === null) await recordDuty(sql, 'drafts');
+      return { count, failed, next };
     },
 
     /**
@@ -80,28 +83,34 @@ export function createCalendarActivities({
      * alone, so that one app does not stop the reports of the others.
      */
     writeWeeklyReports: async (after) => {
-      const monday = mondayOfReport(await databaseClock(sql));
-      const appIds = await appsWithReportsAfter(sql, after, calendarPage);
-      const next = nextOf(appIds);
-      try {
-        return { count: await writeWeeklyReports(sql, appIds, monday), failed: 0, next };
-      } catch (failure) {
-        if (isDatabaseAway(failure)) throw failure;
-        let [count, failed] = [0, 0];
-        for (const appId of appIds) {
-          throwIfCancelled();
-          try {
-            count += await writeWeeklyReports(sql, [appId], monday);
-          } catch (error) {
-            if (isDatabaseAway(error)) throw error;
-            failed += 1;
-            logger.warn({ err: error, appId, msg: 'the weekly report of an app could not be written' });
-          }
-        }
-        return { count, failed, next };
-      }
+      const page = await writeReports(after);
+      if (page.next === null) await recordDuty(sql, 'reports');
+      return page;
     },
   };
+
+  async function writeReports(after: string): Promise<CalendarPage> {
+    const monday = mondayOfReport(await databaseClock(sql));
+    const appIds = await appsWithReportsAfter(sql, after, calendarPage);
+    const next = nextOf(appIds);
+    try {
+      return { count: await writeWeeklyReports(sql, appIds, monday), failed: 0, next };
+    } catch (failure) {
+      if (isDatabaseAway(failure)) throw failure;
+      let [count, failed] = [0, 0];
+      for (const appId of appIds) {
+        throwIfCancelled();
+        try {
+          count += await writeWeeklyReports(sql, [appId], monday);
+        } catch (error) {
+          if (isDatabaseAway(error)) throw error;
+          failed += 1;
+          logger.warn({ err: error, appId, msg: 'the weekly report of an app could not be written' });
+        }
+      }
+      return { count, failed, next };
+    }
+  }
 
   /** Returns where the page after one begins. Null if it was the last one. */
   function nextOf(appIds: readonly AppId[]): AppId | null {

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
+import { recordDuty } from '../src/db/duties.ts';
 import { isDatabaseAway } from '../src/db/errors.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -84,7 +85,10 @@ export function createConvertActivities({
           msg: 'payments that waited for an exchange rate or another evaluation were evaluated',
         });
       const nextMarked = moreMarked ? `marked:${markedUntil ?? marked[0]?.readAt}` : null;
-      return { next: nextMarked ?? (ids.length === PAGE ? (ids.at(-1) ?? null) : null), evaluated, failed };
+      const next = nextMarked ?? (ids.length === PAGE ? (ids.at(-1) ?? null) : null);
+      // There may be pages for hours.
+      if (failures === 0) await recordDuty(sql, 'conversions');
+      return { next, evaluated, failed };
     },
   };
 }

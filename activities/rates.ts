@@ -1,5 +1,6 @@
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { Logger } from 'pino';
+import { recordDuty } from '../src/db/duties.ts';
 import { importRates } from '../src/db/rates.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { fetchRatesFile, RatesAddressWrong, RatesUnavailable } from '../src/rates/fetch-rates.ts';
@@ -35,6 +36,7 @@ export function createRatesActivities({ sql, logger, ratesUrl }: RatesActivityDe
       try {
         const file = readRatesFile(await fetchRatesFile(ratesUrl), Date.now());
         const imported = await importRates(sql, file);
+        await recordDuty(sql, 'rates');
         logger.info({ rates: file.rates.length, ...imported, msg: 'exchange rates imported' });
         return { status: 'imported', rates: file.rates.length, ...imported };
       } catch (error) {

@@ -5,6 +5,8 @@ import { EXPORT_RESULTS } from './commands/deps.ts';
 import type { ExportObserver } from './commands/deps.ts';
 import { readBacklog } from './db/backlog.ts';
 import type { Backlog } from './db/backlog.ts';
+import { readDuties } from './db/duties.ts';
+import type { Duty } from './db/duties.ts';
 import { readRetentionProgress } from './db/retention.ts';
 import { measureRollupTail } from './db/rollups.ts';
 import type { Sql } from './db/sql.ts';
@@ -57,6 +59,8 @@ export function createMetrics(deps: {
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   /** Where the metrics of the Temporal SDK listen, which are appended; null when they are off. */
   readonly sdkMetricsAddress: string | null;
+  /** The duties that the installation has. */
+  readonly duties: readonly Duty[];
 }): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -209,6 +213,13 @@ export function createMetrics(deps: {
     registers: [registry],
   });
 
+  const dutyDone = new Gauge({
+    name: 'tributary_duty_last_success_timestamp_seconds',
+    help: 'When a duty of the background work last succeeded, by duty; 0 before the first time.',
+    labelNames: ['duty'] as const,
+    registers: [registry],
+  });
+
   function updateUsage(): void {
     const usage = deps.sql.usage();
     for (const state of ['busy', 'idle', 'max'] as const) connections.set({ state }, usage[state]);
@@ -254,6 +265,9 @@ export function createMetrics(deps: {
       removed.set({ kind: row.kind }, row.removed);
       lastRun.set({ kind: row.kind }, (row.finishedAt ?? 0) / 1000);
     }
+    const done = await readDuties(deps.sql).catch(() => undefined);
+    if (done === undefined) return;
+    for (const duty of deps.duties) dutyDone.set({ duty }, (done.get(duty) ?? 0) / 1000);
   }
 
   return {

@@ -14,6 +14,7 @@ import { SecretUnreadable } from './config/secret-box.ts';
 import { StartupError } from './config/startup-error.ts';
 import { settingsProblem } from './db/connection-settings.ts';
 import { recordRefusedRequests } from './db/deliveries.ts';
+import { DUTIES } from './db/duties.ts';
 import { faultOf } from './db/errors.ts';
 import type { Sql } from './db/sql.ts';
 import { freePort } from './embedded/processes.ts';
@@ -69,7 +70,12 @@ export async function startService(given: ServiceSettings): Promise<Service> {
   const metrics =
     settings.metricsPort === undefined
       ? null
-      : createMetrics({ sql, readiness: async () => await readiness(), sdkMetricsAddress });
+      : createMetrics({
+          sql,
+          readiness: async () => await readiness(),
+          sdkMetricsAddress,
+          duties: DUTIES.filter((duty) => duty !== 'rates' || (settings.ratesUrl ?? null) !== null),
+        });
   const preparedKey = prepareKeys(sql, given.secretBox).catch((error: unknown) => {
     if (!(error instanceof SecretUnreadable)) throw error;
   });

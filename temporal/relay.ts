@@ -13,6 +13,7 @@ import type { EmailKeys } from '../src/domain/email.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
 import { isDatabaseAway } from '../src/db/errors.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
+import { recordDuty } from '../src/db/duties.ts';
 import { claimPayoutRuns } from '../src/db/payout-run-requests.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -24,6 +25,8 @@ import type { TemporalWorkflowStarter } from './workflow-starter.ts';
 /** Work without an outcome for this long has its workflow started again. */
 const OVERDUE_MS = 30_000;
 const PAUSE_MS = 5_000;
+/** How often the relay records that no payment waits for a conversion. */
+const NOTE_PAUSE_MS = 60_000;
 const PAGE = 200;
 /** Deliveries or heals that one claim takes: few, so that none waits for its start until another process claims it again. */
 const CLAIM = 50;
@@ -143,6 +146,7 @@ export function startRelay({
 }: RelaySettings): Relay {
   /** `performance.now()` ms: a clock that is set delays nothing. */
   let nextConvertAt = 0;
+  let nextNoteAt = 0;
   /** How long a marked payment waits for its evaluation by `convert`. */
   let recheckAfterMs = overdueMs;
   const deliveryBacklog: Backlog<DeliveryKeys> = {
@@ -209,13 +213,23 @@ export function startRelay({
     return false;
   }
 
+  /** Records, once a minute, that there is nothing to convert: the duty is done. */
+  async function noteNoWaitingPayment(): Promise<void> {
+    if (performance.now() < nextNoteAt) return;
+    await recordDuty(sql, 'conversions');
+    nextNoteAt = performance.now() + NOTE_PAUSE_MS;
+  }
+
   /**
    * Starts `convert` when a missing rate has arrived, or when a marked payment has waited for its evaluation. A payment
    * that fails there is found again, but not at once.
    */
   async function convert(): Promise<number> {
     if (performance.now() < nextConvertAt) return 0;
-    if (!(await hasWaitingPayment())) return 0;
+    if (!(await hasWaitingPayment())) {
+      await noteNoWaitingPayment();
+      return 0;
+    }
     nextConvertAt = performance.now() + overdueMs;
     recheckAfterMs = overdueMs;
     workflows.startInBackground('convert', undefined);

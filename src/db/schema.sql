@@ -605,6 +605,13 @@ create table delivery_bodies (
   constraint delivery_bodies_delivery_id_fkey FOREIGN KEY (delivery_id) REFERENCES deliveries(id)
 );
 
+create table duties (
+  duty text not null,
+  succeeded_at timestamp with time zone not null,
+  constraint duties_pkey PRIMARY KEY (duty),
+  constraint duties_duty_check CHECK ((duty = ANY (ARRAY['alerts'::text, 'conversions'::text, 'drafts'::text, 'rates'::text, 'reports'::text])))
+);
+
 create table emails (
   id email_id not null,
   app_id app_id,

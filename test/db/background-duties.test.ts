@@ -1,8 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
+import { createAlertActivities } from '../../activities/alerts.ts';
 import { createCalendarActivities } from '../../activities/calendar.ts';
 import { createConvertActivities } from '../../activities/convert.ts';
+import { createRatesActivities } from '../../activities/rates.ts';
+import { databaseClock } from '../../src/db/clock.ts';
+import { DUTIES, readDuties } from '../../src/db/duties.ts';
 import { importRates } from '../../src/db/rates.ts';
 import { instant } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
@@ -55,6 +62,24 @@ async function whileBroken(
   } finally {
     await runOn(api.database.url, `drop trigger test_breaks on ${table}; drop function test_breaks()`);
   }
+}
+
+/** Starts a relay whose workflows do nothing. */
+function startRelayOn(sql: Sql) {
+  const started: string[] = [];
+  const none = async () => 'running' as const;
+  const workflows = {
+    isReachable: () => true,
+    runDelivery: none,
+    runHeal: none,
+    runWebhook: none,
+    runEmail: none,
+    startInBackground: (workflow: string) => void started.push(workflow),
+    startPayoutRun: () => {},
+    startReprocess: () => {},
+  };
+  const relay = startRelay({ sql, workflows, logger, overdueMs: 1_000, pauseMs: DAY_MS });
+  return { relay, started };
 }
 
 // @promise duties-independent
@@ -175,24 +200,7 @@ describe('payments that wait', () => {
   // @promise duties-independent
   test('and are marked are found by the relay although those with a rate cannot be searched', async () => {
     await mark(await pay('usd'));
-    const started: string[] = [];
-    const none = async () => 'running' as const;
-    const relay = startRelay({
-      sql: refusing(CONVERTIBLE),
-      workflows: {
-        isReachable: () => true,
-        runDelivery: none,
-        runHeal: none,
-        runWebhook: none,
-        runEmail: none,
-        startInBackground: (workflow) => void started.push(workflow),
-        startPayoutRun: () => {},
-        startReprocess: () => {},
-      },
-      logger,
-      overdueMs: 1_000,
-      pauseMs: DAY_MS,
-    });
+    const { relay, started } = startRelayOn(refusing(CONVERTIBLE));
     await relay.round().catch(() => {});
     await relay.stop();
     expect(started).toEqual(['convert']);
@@ -218,5 +226,78 @@ describe('payments that wait', () => {
     ]);
     await activitiesOf(api.sql).convertPage(null);
     expect(await hasEarned(slow)).toBe(true);
+  });
+});
+
+describe('the time of the last success', () => {
+  const doneSince = async (begin: number) => {
+    const done = await readDuties(api.sql);
+    return DUTIES.filter((duty) => (done.get(duty) ?? 0) >= begin);
+  };
+  const begin = async () => {
+    await api.sql`delete from duties`;
+    return await databaseClock(api.sql);
+  };
+
+  // @promise duties-measured
+  test('is that of the last page of a duty of all apps, and of no page before it', async () => {
+    await newApp(api);
+    const at = await begin();
+    const alerts = createAlertActivities({ sql: api.sql, logger, alertPage: 1 });
+    const first = await alerts.evaluateAlerts('');
+    expect([first.next, await doneSince(at)]).toEqual([expect.any(String), []]);
+    await createAlertActivities({ sql: api.sql, logger, alertPage: 10_000 }).evaluateAlerts('');
+    expect(await doneSince(at)).toEqual(['alerts']);
+    const calendar = createCalendarActivities({ sql: api.sql, logger, calendarPage: 10_000 });
+    await calendar.draftScheduledRuns('');
+    expect(await doneSince(at)).toEqual(['alerts', 'drafts']);
+    await calendar.writeWeeklyReports('');
+    expect(await doneSince(at)).toEqual(['alerts', 'drafts', 'reports']);
+  });
+
+  // @promise duties-measured
+  test('of the conversions is that of a page that could search, or of a relay that found nothing', async () => {
+    const at = await begin();
+    const convert = async (sql: Sql) =>
+      await createConvertActivities({
+        sql,
+        logger,
+        onCommissions: () => {},
+        onBindings: () => {},
+      }).convertPage(null);
+    await convert(refusing('recheck_since <='));
+    expect(await doneSince(at)).toEqual([]);
+    await convert(api.sql);
+    expect(await doneSince(at)).toEqual(['conversions']);
+    const next = await begin();
+    const failing = startRelayOn(refusing('recheck_since <='));
+    await failing.relay.round().catch(() => {});
+    await failing.relay.stop();
+    expect(await doneSince(next)).toEqual([]);
+    const idle = startRelayOn(api.sql);
+    await idle.relay.round();
+    await idle.relay.stop();
+    expect(await doneSince(next)).toEqual(['conversions']);
+  });
+
+  // @promise duties-measured
+  test('of the rates is that of an import', async () => {
+    const at = await begin();
+    let status = 500;
+    const server = createServer((_, response) =>
+      response.writeHead(status).end('Date,USD\n2026-03-02,1.0558'),
+    ).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const ratesUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const activities = createRatesActivities({ sql: api.sql, logger, ratesUrl });
+    try {
+      await expect(activities.fetchRates()).rejects.toThrow();
+      expect(await doneSince(at)).toEqual([]);
+      status = 200;
+      await activities.fetchRates();
+      expect(await doneSince(at)).toEqual(['rates']);
+    } finally {
+      server.close();
+    }
   });
 });

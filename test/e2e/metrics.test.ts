@@ -1,4 +1,5 @@
 /** @jest-environment <rootDir>/test/jest/isolated.js */
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { connect } from '../../src/db/sql.ts';
 import { resumePayouts } from '../../src/db/payout-stops.ts';
@@ -63,6 +64,29 @@ test('the metrics report the facts that are not folded into the stored sums yet'
     await holder.close();
   }
   await eventually('the fold loop continues', async () => /tributary_rollup_deltas 0\n/.test(await read()));
+});
+
+// @promise duties-measured
+test('the metrics say when each duty that the installation has last succeeded', async () => {
+  const timeOf = async (duty: string) => {
+    const line = new RegExp(`^tributary_duty_last_success_timestamp_seconds\\{duty="${duty}"\\} (.+)$`, 'm');
+    return Number(line.exec(await read())?.[1]);
+  };
+  const begin = Date.now() / 1_000 - 60;
+  expect([await timeOf('alerts'), await timeOf('drafts'), await timeOf('reports')]).toEqual([0, 0, 0]);
+  for (const workflow of ['alerts', 'calendar']) {
+    await service.temporal.workflow.execute(workflow, {
+      workflowId: `${workflow}:${randomUUID()}`,
+      taskQueue: service.taskQueue,
+    });
+  }
+  for (const duty of ['alerts', 'drafts', 'reports']) expect(await timeOf(duty)).toBeGreaterThan(begin);
+  await eventually(
+    'the relay has looked for payments to convert',
+    async () => (await timeOf('conversions')) > begin,
+  );
+  // No rates are fetched here.
+  expect(await timeOf('rates')).toBeNaN();
 });
 
 test('the metrics measure deliveries by provider and outcome, their steps, exports, and the pool', async () => {

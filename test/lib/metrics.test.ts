@@ -17,6 +17,7 @@ test('the metrics of a process whose database says nothing arrive within two sec
     sql: silent,
     readiness: async () => await never,
     sdkMetricsAddress: null,
+    duties: [],
   });
   metrics.observeExport('paid');
   const [text, again] = await Promise.all([metrics.text(), metrics.text()]);
@@ -34,6 +35,7 @@ test('a check of the readiness that takes longer than a reader of the metrics wa
     sql: silent,
     readiness: async () => (isSlow ? await never : [database]),
     sdkMetricsAddress: null,
+    duties: [],
   });
   await metrics.text();
   isSlow = true;

@@ -924,6 +924,8 @@ const OPERATION: readonly PromiseSection[] = [
         'a workflow whose process gets no processor time for seconds goes on, and does not end the process',
       'duties-independent':
         'a step of the calendar, an app or a search that fails stops no other one: drafts, weekly reports and payments that wait',
+      'duties-measured':
+        'the metrics say when each duty of the background work last succeeded, so that an alert tells when one has stopped',
       'stuck-work-found':
         'a heal, conversion, payout or reprocess run that fails is found with the query that finds stuck deliveries',
       'plans-at-any-size':

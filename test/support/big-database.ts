@@ -89,6 +89,7 @@ export const OTHER_TABLES: readonly string[] = [
   'erasure_key',
   'erasure_subjects',
   'erasures',
+  'duties',
   'exchange_rates',
   'former_addresses',
   'idempotency_keys',

@@ -63,6 +63,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
     pseudonym: 'customer_user_id',
     reference: 'source_event_id payment_ref',
   },
+  duties: { none: 'duty' },
   exchange_rates: { none: 'currency source' },
   idempotency_keys: {
     none: 'idempotency_key request_sha256 seed seed_key_id claim_id response_key_id',
