@@ -2,6 +2,7 @@ import type { AccountId, AppId, DeliveryId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
+import { eventsWithoutRate } from './rates.ts';
 import type { Sql } from './sql.ts';
 
 /** An account in the operator's list. */
@@ -97,9 +98,7 @@ export async function findRateGaps(sql: Sql): Promise<RateGap[]> {
       select id, currency, (occurred_at at time zone 'UTC')::date as day
         from payments where likely_cause = 'missing_exchange_rate'
     ), adjusting as not materialized (
-      select id, currency, app_id, environment, store, payment_ref
-        from events where likely_cause = 'missing_exchange_rate'
-         and kind in ('refund', 'refund_reversed', 'chargeback', 'chargeback_reversed')
+      select id, currency, app_id, environment, store, payment_ref from ${eventsWithoutRate(sql)} e
     ), currencies (currency, n) as (
       select least((select currency from waiting order by currency, day, id limit 1),
                    (select currency from adjusting order by currency, id limit 1)), 1

@@ -2,7 +2,7 @@ import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
 import type { RatesFile } from '../domain/exchange-rate.ts';
 import type { PaymentId } from '../domain/ids.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql, Statements } from './sql.ts';
 
 /** The result of an import. */
 export interface RatesImported {
@@ -14,11 +14,20 @@ export interface RatesImported {
 }
 
 /**
+ * The events that state a refund, a dispute or other money that came back, in a currency without a rate. Each has its adjustment's
+ * currency. An index has them by currency, and they leave it when they are converted.
+ */
+export const eventsWithoutRate = (sql: Statements): Fragment => sql.fragment`
+  (select * from events
+    where likely_cause = 'missing_exchange_rate'
+      and kind in ('refund', 'refund_reversed', 'chargeback', 'chargeback_reversed', 'other'))`;
+
+/**
  * Imports a file of rates in one statement. A newer value replaces an older one, but the bank never replaces a rate of
  * the operator. Rates that are frozen on events do not change. Importing a file twice changes nothing.
  */
 export async function importRates(sql: Sql, { source, rates }: RatesFile): Promise<RatesImported> {
-  // It reads the adjustments that wait for a rate, which no index has.
+  // The bank's file of all days has hundreds of thousands of rates.
   return await sql.within(LONG_STATEMENT_MS).one<RatesImported>`
     with given as (
       select currency, day, units, "worthUsd" as worth_usd
@@ -34,13 +43,13 @@ export async function importRates(sql: Sql, { source, rates }: RatesFile): Promi
     ), waiting as (
       -- Payments with a refund or dispute that waits for one of these currencies. They are evaluated again.
       select q.id
-        from adjustments a
-        join events e on e.app_id = a.app_id and e.id = a.event_id and e.likely_cause = 'missing_exchange_rate'
+        from ${eventsWithoutRate(sql)} e
+       cross join lateral (
+         select * from adjustments x where x.event_id = e.id and x.state = 'applied' and x.usd_cents is null offset 0) a
        cross join lateral same_payment(a.app_id, a.environment, a.store, array[a.payment_ref]) q
-       where a.environment = 'production' and a.state = 'applied' and a.usd_cents is null
-         and a.currency = any(array(select currency from given))
+       where e.currency = any(array(select currency from given)) and a.environment = 'production'
     ), marked as (
-      update payments set recheck_since = now(), version = version + 1 where id in (select id from waiting)
+      update payments set recheck_since = now(), version = version + 1 where id = any(array(select id from waiting))
     )
     select count(*) filter (where is_new) as added, count(*) filter (where not is_new) as changed,
            (select count(*) from given join exchange_rates o using (currency, day)

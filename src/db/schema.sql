@@ -136,6 +136,7 @@ create table adjustments (
   constraint booked_names_payment CHECK (((booked_minor = 0) OR (booked_payment_id IS NOT NULL)))
 );
 CREATE INDEX adjustments_by_payment ON adjustments USING btree (app_id, environment, store, payment_ref);
+CREATE INDEX adjustments_without_value ON adjustments USING btree (event_id) WHERE ((usd_cents IS NULL) AND (state = 'applied'::text));
 
 create table affiliate_counts (
   app_id app_id not null,
@@ -814,8 +815,8 @@ CREATE INDEX events_by_received ON events USING btree (app_id, received_at DESC,
 CREATE INDEX events_by_user ON events USING btree (app_id, customer_user_id, received_at DESC, id DESC) WHERE (customer_user_id IS NOT NULL);
 CREATE INDEX events_unattributed ON events USING btree (app_id, occurred_at DESC, id DESC) WHERE (likely_cause IS NOT NULL);
 CREATE INDEX events_unattributed_by_user ON events USING btree (app_id, customer_user_id, occurred_at DESC, id DESC) WHERE ((likely_cause IS NOT NULL) AND (customer_user_id IS NOT NULL));
-CREATE INDEX events_waiting_for_rate ON events USING btree (currency, id) WHERE ((likely_cause = 'missing_exchange_rate'::text) AND (kind = ANY (ARRAY['refund'::text, 'refund_reversed'::text, 'chargeback'::text, 'chargeback_reversed'::text])));
 CREATE INDEX events_with_user ON events USING btree (app_id, id DESC) WHERE ((customer_user_id IS NOT NULL) AND (kind <> 'test'::text));
+CREATE INDEX events_without_rate ON events USING btree (currency, id) WHERE ((likely_cause = 'missing_exchange_rate'::text) AND (kind = ANY (ARRAY['refund'::text, 'refund_reversed'::text, 'chargeback'::text, 'chargeback_reversed'::text, 'other'::text])));
 CREATE TRIGGER events_self_test_is_sandbox BEFORE INSERT OR UPDATE OF environment, delivery_id ON events FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_self_test_is_sandbox();
 
 create table exchange_rates (

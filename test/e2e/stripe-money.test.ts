@@ -373,6 +373,26 @@ describe('disputes', () => {
   });
 
   // @promise refund-converted
+  test('what an invoice received outside Stripe in another currency is listed without a rate, and converted when one is imported', async () => {
+    const shop = await newShop();
+    await shop.deliver(invoice);
+    await shop.deliver(({ invoiceId }) =>
+      stripeInvoicePaymentPaid({
+        invoiceId,
+        paymentRecordId: 'pr_1',
+        amount: 50_000,
+        currency: 'zar',
+        occurredAt: at(0),
+      }),
+    );
+    expect(await shop.books()).toEqual(kept);
+    expect(await gapsOf('ZAR')).toMatchObject([{ currency: 'ZAR', payments: 0, adjustments: 1 }]);
+    await importRate('ZAR', '10');
+    expect(await shop.books()).toMatchObject({ reversed: 1_000, revenue: 5_000 });
+    expect(await gapsOf('ZAR')).toEqual([]);
+  });
+
+  // @promise refund-converted
   test('a dispute in another currency counts with its latest amount, in any order of arrival', async () => {
     await importRate('DKK', '10');
     const updated = inCurrency('dkk', 50_000, dispute('updated', 'under_review', 2));

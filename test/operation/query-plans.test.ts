@@ -9,6 +9,7 @@ import { findPayeesAt, reencryptPayees } from '../../src/db/payees.ts';
 import { findWaitingPayments } from '../../src/db/payments.ts';
 import { numberEarlierPayments } from '../../src/db/policy-snapshot.ts';
 import { readAffiliateTotals } from '../../src/db/overviews.ts';
+import { importRates } from '../../src/db/rates.ts';
 import { listReprocessedCommissions, requestReprocessing } from '../../src/db/reprocess.ts';
 import { listReprocessChanges } from '../../src/db/reprocess-changes.ts';
 import {
@@ -638,6 +639,50 @@ test("the numbering of a customer's earlier payments reads the rows of this cust
   expect(sent).toHaveLength(1);
   expect(await removeNumbers()).toBeGreaterThan(0);
   expect(await faultsOf({ request: '', status: 200, returned: 20, statements: sent })).toEqual([]);
+});
+
+test('an import of rates reads the refunds that wait for one, and none of those that do not', async () => {
+  await client.query('begin');
+  try {
+    await client.query('set local session_replication_role = replica');
+    // Refunds in another currency of payments that earned nothing keep no value, but do not wait. Four of the currency do, and many of another one.
+    await client.query(
+      `with found as (
+         select e.*, row_number() over (order by e.id) as n from events e
+          where e.app_id = $1 and e.environment = 'production' order by e.id limit 20000
+       ), waiting as (
+         update events e set kind = case f.n % 3 when 0 then 'refund' when 1 then 'chargeback' else 'other' end,
+                             likely_cause = 'missing_exchange_rate', currency = case when f.n <= 4 then 'ISK' else 'HUF' end
+           from found f where e.id = f.id and f.n <= 5000
+       )
+       insert into adjustments (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
+                                amount_minor, occurred_at, stated_at, event_id)
+       select 'adj_1' || lpad(n::text, 25, '0'), app_id, 'production', 'stripe', 'waiting-' || n, payment_ref, 'refund', 'applied', 1,
+              false, case when n between 5 and 5000 then 'HUF' else 'ISK' end, 1000, occurred_at, occurred_at, id
+         from found`,
+      [appId],
+    );
+    await client.query('analyze events');
+    await client.query('analyze adjustments');
+    sent = [];
+    const rate = { currency: 'ISK', day: '2026-01-15', units: '1', worthUsd: '0.1' };
+    await importRates(sql, { source: 'operator', rates: [rate] });
+    const statements = sent.filter(({ text }) => text.includes('exchange_rates'));
+    expect(statements).toHaveLength(1);
+    const marked = async () =>
+      (await client.query('select from payments where recheck_since is not null')).rowCount ?? 0;
+    const before = await marked();
+    expect(await faultsOf({ request: '', status: 200, returned: 10, statements })).toEqual([]);
+    // A statement with a longer limit may read whole tables.
+    for (const plan of ['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin'])
+      await client.query(`set local ${plan} = on`);
+    expect(await faultsOf({ request: '', status: 200, returned: 10, statements })).toEqual([]);
+    expect((await marked()) - before).toBe(4);
+  } finally {
+    await client.query('rollback');
+    await client.query('vacuum analyze events');
+    await client.query('vacuum analyze adjustments');
+  }
 });
 
 // @promise webhooks-out-fair
