@@ -7,6 +7,7 @@ import { isPlaceholder } from '../domain/user-ids.ts';
 import type { Identifiers, SubjectKey } from '../domain/erasure.ts';
 import type { AppId } from '../domain/ids.ts';
 import type { EventFacts } from './event-details.ts';
+import { isLostKey } from './reencryption.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
 
 const KEY_BYTES = 32;
@@ -47,9 +48,11 @@ export async function identifierHasher(
 /**
  * Creates the key of this installation unless it is stored, and encrypts it again when another key of SECRETS_KEY has become
  * the first, so that the former one can be removed. Only a starting service does that: a command with another SECRETS_KEY
- * would leave a key that the service cannot read. Throws `SecretUnreadable` when SECRETS_KEY lacks the key.
+ * would leave a key that the service cannot read. Where the operator accepts that its key is lost and nobody was ever erased, a new one
+ * replaces it: nothing was hashed with it. Throws `SecretUnreadable` when SECRETS_KEY lacks the key.
  */
 export async function prepareErasureKey(sql: Sql, secretBox: SecretBox): Promise<void> {
+  if (secretBox.acceptsLostKeys) await replaceUnusedKey(sql, secretBox);
   await identifierHasher(sql, secretBox);
   const key = hashKeys.get(sql)?.toString('base64');
   if (key === undefined) return;
@@ -58,6 +61,17 @@ export async function prepareErasureKey(sql: Sql, secretBox: SecretBox): Promise
     update erasure_key set ciphertext = ${ciphertext}, encryption_key_id = ${encryptionKeyId}
      where encryption_key_id <> ${encryptionKeyId} and encryption_key_id = any(${[...secretBox.keyIds]}::text[])`;
 }
+
+/** Replaces a key that is lost, if no person was ever erased. */
+async function replaceUnusedKey(sql: Sql, secretBox: SecretBox): Promise<void> {
+  const { ciphertext, encryptionKeyId } = sealNewKey(secretBox);
+  await sql`
+    update erasure_key set ciphertext = ${ciphertext}, encryption_key_id = ${encryptionKeyId}
+     where ${isLostKey(sql, secretBox, sql.fragment`encryption_key_id`)} and not exists (select from erasures)`;
+}
+
+const sealNewKey = (secretBox: SecretBox) =>
+  secretBox.encrypt(randomBytes(KEY_BYTES).toString('base64'), KEY_CONTEXT);
 
 interface StoredKey {
   readonly ciphertext: Uint8Array;
@@ -77,7 +91,7 @@ export async function hasErasureKey(sql: Sql): Promise<boolean> {
 async function readKey(sql: Sql, secretBox: SecretBox): Promise<Buffer> {
   let row = await findKey(sql);
   if (row === undefined) {
-    const made = secretBox.encrypt(randomBytes(KEY_BYTES).toString('base64'), KEY_CONTEXT);
+    const made = sealNewKey(secretBox);
     await sql`
       insert into erasure_key (ciphertext, encryption_key_id) values (${made.ciphertext}, ${made.encryptionKeyId})
       on conflict do nothing`;

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { identifierHasher, prepareErasureKey } from '../../src/db/erased-identifiers.ts';
+import { eraseUser } from '../../src/db/erasures.ts';
 import { countSecretsByKey } from '../../src/db/webhook-secrets.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { newApp, startTestApi } from '../support/api.ts';
@@ -44,6 +45,35 @@ test('a service that starts with another first key encrypts the erasure key with
     },
   ]);
   await database.drop();
+});
+
+// @promise lost-key-ends
+test('where nobody was erased, a service whose operator accepts that the erasure key is lost makes a new one, and else keeps it', async () => {
+  const api = await startTestApi();
+  const { sql } = api;
+  const [lost, kept] = [createSecretBox([former]), createSecretBox([current])];
+  const accepting = createSecretBox([current], { acceptsLostKeys: true });
+  const prepare = async (box: typeof lost) => await prepareErasureKey(sql.share(1), box);
+  const keyId = async () =>
+    (await sql.one<{ id: string }>`select encryption_key_id as id from erasure_key`).id;
+  await prepare(lost);
+  await expect(prepare(kept)).rejects.toThrow('SECRETS_KEY lacks the key');
+  expect(await keyId()).toBe(lost.keyIds[0]);
+  await prepare(accepting);
+  expect(await keyId()).toBe(kept.keyIds[0]);
+  // One that can be read stays.
+  const hash = (await identifierHasher(sql.share(1), kept))(appId, 'somebody');
+  await prepare(accepting);
+  expect((await identifierHasher(sql.share(1), kept))(appId, 'somebody')).toEqual(hash);
+
+  const { appId: erasing } = await newApp(api);
+  const request = { appId: erasing as AppId, customerUserId: 'somebody', keyId: null };
+  await eraseUser({ sql: sql.share(1), secretBox: kept }, request);
+  await expect(prepare(createSecretBox([former], { acceptsLostKeys: true }))).rejects.toThrow(
+    'SECRETS_KEY lacks the key',
+  );
+  expect(await keyId()).toBe(kept.keyIds[0]);
+  await api.close();
 });
 
 // @promise erasure-key-of-service
