@@ -80,7 +80,7 @@ async function askForStart(apps: Promise<Response>): Promise<void> {
 
 /** Asks for nothing that the page does not read: an answer that nobody reads keeps its connection. */
 async function askForPage(): Promise<void> {
-  if (/^creator\/as\//.test(path)) void ask('session');
+  if (path.startsWith('creator/as/')) void ask('session');
   else await (/^creator(\/|$)/.test(path) ? askForCreatorPage() : askForFounderPage());
 }
 
