@@ -1,13 +1,12 @@
-import { Anchor, Button, Divider, Group, PasswordInput, Stack, Text } from '@mantine/core';
+import { Button, Divider, Group, PasswordInput, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { KeyRound } from 'lucide-react';
 import { useEffect, useEffectEvent, useState } from 'react';
 import type { ReactNode } from 'react';
-import { Link } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Session } from '../api/client.ts';
 import { KEYS, LIVE_MS, useStep } from '../api/queries.ts';
-import { ErrorBox, Waiting } from '../parts.tsx';
+import { ErrorBox, Secret, Waiting } from '../parts.tsx';
 import { ICON } from '../parts/icon.ts';
 import { canUsePasskeys, raiseWithPasskey } from '../passkeys/ceremonies.ts';
 import { usePasskeys } from '../passkeys/queries.ts';
@@ -59,6 +58,8 @@ export const watchRaise = (onNotRaised: () => void) => (error: Error) => {
 interface RaiseProps {
   readonly onRaised: () => void;
   readonly onCancel: () => void;
+  /** Whether the session is known to be too old to create a key that may pay. */
+  readonly isOld?: boolean;
 }
 
 /** Lets the session pay for 15 minutes: a member with a passkey or a mailed link, everybody else with a key that may pay. */
@@ -183,45 +184,88 @@ function RaiseByMail({
   );
 }
 
-function RaiseByKey({ isSecond, onRaised, onCancel }: RaiseProps & Second) {
+/** What the key is called that a browser creates to pay with. */
+const KEY_LABEL = 'Payments in the console';
+
+/** Creates a key that may pay, and nothing else, for a session that may do so: in the first 15 minutes after its sign-in. */
+function useNewKey() {
+  const { account } = useCurrentSession();
+  return useStep(
+    async () =>
+      await read(
+        api.POST('/accounts/{accountId}/keys', {
+          params: { path: { accountId: account.id } },
+          body: { label: KEY_LABEL, permissions: ['payout'] },
+        }),
+      ),
+    KEYS.keys,
+  );
+}
+
+function RaiseByKey({ isSecond, isOld = false, onRaised, onCancel }: RaiseProps & Second) {
+  const { permissions } = useCurrentSession();
   const [key, setKey] = useState('');
   const raise = useStep(
-    async () => await read(api.POST('/session/raise', { body: { key: key.trim() } })),
+    async (given: string) => await read(api.POST('/session/raise', { body: { key: given.trim() } })),
     KEYS.session,
   );
+  const create = useNewKey();
+  const created = create.data?.key;
+  const canCreate = !isOld && permissions.includes('setup') && permissions.includes('payout');
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        raise.mutate(undefined, { onSuccess: onRaised });
+        raise.mutate(created ?? key, { onSuccess: onRaised });
       }}
     >
       <Stack>
-        <Text size="sm">
-          {isSecond
-            ? 'An account key with the permission “payout” does as well, and payouts then name that key.'
-            : 'Even a browser that is signed in needs an account key with the permission “payout” for this. It may then pay for 15 minutes, and payouts name that key.'}
-        </Text>
-        <Text size="sm">
-          No such key yet? Within 15 minutes after a sign-in you can create one on the page{' '}
-          <Anchor component={Link} to="/access" target="_blank" size="sm">
-            Access
-          </Anchor>
-          , which opens in another tab; what you entered stays here. Later, sign in again first, or have the
-          operator of the service give you a new link, with the command{' '}
-          <code>npm run -s admin -- console</code>.
-        </Text>
-        <PasswordInput
-          label="Key that may pay"
-          placeholder="tri_sk_live_…"
-          description="It is sent once and not kept in this browser."
-          autoComplete="off"
-          required
-          withAsterisk={false}
-          {...(isSecond ? {} : { 'data-autofocus': true })}
-          value={key}
-          onChange={(event) => setKey(event.currentTarget.value)}
-        />
+        {created === undefined ? (
+          <>
+            <Text size="sm">
+              {isSecond
+                ? 'An account key with the permission “payout” does as well, and payouts then name that key.'
+                : 'Even a browser that is signed in needs an account key with the permission “payout” for this. It may then pay for 15 minutes, and payouts name that key.'}
+            </Text>
+            <PasswordInput
+              label="Key that may pay"
+              placeholder="tri_sk_live_…"
+              description="It is sent once and not kept in this browser."
+              autoComplete="off"
+              required
+              withAsterisk={false}
+              {...(isSecond ? {} : { 'data-autofocus': true })}
+              value={key}
+              onChange={(event) => setKey(event.currentTarget.value)}
+            />
+            <Text size="sm" className="quiet">
+              No such key yet?{' '}
+              {canCreate
+                ? 'Within 15 minutes after a sign-in you can create one here. Later, sign in again first,'
+                : 'A founder with the permissions “setup” and “payout” creates one on the page Access within 15 minutes after a sign-in. For that, sign in again,'}{' '}
+              or have the operator of the service give you a new link, with the command{' '}
+              <code>npm run -s admin -- console</code>.
+            </Text>
+            {canCreate && (
+              <Group>
+                <Button
+                  variant="default"
+                  size="xs"
+                  loading={create.isPending}
+                  onClick={() => create.mutate(undefined)}
+                >
+                  Create a key
+                </Button>
+              </Group>
+            )}
+            {create.error !== null && <ErrorBox error={create.error} />}
+          </>
+        ) : (
+          <Secret text={created} what="the key">
+            It may pay, and nothing else, and is called “{KEY_LABEL}” on the page Access. Keep it: paying
+            again later than in 15 minutes needs it.
+          </Secret>
+        )}
         {raise.error !== null && <ErrorBox error={raise.error} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onCancel}>
