@@ -117,11 +117,15 @@ export function banner({
   service,
   backends,
   firstLink = null,
+  dataDir,
 }: {
   readonly service: Pick<Service, 'url' | 'metricsUrl' | 'isTemporalReady'>;
   readonly backends: Pick<Backends, 'databaseUrl' | 'databaseFolder' | 'temporal' | 'temporalUiUrl'>;
   readonly firstLink?: string | null;
+  /** The data folder that the environment names, which commands need as well. */
+  readonly dataDir?: string | undefined;
 }): string {
+  const command = `${dataDir === undefined ? '' : `DATA_DIR=${dataDir} `}npm run -s admin --`;
   const database = new URL(backends.databaseUrl);
   const addressOf = (path: string) => `${service.url?.replace(/\/$/, '')}${path}`;
   return [
@@ -144,8 +148,8 @@ export function banner({
     ...(firstLink === null
       ? [
           '  Next, in another terminal:',
-          '    npm run -s admin -- console      prints a link that signs a browser in',
-          '    npm run -s admin -- --help       lists the other commands',
+          `    ${command} console      prints a link that signs a browser in`,
+          `    ${command} --help       lists the other commands`,
         ]
       : ['  Open this link to begin. It works once, for 30 minutes:', `    ${firstLink}`]),
     '',

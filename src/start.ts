@@ -12,7 +12,8 @@ try {
   starting = runServer(readConfig(process.env), signal);
   const server = await starting;
   const firstLink = process.stderr.isTTY ? await createFirstLink(server) : null;
-  if (!signal.aborted) process.stderr.write(`${banner({ ...server, firstLink })}\n`);
+  if (!signal.aborted)
+    process.stderr.write(`${banner({ ...server, firstLink, dataDir: process.env['DATA_DIR'] })}\n`);
 } catch (error) {
   if (!signal.aborted) exitWith(error);
 }

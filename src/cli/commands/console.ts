@@ -59,7 +59,7 @@ export function addConsoleCommand(
       const service = await findService();
       if (service === null)
         throw new CommandFailedError(
-          'No service serves the console here. Start it with npm start, then run this command again.',
+          'No service serves the console here. Start it with npm start, then run this command again, with the same DATA_DIR if the service has one.',
         );
       const link = await withDatabase(async (sql) => {
         const now = Date.now();
