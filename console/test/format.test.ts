@@ -85,7 +85,8 @@ describe('numbers that a person enters', () => {
     ['0,123', 'At most 2 decimals'],
     ['1234,567', 'At most 2 decimals'],
     ['1.234,567', 'At most 2 decimals'],
-    ...['.', '-1', '1e5', '2,50 €', '1,23,4', '1,2.3', '12 50', '1 234 56', '2 5', 'NaN'].map(
+    ['-1', 'Write it without a minus'],
+    ...['.', '1e5', '2,50 €', '1,23,4', '1,2.3', '12 50', '1 234 56', '2 5', 'NaN'].map(
       (text) => [text, 'Write a number, such as 12.50'] as const,
     ),
   ])('“%s” as an amount in dollars is read as %p', (text, read) => {

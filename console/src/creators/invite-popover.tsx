@@ -7,6 +7,7 @@ import { useChange } from '../api/queries.ts';
 import { formatInstant } from '../format.ts';
 import { copyText, ErrorBox, Secret } from '../parts.tsx';
 import { ICON } from '../parts/icon.ts';
+import { isLoopback } from '../parts/loopback.ts';
 import { useCurrentSession } from '../session.ts';
 import { QrImage } from '../setup/qr.tsx';
 
@@ -66,7 +67,9 @@ function Invite({
             </Secret>
             <QrImage url={link.data.url} what="QR code of the link" />
             <Text size="sm" className="quiet">
-              The phone of the creator can scan it.
+              {isLoopback(link.data.url)
+                ? 'Only this computer can open it: the service has no PUBLIC_URL, the address at which others reach it.'
+                : 'The phone of the creator can scan it.'}
             </Text>
           </>
         )}

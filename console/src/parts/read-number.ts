@@ -45,7 +45,10 @@ function partsOf(bare: string, decimals: number): readonly [whole: string, fract
 export function readNumber(text: string, format: Format): number | string | null {
   const { decimals } = format;
   if (text.trim() === '') return null;
-  const parts = partsOf(without(text, format), decimals);
+  const bare = without(text, format);
+  // No field takes less than 0: what is deducted has a field of its own.
+  if (/^[-−]\s*\d/.test(bare)) return 'Write it without a minus';
+  const parts = partsOf(bare, decimals);
   if (parts === null) return decimals === 0 ? 'Write a whole number' : 'Write a number, such as 12.50';
   if (typeof parts === 'string') return parts;
   const [whole, fraction] = parts;

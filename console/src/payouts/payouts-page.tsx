@@ -12,6 +12,7 @@ import { useFilters } from '../parts/filters.ts';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { ListEnd } from '../parts/list.tsx';
+import { isLoopback } from '../parts/loopback.ts';
 import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
@@ -168,7 +169,7 @@ function NotPaid({ appId }: { readonly appId: string }) {
     <Section
       id="not-paid"
       title="Not due now"
-      hint="Creators with commissions that cannot be paid yet, and why."
+      hint={`Creators with commissions that cannot be paid yet, and why.${isLoopback(location.href) ? ' For a trial, set the hold period to 0 days in the settings: it counts for purchases after that.' : ''}`}
     >
       {failure}
       <div className="surface" hidden={rows.length === 0}>

@@ -126,8 +126,8 @@ function MarkForm({
     >
       <Stack>
         <Text size="sm">
-          {MARKS[state].meaning} It is about {formatMoney(payout.totalCents)} to {payout.affiliateName}. The
-          mark names you, or the key that you entered, and cannot be edited.
+          {MARKS[state].meaning} The payout is {formatMoney(payout.totalCents)} to {payout.affiliateName}. The
+          mark names you, or the key that you entered.
         </Text>
         {(state === 'sent' || state === 'returned') && (
           <>

@@ -12,13 +12,9 @@ import { LINK_LABELS, SLUG_TAKEN } from '../links/words.ts';
 import { useLeaveGuard } from '../leave/leave-guard.tsx';
 import { CopyLine, ErrorBox, Waiting } from '../parts.tsx';
 import { useFieldErrors } from '../parts/field-errors.tsx';
+import { isLoopback } from '../parts/loopback.ts';
 import { usePermission } from '../session.ts';
 import { QrCode } from './qr.tsx';
-
-/** Whether only this computer can open an address. */
-function isLoopback(url: string): boolean {
-  return /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
-}
 
 function NewCreator({ appId }: { readonly appId: string }) {
   const canWrite = usePermission('write');
@@ -132,9 +128,17 @@ export function CreatorStep({
           the SDK.
         </Text>
         <Text size="sm" className="quiet">
-          {isLoopback(link.url)
-            ? 'Open the link in this browser to count the first click. The address that it leads to contains the claim_token for the next step.'
-            : 'Open the link on a phone to count the first click, then install the app there.'}
+          {isLoopback(link.url) ? (
+            <>
+              <a href={link.url} target="_blank" rel="noreferrer">
+                Open the link in this browser
+              </a>{' '}
+              to count the first click. The address that it leads to contains the claim_token for the next
+              step.
+            </>
+          ) : (
+            'Open the link on a phone to count the first click, then install the app there.'
+          )}
         </Text>
       </Stack>
       {!isLoopback(link.url) && <QrCode url={link.url} name={link.slug} />}
