@@ -1,4 +1,5 @@
 import { consoleUrl } from './api/client.ts';
+import { ONCE } from './api/query-client.ts';
 import { queryClient, SESSION } from './api/queries.ts';
 import { App } from './app.tsx';
 import { mount } from './mount.tsx';
@@ -13,7 +14,9 @@ const basename = consoleUrl.pathname.replace(/\/$/, '');
  */
 async function prepare(): Promise<void> {
   const program = loadPageOf(location.pathname.slice(basename.length)).catch(() => {});
-  await queryClient.prefetchQuery(SESSION);
+  // It notices from now on that the browser goes offline, or comes back.
+  queryClient.mount();
+  await queryClient.prefetchQuery({ ...SESSION, ...ONCE });
   if (queryClient.getQueryData(SESSION.queryKey)?.session != null) await program;
 }
 

@@ -35,6 +35,8 @@ export function useSignInLink(isSignedIn: boolean): readonly [link: SignInLink |
       const pasted = takeLink();
       if (pasted !== null) open(pasted);
     };
+    // Or while the page waits for its session.
+    take();
     addEventListener('hashchange', take);
     return () => removeEventListener('hashchange', take);
   }, []);

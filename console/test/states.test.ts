@@ -213,6 +213,23 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
     },
   );
 
+  test('a creator whose session ends while the page is loading is asked to sign in again', async () => {
+    const { page, problems } = await signedInCreator();
+    let asked = 0;
+    await page.route('**/creator/session', async (route) => {
+      asked += 1;
+      if (asked === 1) await route.continue();
+      else await route.fulfill({ json: { session: null } });
+    });
+    await page.route(/\/creator(\/overview|\/links.*)?$/, async (route) => {
+      if (route.request().resourceType() === 'document') await route.continue();
+      else await route.fulfill({ status: 401, json: { code: 'unauthorized', title: 'Unauthorized' } });
+    });
+    await page.goto(`${service.url}/console/creator/`);
+    await page.getByText('Open the sign-in link that you received.').waitFor();
+    expect(problems(/status of 401/)).toEqual([]);
+  });
+
   const OF_EVERY_PAGE = ['/session', '/apps', '/alerts?status=open&limit=100'];
 
   test.each([

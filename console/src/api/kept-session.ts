@@ -45,7 +45,8 @@ export function keepSession<S extends { readonly id: string }>({
 
   /** Reads the session again: the page asks to sign in once it knows that there is none. If it cannot know, the calls have failed. */
   const check = async () => {
-    await client.invalidateQueries({ queryKey: SESSION_KEY });
+    // Also before the page is shown.
+    await client.invalidateQueries({ queryKey: SESSION_KEY, refetchType: 'all' });
     if (client.getQueryState(SESSION_KEY)?.status === 'error') endWaiting(false);
   };
 

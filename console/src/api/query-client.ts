@@ -12,6 +12,9 @@ export const OVERVIEW_MS = 15_000;
 /** The name under which the session of a page is kept. */
 export const SESSION_KEY = ['session'];
 
+/** A query that is tried once, at once, before the page is shown: the page tries again and says so, also in a hidden tab. */
+export const ONCE = { retry: false, networkMode: 'always' } as const;
+
 const isTemporary = (error: unknown) =>
   error instanceof Problem && (error.status === 0 || error.status >= 500);
 

@@ -56,6 +56,8 @@ export function useList<T>(
     initialPageParam: undefined as string | undefined,
     queryFn: async ({ pageParam }) => {
       let page: ListPage<T> = await readPage(given({ cursor: pageParam }));
+      // The first look for newer rows follows later.
+      if (isLive && pageParam === undefined) client.setQueryData([...name, 'head'], page);
       for (
         let turn = 1;
         turn < MOST_PAGES && page.items.length === 0 && page.nextCursor !== null;
@@ -76,9 +78,6 @@ export function useList<T>(
     queryKey: [...name, 'head'],
     queryFn: async () => await readPage({}),
     enabled: isLive && query.data !== undefined,
-    // The list itself has just read it.
-    initialData: query.isPlaceholderData ? undefined : query.data?.pages[0],
-    initialDataUpdatedAt: query.dataUpdatedAt,
     refetchInterval: LIVE_MS,
     staleTime: LIVE_MS,
   });

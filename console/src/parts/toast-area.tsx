@@ -10,7 +10,7 @@ import type { ToastLink } from './toast.tsx';
 const SHOWN_MS = 6_000;
 
 /** Where the messages appear: at the lower edge, above the page, and above the bar of a phone. Once on a page. */
-export default function ToastArea() {
+export function ToastArea() {
   return <Notifications position="bottom-right" limit={3} autoClose={SHOWN_MS} zIndex={400} />;
 }
 

@@ -1,5 +1,4 @@
-import { lazy } from 'react';
-import { Extra } from '../parts.tsx';
+import { useEffect, useSyncExternalStore } from 'react';
 
 /** Where a message leads to. */
 export interface ToastLink {
@@ -7,24 +6,34 @@ export interface ToastLink {
   readonly text: string;
 }
 
-// The program of the messages is loaded after the page: nothing is done before.
-const load = async () => await import('./toast-area.tsx');
-const ToastArea = lazy(load);
+type Program = typeof import('./toast-area.tsx');
 
-/** Where the messages appear. Once on a page. */
-export function Toasts() {
-  return (
-    <Extra>
-      <ToastArea />
-    </Extra>
-  );
+let program: Program | null = null;
+const listeners = new Set<() => void>();
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
 }
 
-/** Says for a few seconds that something was done, and may lead to it. The page shows it as well. */
+/** Loads the program of the messages, again if that failed. */
+async function load(): Promise<Program> {
+  program ??= await import('./toast-area.tsx');
+  for (const tell of listeners) tell();
+  return program;
+}
+
+/** Where the messages appear. Once on a page. Their program is loaded after the page: nothing is done before. */
+export function Toasts() {
+  const loaded = useSyncExternalStore(subscribe, () => program);
+  useEffect(() => void load().catch(() => {}), []);
+  return loaded === null ? null : <loaded.ToastArea />;
+}
+
+/** Says for a few seconds that something was done, and may lead to it. Nothing where the program cannot be loaded, as offline. */
 export function sayDone(text: string, link?: ToastLink): void {
   void load().then(
     ({ show }) => show(text, link),
-    // Without its program there is no message, as after an upgrade of the service.
     () => {},
   );
 }
