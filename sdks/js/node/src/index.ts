@@ -235,7 +235,9 @@ export function createTributary(
       if (!client?.isWaiting()) continue;
       client.stop();
       if (!isFullReported)
-        log.warn(`More than ${2 * maxDevices} devices wait for the service. Memory forgets the oldest.`);
+        log.warn(
+          `More than ${2 * maxDevices} devices wait for the service. Memory forgets the oldest, a storage keeps them until the next start.`,
+        );
       isFullReported = true;
     }
     const client = await unused;
