@@ -14,13 +14,13 @@ export interface RatesImported {
 }
 
 /**
- * The events that state a refund, a dispute or other money that came back, in a currency without a rate. Each has its adjustment's
- * currency. An index has them by currency, and they leave it when they are converted.
+ * The events that state a refund, a dispute or other money that came back, in a currency without a rate: those that state no payment.
+ * Each has its adjustment's currency. An index has them by currency, and they leave it when they are converted.
  */
 export const eventsWithoutRate = (sql: Statements): Fragment => sql.fragment`
   (select * from events
     where likely_cause = 'missing_exchange_rate'
-      and kind in ('refund', 'refund_reversed', 'chargeback', 'chargeback_reversed', 'other'))`;
+      and kind not in ('purchase', 'renewal', 'trial_converted', 'product_change'))`;
 
 /**
  * Imports a file of rates in one statement. A newer value replaces an older one, but the bank never replaces a rate of

@@ -816,7 +816,7 @@ CREATE INDEX events_by_user ON events USING btree (app_id, customer_user_id, rec
 CREATE INDEX events_unattributed ON events USING btree (app_id, occurred_at DESC, id DESC) WHERE (likely_cause IS NOT NULL);
 CREATE INDEX events_unattributed_by_user ON events USING btree (app_id, customer_user_id, occurred_at DESC, id DESC) WHERE ((likely_cause IS NOT NULL) AND (customer_user_id IS NOT NULL));
 CREATE INDEX events_with_user ON events USING btree (app_id, id DESC) WHERE ((customer_user_id IS NOT NULL) AND (kind <> 'test'::text));
-CREATE INDEX events_without_rate ON events USING btree (currency, id) WHERE ((likely_cause = 'missing_exchange_rate'::text) AND (kind = ANY (ARRAY['refund'::text, 'refund_reversed'::text, 'chargeback'::text, 'chargeback_reversed'::text, 'other'::text])));
+CREATE INDEX events_without_rate ON events USING btree (currency, id) WHERE ((likely_cause = 'missing_exchange_rate'::text) AND (kind <> ALL (ARRAY['purchase'::text, 'renewal'::text, 'trial_converted'::text, 'product_change'::text])));
 CREATE TRIGGER events_self_test_is_sandbox BEFORE INSERT OR UPDATE OF environment, delivery_id ON events FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_self_test_is_sandbox();
 
 create table exchange_rates (
