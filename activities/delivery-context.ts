@@ -39,12 +39,8 @@ const LOST = {
     'the webhook secret that accepted the request cannot be decrypted any more: set the same secret again and reprocess the delivery, or have the provider send the event again',
 };
 
-function isLost(error: unknown): error is SecretUnreadable {
-  return error instanceof SecretUnreadable && error.isLost;
-}
-
-function falseIfLost(error: unknown): false {
-  if (isLost(error)) return false;
+function falseIfUnreadable(error: unknown): false {
+  if (error instanceof SecretUnreadable) return false;
   throw error;
 }
 
@@ -115,7 +111,7 @@ export class DeliveryContext {
   /**
    * Whether the stored signature still matches the stored bytes, under the secret version that accepted them and as of
    * the time of receipt. If not, the row was changed after it was accepted. A body that the operator made from an export has
-   * no signature: it is proved by the keys of the secret box. If the secret is lost, a valid one proves the request as well: the
+   * no signature: it is proved by the keys of the secret box. If the secret cannot be read, a valid one proves the request as well: the
    * founder may have set the same secret again. Throws `SecretUnreadable` if the key of the secret or of the proof of a webhook is
    * missing; if it is lost, the message says what repairs the delivery.
    */
@@ -128,16 +124,15 @@ export class DeliveryContext {
     try {
       return await this.#isProvedWith(secretBox, secret, proof);
     } catch (error) {
-      if (!isLost(error)) throw error;
-      const keyId = keyIdOf(proof);
-      if (keyId !== null && !secretBox.keyIds.includes(keyId)) {
-        throw new SecretUnreadable(LOST.proof, { isLost: true, cause: error });
-      }
+      if (!(error instanceof SecretUnreadable)) throw error;
       const valid = (await findActiveWebhookSecrets(this.#sql, appId, provider, Date.now())) ?? [];
       for (const other of valid) {
-        if (await this.#isProvedWith(secretBox, other, proof).catch(falseIfLost)) return true;
+        if (await this.#isProvedWith(secretBox, other, proof).catch(falseIfUnreadable)) return true;
       }
-      throw new SecretUnreadable(LOST.secret, { isLost: true, cause: error });
+      if (!error.isLost) throw error;
+      const keyId = keyIdOf(proof);
+      const isProofLost = keyId !== null && !secretBox.keyIds.includes(keyId);
+      throw new SecretUnreadable(isProofLost ? LOST.proof : LOST.secret, { isLost: true, cause: error });
     }
   }
 

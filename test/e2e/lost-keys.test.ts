@@ -148,7 +148,9 @@ describe('a delivery', () => {
     ]);
     expect(await statusOf(id)).toMatchObject({ status: 'failed' });
     await setSecret(after, 'stripe', secret);
-    await runReprocess(api.sql, rest, await requestRun(api.sql, app.appId));
+    // By a process whose operator accepts no lost keys any more.
+    const { processDelivery: _, ...later } = activitiesOf(lacking);
+    await runReprocess(api.sql, later, await requestRun(api.sql, app.appId));
     expect(await statusOf(id)).toMatchObject({ status: 'processed', earned: true });
   });
 
