@@ -42,19 +42,20 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
      * alerts of the others. Throws if none of several succeeds.
      */
     evaluateAlerts: async (after) => {
-      const page = await evaluatePage(after);
-      if (page.next === null) await recordDuty(sql, 'alerts');
+      const { hasFailed, ...page } = await evaluatePage(after);
+      if (page.next === null && !hasFailed) await recordDuty(sql, 'alerts');
       return page;
     },
   };
 
-  async function evaluatePage(after: string): Promise<AlertPage> {
+  /** `hasFailed`: whether no app could be evaluated. */
+  async function evaluatePage(after: string): Promise<AlertPage & { readonly hasFailed: boolean }> {
     // A read adds what is left.
     for (let folds = 0; folds < MOST_FOLDS && (await foldRefunds(sql)) > 0; folds += 1) throwIfCancelled();
     const appIds = await appsAfter(sql, after, alertPage);
     const next = appIds.length === alertPage ? (appIds.at(-1) ?? null) : null;
     try {
-      return { ...(await evaluateAlerts(sql, appIds, await conditions())), next };
+      return { ...(await evaluateAlerts(sql, appIds, await conditions())), next, hasFailed: false };
     } catch (failure) {
       if (isDatabaseAway(failure)) throw failure;
       let opened = 0;
@@ -73,7 +74,7 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
       }
       // One app alone may be broken: that must not hold up the evaluations that follow.
       if (evaluated === 0 && appIds.length > 1) throw failure;
-      return { opened, closed, next };
+      return { opened, closed, next, hasFailed: evaluated === 0 };
     }
   }
 }

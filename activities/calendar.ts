@@ -65,36 +65,41 @@ export function createCalendarActivities({
       });
       const done = await findDoneMonths(sql, due);
       const open = due.filter(({ appId, month }) => !done.has(`${appId} ${month}`));
-      let count = 0;
+      let [count, succeeded] = [0, 0];
       for (const { appId } of open) {
         throwIfCancelled();
         const result = await draft(appId, now);
         if (result === 'drafted') count += 1;
         if (result === 'failed') failed += 1;
+        else succeeded += 1;
         if (performance.now() > endsAt && appId !== open.at(-1)?.appId) return { count, failed, next: appId };
       }
       const next = nextOf(apps.map(({ appId }) => appId));
-      if (next === null) await recordDuty(sql, 'drafts');
+      // Where nothing but failures is left, the duty is not done.
+      if (next === null && (failed === 0 || succeeded > 0)) await recordDuty(sql, 'drafts');
       return { count, failed, next };
     },
 
     /**
      * Writes the reports that are due of the next apps after one: a mail for each address. When that fails, it writes those of each app
-     * alone, so that one app does not stop the reports of the others.
+     * alone, so that one app does not stop the reports of the others. Throws if none of several succeeds.
      */
     writeWeeklyReports: async (after) => {
-      const page = await writeReports(after);
-      if (page.next === null) await recordDuty(sql, 'reports');
+      const { written, ...page } = await writeReports(after);
+      if (page.next === null && (page.failed === 0 || written > 0)) await recordDuty(sql, 'reports');
       return page;
     },
   };
 
-  async function writeReports(after: string): Promise<CalendarPage> {
+  async function writeReports(
+    after: string,
+  ): Promise<CalendarPage & { readonly failed: number; readonly written: number }> {
     const monday = mondayOfReport(await databaseClock(sql));
     const appIds = await appsWithReportsAfter(sql, after, calendarPage);
     const next = nextOf(appIds);
     try {
-      return { count: await writeWeeklyReports(sql, appIds, monday), failed: 0, next };
+      const count = await writeWeeklyReports(sql, appIds, monday);
+      return { count, failed: 0, written: appIds.length, next };
     } catch (failure) {
       if (isDatabaseAway(failure)) throw failure;
       let [count, failed] = [0, 0];
@@ -108,7 +113,9 @@ export function createCalendarActivities({
           logger.warn({ err: error, appId, msg: 'the weekly report of an app could not be written' });
         }
       }
-      return { count, failed, next };
+      const written = appIds.length - failed;
+      if (written === 0 && failed > 1) throw failure;
+      return { count, failed, written, next };
     }
   }
 

@@ -14,9 +14,13 @@ export interface ConvertActivityDeps extends Pick<WorkEvents, 'onCommissions' | 
   readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
   readonly logger: Logger;
+  /** After which time a page begins no further payment, ms; 15 s by default. */
+  readonly convertPageMs?: number;
 }
 
 const PAGE = 50;
+/** A page begins no further payment after this, ms: it is done before its time is over, also if several take as long as a statement may. */
+const PAGE_MS = 15_000;
 /** The position of a page of marked payments: until when they were marked, epoch ms. */
 const MARKED_PAGE = /^marked:(\d+)$/;
 
@@ -43,6 +47,7 @@ export function createConvertActivities({
   limits,
   onCommissions,
   onBindings,
+  convertPageMs = PAGE_MS,
 }: ConvertActivityDeps): ConvertActivities {
   /** Runs one of the two searches. One that fails, such as one that takes too long, does not stop the payments of the other. */
   async function search<T>(what: string, find: () => Promise<readonly T[]>) {
@@ -74,21 +79,27 @@ export function createConvertActivities({
       if (failure !== null && convertFailure !== null) throw failure;
       const failures = [failure, convertFailure].filter((each) => each !== null).length;
       const paymentIds = [...new Set([...marked.map(({ id }) => id), ...ids])];
-      const { evaluated, failed: unevaluated } = await evaluateEach(
-        { sql, logger, limits, onCommissions, onBindings },
-        paymentIds,
-      );
+      const {
+        evaluated,
+        failed: unevaluated,
+        left,
+      } = await evaluateEach({ sql, logger, limits, onCommissions, onBindings }, paymentIds, {
+        mostMs: convertPageMs,
+      });
       const failed = unevaluated + failures;
       if (evaluated > 0)
         logger.info({
           evaluated,
           msg: 'payments that waited for an exchange rate or another evaluation were evaluated',
         });
-      const nextMarked = moreMarked ? `marked:${markedUntil ?? marked[0]?.readAt}` : null;
-      const next = nextMarked ?? (ids.length === PAGE ? (ids.at(-1) ?? null) : null);
-      // There may be pages for hours.
-      if (failures === 0) await recordDuty(sql, 'conversions');
-      return { next, evaluated, failed };
+      // There may be pages for hours. Where nothing but failures is left, the duty is not done.
+      if (failures === 0 && (evaluated > 0 || unevaluated === 0)) await recordDuty(sql, 'conversions');
+      const nextMarked = `marked:${markedUntil ?? marked[0]?.readAt}`;
+      const firstLeft = ids.findIndex((id) => left.includes(id));
+      if (moreMarked || marked.some(({ id }) => left.includes(id)))
+        return { next: nextMarked, evaluated, failed };
+      if (firstLeft !== -1) return { next: ids[firstLeft - 1] ?? nextMarked, evaluated, failed };
+      return { next: ids.length === PAGE ? (ids.at(-1) ?? null) : null, evaluated, failed };
     },
   };
 }

@@ -213,9 +213,10 @@ export function startRelay({
     return false;
   }
 
-  /** Records, once a minute, that there is nothing to convert: the duty is done. */
+  /** Records, once a minute, that there is nothing to convert: the duty is done. One that failed a moment ago waits as well. */
   async function noteNoWaitingPayment(): Promise<void> {
     if (performance.now() < nextNoteAt) return;
+    if ((await findPaymentsToRecheck(sql, { limit: 1 })).length > 0) return;
     await recordDuty(sql, 'conversions');
     nextNoteAt = performance.now() + NOTE_PAUSE_MS;
   }

@@ -64,6 +64,16 @@ async function whileBroken(
   }
 }
 
+/** Creates an app whose weekly report is due. */
+async function newReportedApp(): Promise<string> {
+  const { appId, key } = await newApp(api);
+  const body = { notificationEmails: ['ann@lantern.example'] };
+  expect((await api.call('PATCH', `/apps/${appId}/settings`, { key, body })).status).toBe(200);
+  await api.sql`
+    update apps set notifications_since = ${instant(mondayOfReport(Date.now()))} where id = ${appId}`;
+  return appId;
+}
+
 /** Starts a relay whose workflows do nothing. */
 function startRelayOn(sql: Sql) {
   const started: string[] = [];
@@ -85,14 +95,7 @@ function startRelayOn(sql: Sql) {
 // @promise duties-independent
 test('the weekly report of one app that cannot be written stops that of no other app', async () => {
   const ids: string[] = [];
-  for (let n = 0; n < 5; n += 1) {
-    const { appId, key } = await newApp(api);
-    const body = { notificationEmails: ['ann@lantern.example'] };
-    expect((await api.call('PATCH', `/apps/${appId}/settings`, { key, body })).status).toBe(200);
-    ids.push(appId);
-  }
-  await api.sql`
-    update apps set notifications_since = ${instant(mondayOfReport(Date.now()))} where id = any(${ids}::text[])`;
+  for (let n = 0; n < 5; n += 1) ids.push(await newReportedApp());
   ids.sort();
   const broken = ids[1] ?? '';
   const activities = createCalendarActivities({ sql: api.sql, logger, calendarPage: 2 });
@@ -227,6 +230,55 @@ describe('payments that wait', () => {
     await activitiesOf(api.sql).convertPage(null);
     expect(await hasEarned(slow)).toBe(true);
   });
+
+  // @promise duties-measured
+  test('that all fail are no success of the conversions, also while they wait to be tried again', async () => {
+    const failing = await pay('chf');
+    await give('CHF');
+    await api.sql`delete from duties`;
+    const when = `new.payment_id = '${failing}'`;
+    await whileBroken({ table: 'commissions', when, sqlstate: '57014' }, async () => {
+      expect(await activitiesOf(api.sql).convertPage(null)).toEqual({ next: null, evaluated: 0, failed: 1 });
+      const { relay, started } = startRelayOn(api.sql);
+      await relay.round();
+      await relay.stop();
+      expect([started, await readDuties(api.sql)]).toEqual([['convert'], new Map()]);
+    });
+    await activitiesOf(api.sql).convertPage(null);
+    expect([await hasEarned(failing), [...(await readDuties(api.sql)).keys()]]).toEqual([
+      true,
+      ['conversions'],
+    ]);
+  });
+
+  test('are all evaluated, each once, although a page has time for one', async () => {
+    const ids = [await pay('czk'), await pay('czk'), await pay('pln')];
+    await give('CZK');
+    await give('PLN');
+    for (const currency of ['usd', 'usd']) {
+      const id = await pay(currency);
+      await mark(id);
+      ids.push(id);
+    }
+    const activities = createConvertActivities({
+      sql: api.sql,
+      logger,
+      onCommissions: () => {},
+      onBindings: () => {},
+      convertPageMs: 0,
+    });
+    const pages: number[] = [];
+    for (let next: string | null | undefined; next !== null;) {
+      const page: Awaited<ReturnType<typeof activities.convertPage>> = await activities.convertPage(
+        next ?? null,
+      );
+      expect([page.evaluated, page.failed]).toEqual([1, 0]);
+      pages.push(page.evaluated);
+      next = page.next;
+    }
+    expect(pages).toHaveLength(ids.length);
+    for (const id of ids) expect([id, await hasEarned(id), await isMarked(id)]).toEqual([id, true, false]);
+  });
 });
 
 describe('the time of the last success', () => {
@@ -278,6 +330,20 @@ describe('the time of the last success', () => {
     await idle.relay.round();
     await idle.relay.stop();
     expect(await doneSince(next)).toEqual(['conversions']);
+  });
+
+  // @promise duties-measured
+  test('is not that of a page in which every app failed', async () => {
+    await newReportedApp();
+    await newReportedApp();
+    const at = await begin();
+    const calendar = createCalendarActivities({ sql: api.sql, logger, calendarPage: 10_000 });
+    await whileBroken({ table: 'weekly_reports', when: 'true', sqlstate: 'P0001' }, async () => {
+      await expect(calendar.writeWeeklyReports('')).rejects.toThrow('broken');
+    });
+    expect(await doneSince(at)).toEqual([]);
+    await calendar.writeWeeklyReports('');
+    expect(await doneSince(at)).toEqual(['reports']);
   });
 
   // @promise duties-measured
