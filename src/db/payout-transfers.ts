@@ -57,6 +57,15 @@ export async function findMoney(
   return new Map(rows.map(({ payoutId, ...money }) => [payoutId, money]));
 }
 
+/** Returns what `findMoney` does for the payouts of some rows of the ledger, of which most may have none. */
+export async function findMoneyOfRows(
+  sql: Sql,
+  rows: readonly { readonly payoutId: PayoutId | null }[],
+): ReturnType<typeof findMoney> {
+  const payoutIds = [...new Set(rows.flatMap(({ payoutId }) => payoutId ?? []))];
+  return payoutIds.length === 0 ? new Map() : await findMoney(sql, payoutIds);
+}
+
 /**
  * Appends a statement to a payout. Returns it; null if it cannot follow the latest one, withdraws a return whose money is sent again, or if
  * another call has just appended one; undefined for an unknown payout. A second run with the same id changes nothing and returns the same.

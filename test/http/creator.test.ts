@@ -550,6 +550,12 @@ describe('what a creator sees', () => {
       takenBackCount: 1,
     });
     // Where the money is, as the founder states it.
+    interface Stated {
+      readonly money?: { readonly state: string };
+    }
+    interface Rows {
+      readonly items: readonly Stated[];
+    }
     const state = async (next: string) => {
       await api.call('POST', `/apps/${app.appId}/payouts/${id}/transfers`, {
         key: app.key,
@@ -558,6 +564,23 @@ describe('what a creator sees', () => {
       const list = await get<{ items: { money?: { state: string } }[] }>(headers, '/creator/payouts');
       const { money } = await get<{ money?: { state: string } }>(headers, `/creator/payouts/${id}/statement`);
       expect(list.items[0]?.money).toEqual(money);
+      // Each row of the payout says the same, to the creator and to the founder.
+      const own = await get<Rows>(headers, `/creator/commissions?payoutId=${id}`);
+      const founders = await api.call<Rows>('GET', `/apps/${app.appId}/commissions?payoutId=${id}`, {
+        key: app.key,
+      });
+      for (const rows of [own.items, founders.body.items])
+        expect(rows.map((row) => row.money)).toEqual([money, money]);
+      const { recentCommissions } = (
+        await api.call<{ recentCommissions: (Stated & { readonly payoutId: string | null })[] }>(
+          'GET',
+          `/apps/${app.appId}/overview`,
+          { key: app.key },
+        )
+      ).body;
+      expect(recentCommissions.map((row) => row.money)).toEqual(
+        recentCommissions.map(({ payoutId }) => (payoutId === id ? money : undefined)),
+      );
       return money?.state;
     };
     expect(items[0]).not.toHaveProperty('money');

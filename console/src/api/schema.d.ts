@@ -6347,6 +6347,19 @@ export interface components {
             paidAt: number | null;
             /** @description The id of the payout. Null until a payout contains it. */
             payoutId: string | null;
+            /** @description Where the money of its payout is. Absent until a payout contains it and that is stated. */
+            money?: {
+                /**
+                 * @description `sent`: the money was transferred. `returned`: it came back, and is not sent again yet.
+                 * @enum {string}
+                 */
+                state: "sent" | "returned";
+                /**
+                 * @description When that was stated. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                statedAt: number;
+            };
             /**
              * @description When the row was written. Epoch milliseconds.
              * @example 1781524800000
@@ -11028,6 +11041,19 @@ export interface components {
             paidAt: number | null;
             /** @description The id of the payout. Null until a payout contains it. */
             payoutId: string | null;
+            /** @description Where the money of its payout is. Absent until a payout contains it and that is stated. */
+            money?: {
+                /**
+                 * @description `sent`: the money was transferred. `returned`: it came back, and is not sent again yet.
+                 * @enum {string}
+                 */
+                state: "sent" | "returned";
+                /**
+                 * @description When that was stated. Epoch milliseconds.
+                 * @example 1781524800000
+                 */
+                statedAt: number;
+            };
         };
         /** @description The range, and the sum of its commissions. */
         CommissionTotals: {

@@ -11,7 +11,7 @@ import { ENTRY_CATEGORIES, MATCH_METHODS } from '../words.ts';
 import { ListView, useList } from '../parts/list.tsx';
 import type { List } from '../parts/list.tsx';
 import { earnedWords, PolicyOfEarning } from './earned.tsx';
-import { COMMISSION_STATUSES } from '../parts/money-state.tsx';
+import { COMMISSION_STATUSES, MoneyTag } from '../parts/money-state.tsx';
 
 type Commission = Schemas['Commission'];
 
@@ -175,15 +175,10 @@ const columnsOf = (
   {
     name: 'Status',
     cell: (row) => {
+      if (row.payoutId !== null)
+        return <MoneyTag said={row.money?.state ?? null} to={`/apps/${appId}/payouts/${row.payoutId}`} />;
       const status = shownStatus(row);
-      return (
-        <Tag
-          tone={COMMISSION_TONES[status]}
-          {...(row.payoutId === null ? {} : { to: `/apps/${appId}/payouts/${row.payoutId}` })}
-        >
-          {COMMISSION_STATUSES[status]}
-        </Tag>
-      );
+      return <Tag tone={COMMISSION_TONES[status]}>{COMMISSION_STATUSES[status]}</Tag>;
     },
   },
   { name: 'Since or due', dropsAt: 2, isOffPhone: true, cell: statusHint },

@@ -2,7 +2,7 @@ import { Badge, Text } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
 import { earnedWords } from '../commissions/earned.tsx';
 import { formatDate, formatMoney, formatRate } from '../format.ts';
-import { COMMISSION_STATUSES } from '../parts/money-state.tsx';
+import { stateOfCommission } from '../parts/money-state.tsx';
 
 type Commission = Schemas['CreatorCommission'];
 
@@ -48,7 +48,7 @@ export function CommissionTable({ rows }: { readonly rows: readonly Commission[]
               </td>
               <td>
                 <Badge variant="default" size="sm" radius="sm" tt="none" fw={500}>
-                  {COMMISSION_STATUSES[row.status]}
+                  {stateOfCommission(row)}
                 </Badge>{' '}
                 <Text component="span" size="sm" className="quiet">
                   {dateOf(row)}

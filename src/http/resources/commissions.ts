@@ -3,6 +3,9 @@ import { readFilteredTotal } from '../../db/commission-totals.ts';
 import { listCommissions } from '../../db/commissions.ts';
 import type { CommissionFilter, CommissionListRow } from '../../db/commissions.ts';
 import { PAGE_EXAMINES } from '../../db/page.ts';
+import { findMoneyOfRows } from '../../db/payout-transfers.ts';
+import type { Money } from '../../db/payout-transfers.ts';
+import type { PayoutId } from '../../domain/ids.ts';
 import * as enums from '../enum-fields.ts';
 import {
   nameOfAffiliate,
@@ -31,6 +34,7 @@ import {
   presentPage,
 } from '../pagination.ts';
 import { shownPolicy } from '../policy-fields.ts';
+import { moneyOfPayout, presentMoney } from './payouts-views.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 
@@ -79,6 +83,7 @@ export const commission = z
     maturedAt: orNull(epochMs('When it became due.'), 'Null while it is `pending`.'),
     paidAt: orNull(epochMs('When a payout paid it.'), 'Null until then.'),
     payoutId: orNull(idOf('payout'), 'Null until a payout contains it.'),
+    money: moneyOfPayout.optional(),
     createdAt: epochMs('When the row was written.'),
   })
   .meta({
@@ -98,7 +103,8 @@ const commissionsQuery = z.object({
   ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
 });
 
-export function presentCommission(row: CommissionListRow) {
+/** Presents rows of the ledger, given where the money of their payouts is. */
+export const commissionPresenter = (money: ReadonlyMap<PayoutId, Money>) => (row: CommissionListRow) => {
   return {
     id: row.id,
     affiliateId: row.affiliateId,
@@ -123,9 +129,10 @@ export function presentCommission(row: CommissionListRow) {
     maturedAt: row.maturedAt,
     paidAt: row.paidAt,
     payoutId: row.payoutId,
+    ...presentMoney(money, row),
     createdAt: row.createdAt,
   };
-}
+};
 
 const totalsQuery = commissionsQuery.omit({ limit: true, cursor: true });
 
@@ -187,7 +194,7 @@ export const commissionRoutes = [
       const selected = selectedBy(query);
       if (selected === null) return EMPTY_PAGE;
       const page = await listCommissions(deps.sql, app.id, selected, after, query.limit);
-      return presentPage(key, page, presentCommission);
+      return presentPage(key, page, commissionPresenter(await findMoneyOfRows(deps.sql, page.rows)));
     },
   }),
 

@@ -1,10 +1,13 @@
 import * as z from 'zod';
 import type { CommissionEntry, CommissionListRow } from '../../db/commissions.ts';
+import type { Money } from '../../db/payout-transfers.ts';
 import type { AttributionMethod } from '../../domain/attribution.ts';
 import type { EntryCategory } from '../../domain/entry.ts';
+import type { PayoutId } from '../../domain/ids.ts';
 import * as enums from '../enum-fields.ts';
 import { cents, currency, epochMs, idOf, orNull, rateBps, textField } from '../fields.ts';
 import { shownPolicy } from '../policy-fields.ts';
+import { moneyOfPayout, presentMoney } from './payouts-views.ts';
 
 const { base, baseEstimated, flatCents } = shownPolicy.shape;
 
@@ -41,6 +44,7 @@ export const creatorCommission = z
     ),
     paidAt: orNull(epochMs('When a payout paid it.'), 'Null until then.'),
     payoutId: orNull(idOf('payout'), 'Null until a payout contains it.'),
+    money: moneyOfPayout.optional(),
   })
   .meta({ id: 'CreatorCommission', description: 'A commission of the creator.' });
 
@@ -94,21 +98,24 @@ function presentComputedFrom({ policy, baseCents }: CommissionListRow) {
   };
 }
 
-export function presentCreatorCommission(row: CommissionListRow) {
-  return {
-    id: row.id,
-    linkId: row.linkId,
-    kind: row.kind,
-    reason: reasonOf(row),
-    reversesCommissionId: row.reversesCommissionId,
-    status: row.status,
-    rateBps: row.rateBps,
-    ...presentComputedFrom(row),
-    amountCents: row.amountCents,
-    currency: 'USD' as const,
-    occurredAt: row.occurredAt,
-    dueAt: row.dueAt,
-    paidAt: row.paidAt,
-    payoutId: row.payoutId,
+/** Presents rows of the ledger to their creator, given where the money of their payouts is. */
+export const creatorCommissionPresenter =
+  (money: ReadonlyMap<PayoutId, Money>) => (row: CommissionListRow) => {
+    return {
+      id: row.id,
+      linkId: row.linkId,
+      kind: row.kind,
+      reason: reasonOf(row),
+      reversesCommissionId: row.reversesCommissionId,
+      status: row.status,
+      rateBps: row.rateBps,
+      ...presentComputedFrom(row),
+      amountCents: row.amountCents,
+      currency: 'USD' as const,
+      occurredAt: row.occurredAt,
+      dueAt: row.dueAt,
+      paidAt: row.paidAt,
+      payoutId: row.payoutId,
+      ...presentMoney(money, row),
+    };
   };
-}

@@ -9,7 +9,7 @@ import { arePayoutsBlocked } from '../../db/payout-blocks.ts';
 import { findPayee } from '../../db/payees.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
 import { isMonthOver } from '../../db/payout-run-drafts.ts';
-import { findMoney } from '../../db/payout-transfers.ts';
+import { findMoney, findMoneyOfRows } from '../../db/payout-transfers.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { AffiliateId, AppId } from '../../domain/ids.ts';
 import { nextRunDate } from '../../domain/payout-schedule.ts';
@@ -33,7 +33,7 @@ import {
 import { CSV_LIST } from '../list-csv.ts';
 import { creatorPageRoutes } from '../routing/creator-page.ts';
 import { totals as rangeTotals } from './commissions.ts';
-import { creatorCommission, presentCreatorCommission } from './creator-commissions.ts';
+import { creatorCommission, creatorCommissionPresenter } from './creator-commissions.ts';
 import { presentCreatorPolicy } from './creator-policy.ts';
 import { linkPresenter } from './links.ts';
 import { presentEarnings, presentFunnel } from './overviews.ts';
@@ -209,7 +209,7 @@ export const creatorRoutes = [
       if (!isOwn || payoutId === 'none') return EMPTY_PAGE;
       const selected = { ...ALL_COMMISSIONS, ...filter, affiliateId, payoutId };
       const page = await listCommissions(deps.sql, appId, selected, after, query.limit);
-      return presentPage(key, page, presentCreatorCommission);
+      return presentPage(key, page, creatorCommissionPresenter(await findMoneyOfRows(deps.sql, page.rows)));
     },
   }),
 

@@ -4,13 +4,14 @@ import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
 import { listTopLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readAppTotals, readHeldDates } from '../../db/overviews.ts';
 import type { EarningTotals, Funnel } from '../../db/overviews.ts';
+import { findMoneyOfRows } from '../../db/payout-transfers.ts';
 import { readDueTotals } from '../../db/payout-lists.ts';
 import { foundOrThrow } from '../errors.ts';
 import { ATTRIBUTED_REVENUE, cents, count, epochMs, funnelCounts, orNull } from '../fields.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import { affiliateRow, presentAffiliateRow } from './affiliates.ts';
-import { commission, presentCommission } from './commissions.ts';
+import { commission, commissionPresenter } from './commissions.ts';
 import { linkPresenter, linkRow } from './links.ts';
 
 const TOP = 10;
@@ -99,6 +100,7 @@ export const overviewRoutes = [
         listTopLinks(deps.sql, app.id, null, TOP),
         listCommissions(deps.sql, app.id, ALL_COMMISSIONS, null, RECENT_COMMISSIONS),
       ]);
+      const money = await findMoneyOfRows(deps.sql, commissions.rows);
       return {
         funnel: presentFunnel(totals),
         revenueCents: totals.revenueCents,
@@ -106,7 +108,7 @@ export const overviewRoutes = [
         due: { payees: due.payees, payableCents: due.payableCents, negativeCents: due.negativeCents },
         affiliates: affiliates.rows.map(presentAffiliateRow),
         links: links.map(linkPresenter(deps, app).row),
-        recentCommissions: commissions.rows.map(presentCommission),
+        recentCommissions: commissions.rows.map(commissionPresenter(money)),
       };
     },
   }),

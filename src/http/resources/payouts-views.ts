@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { MONEY_STATES, TRANSFER_STATES } from '../../domain/payout-transfer.ts';
 import type { Money, PayoutTransfer } from '../../db/payout-transfers.ts';
 import type { PayoutCsv } from '../../db/payout-csv.ts';
+import type { PayoutId } from '../../domain/ids.ts';
 import type { NotPayableRow, PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
 import { nameOfAffiliate, cents, count, currency, epochMs, idOf, orNull, textField } from '../fields.ts';
 import type { RawReply } from '../reply.ts';
@@ -23,6 +24,20 @@ export const payoutMoney = z
     statedAt: epochMs('When that was stated.'),
   })
   .describe('Where the money is.');
+
+/** Where the money of the payout of a row of the ledger is. */
+export const moneyOfPayout = payoutMoney.describe(
+  'Where the money of its payout is. Absent until a payout contains it and that is stated.',
+);
+
+/** Presents where the money of a row of the ledger is. */
+export function presentMoney(
+  money: ReadonlyMap<PayoutId, Money>,
+  { payoutId }: { readonly payoutId: PayoutId | null },
+): { readonly money?: Money } {
+  const stated = payoutId === null ? undefined : money.get(payoutId);
+  return stated === undefined ? {} : { money: stated };
+}
 
 export const payout = z
   .object({
