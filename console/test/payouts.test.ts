@@ -43,6 +43,29 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
   const remembered = async (page: Page) =>
     await page.evaluate(() => Object.keys(localStorage).filter((name) => name.includes('payout')).length);
 
+  test('a payment says where its money goes, and that the payee is new', async () => {
+    const founder = await founderWithKey();
+    const graceId = await earn(founder, 'Grace', 500);
+    await earn(founder, 'Ada', 1_000);
+    const set = await fetch(`${service.url}/apps/${founder.appId}/affiliates/${graceId}/payee`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${founder.key}` },
+      body: JSON.stringify({ method: 'paypal', recipient: { email: 'grace@example.com' } }),
+    });
+    expect(set.status).toBe(200);
+    const { page, problems } = await signIn(founder);
+    await confirm(page, founder, 'Grace');
+    await dialog(page).getByText('PayPal · g•••@example.com').waitFor();
+    await dialog(page)
+      .getByText(/so no payout run pays it before/)
+      .waitFor();
+    await checkPage(page, 'pay-new-payee');
+    await button(page, 'Cancel').click();
+    await confirm(page, founder, 'Ada');
+    await dialog(page).getByText('No payee is noted').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
   test('a founder sees what is due, pays a creator with a key of the permission, and gets the CSV', async () => {
     const founder = await founderWithKey(['read']);
     await earn(founder, 'Ada', 1234, 1);

@@ -1,24 +1,22 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatInstant } from '../format.ts';
-import { Nothing, Section } from '../lists.tsx';
+import { Section } from '../lists.tsx';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { PayeeDialog } from './payee-dialogs.tsx';
 import type { Opened, OpenPayee, PayeeVersion } from './payee-dialogs.tsx';
-import { countsText, METHODS, PROBLEMS } from './payee-words.ts';
+import { countsText, PROBLEMS } from './payee-words.ts';
+import { payeeText, usePayee } from './use-payee.ts';
 
 type Creator = Schemas['ListedAffiliate'];
 
 function Latest({ payee }: { readonly payee: PayeeVersion }) {
-  const { method, maskedRecipient, recipientProblem, countsFrom, setAt, setBy } = payee;
+  const { recipientProblem, countsFrom, setAt, setBy } = payee;
   return (
     <Stack gap={2}>
       <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-        {METHODS[method]}
-        {maskedRecipient !== null && ` · ${maskedRecipient}`} · {countsText(countsFrom)}
+        {payeeText(payee)} · {countsText(countsFrom)}
       </Text>
       <Text size="xs" className="quiet">
         Set {formatInstant(setAt)} by {setBy === null ? 'the creator' : (setBy.label ?? setBy.display)}
@@ -37,15 +35,7 @@ function Latest({ payee }: { readonly payee: PayeeVersion }) {
 /** Where the money of a creator goes, and what sets, shows, removes and erases it. */
 export function Payee({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
   const [open, setOpen] = useState<Opened | null>(null);
-  const versions = useQuery({
-    queryKey: ['payee', appId, creator.id],
-    queryFn: async () =>
-      await read(
-        api.GET('/apps/{appId}/affiliates/{affiliateId}/payees', {
-          params: { path: { appId, affiliateId: creator.id }, query: { limit: 1 } },
-        }),
-      ),
-  });
+  const versions = usePayee(appId, creator.id);
   const latest = versions.data?.items[0] ?? null;
   const hasPayee = latest !== null && latest.method !== 'none';
   const button = (kind: OpenPayee, words: string) => (
@@ -60,7 +50,14 @@ export function Payee({ appId, creator }: { readonly appId: string; readonly cre
     return (
       <div className="surface" style={{ padding: '16px 20px' }}>
         {latest === null ? (
-          <Nothing title="No payee yet">Note where you send the money of this creator.</Nothing>
+          <Stack gap={2}>
+            <Text size="sm" fw={600}>
+              No payee yet
+            </Text>
+            <Text size="sm" className="quiet">
+              Note where you send the money of this creator.
+            </Text>
+          </Stack>
         ) : (
           <Latest payee={latest} />
         )}

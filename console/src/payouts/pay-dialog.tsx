@@ -6,7 +6,8 @@ import type { ReactNode } from 'react';
 import type { Schemas } from '../api/client.ts';
 import { KEYS } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
-import { formatCount, formatMoney } from '../format.ts';
+import { isNewPayee, payeeText, usePayee } from '../creators/use-payee.ts';
+import { formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
 import { useCurrentSession } from '../session.ts';
 import { closeAttempt, findAttempt } from './attempts.ts';
@@ -45,6 +46,34 @@ export function SaveLink({
   );
 }
 
+/** Where the money of a payment goes. Nothing until it is known, and for who may not see it. */
+function To({ appId, affiliateId }: { readonly appId: string; readonly affiliateId: string }) {
+  const payee = usePayee(appId, affiliateId);
+  if (payee.data === undefined) return null;
+  const [latest] = payee.data.items;
+  return (
+    <>
+      <dt>To</dt>
+      <dd>
+        {latest === undefined || latest.method === 'none' ? (
+          <span className="quiet">No payee is noted</span>
+        ) : (
+          <>
+            {payeeText(latest)}
+            {isNewPayee(latest) && (
+              <Text size="xs" role="status">
+                Set {formatAgo(latest.setAt)}, so no payout run pays it before{' '}
+                {formatInstant(latest.countsFrom)}. Ask{' '}
+                {latest.setBy === null ? 'the creator' : 'the one who set it'} before you transfer money.
+              </Text>
+            )}
+          </>
+        )}
+      </dd>
+    </>
+  );
+}
+
 function Paid({
   payment,
   payout,
@@ -73,7 +102,10 @@ function Paid({
         }
       >
         <Stack gap={6}>
-          <Text size="sm">Now transfer the money yourself, with the CSV as the statement.</Text>
+          <Text size="sm">
+            Now transfer the money yourself, with the CSV as the statement. Then mark the payout as sent on
+            its page.
+          </Text>
           {payout.moreDue && (
             <Text size="sm">More is due than one payout takes: pay again until nothing remains.</Text>
           )}
@@ -95,6 +127,7 @@ function Paid({
 }
 
 function Confirm({
+  appId,
   payment,
   outcome,
   isPending,
@@ -102,6 +135,7 @@ function Confirm({
   onPay,
   onClose,
 }: {
+  readonly appId: string;
   readonly payment: Payment;
   readonly outcome: Outcome | null;
   readonly isPending: boolean;
@@ -116,6 +150,7 @@ function Confirm({
       <dl className="facts">
         <dt>Creator</dt>
         <dd>{payment.affiliateName}</dd>
+        <To appId={appId} affiliateId={payment.affiliateId} />
         <dt>Rows</dt>
         <dd>
           {payment.count === 1 ? '1 row of the ledger' : `${formatCount(payment.count)} rows of the ledger`}
@@ -254,6 +289,7 @@ function PaySteps({
     <>
       {failure !== null && <ErrorBox error={failure} />}
       <Confirm
+        appId={scope.appId}
         payment={payment}
         outcome={outcome}
         isPending={isPending}

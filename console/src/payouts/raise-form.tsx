@@ -1,8 +1,9 @@
-import { Button, Divider, Group, PasswordInput, Stack, Text } from '@mantine/core';
+import { Anchor, Button, Divider, Group, PasswordInput, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { KeyRound } from 'lucide-react';
 import { useEffect, useEffectEvent, useState } from 'react';
 import type { ReactNode } from 'react';
+import { Link } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Session } from '../api/client.ts';
 import { KEYS, LIVE_MS, useStep } from '../api/queries.ts';
@@ -241,10 +242,14 @@ function RaiseByKey({ isSecond, isOld = false, onRaised, onCancel }: RaiseProps 
             <Text size="sm" className="quiet">
               No such key yet?{' '}
               {canCreate
-                ? 'Within 15 minutes after a sign-in you can create one here. Later, sign in again first,'
-                : 'A founder with the permissions “setup” and “payout” creates one on the page Access within 15 minutes after a sign-in. For that, sign in again,'}{' '}
-              or have the operator of the service give you a new link, with the command{' '}
-              <code>npm run -s admin -- console</code>.
+                ? 'Within 15 minutes after a sign-in you can create one here.'
+                : 'A founder with the permissions “setup” and “payout” creates one within 15 minutes after a sign-in.'}{' '}
+              Later, sign in again first, or have the operator of the service give you a new link, with the
+              command <code>npm run -s admin -- console</code>. The keys are on the page{' '}
+              <Anchor component={Link} to="/access" target="_blank" size="sm">
+                Access
+              </Anchor>
+              , which opens in another tab; what you entered stays here.
             </Text>
             {canCreate && (
               <Group>
