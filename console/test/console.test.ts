@@ -117,15 +117,15 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
 
     await page.getByRole('tab', { name: 'HTTP' }).click();
     const sdkCommands = await page
-      .locator('pre', { hasText: /"claimToken": "TOKEN"[^]*"affiliateCode": "CODE"/ })
+      .locator('pre', { hasText: /"claimToken": [^]*"affiliateCode"/ })
       .innerText();
-    await runPage(sdkCommands, { DEVICE: 'device-1', TOKEN: token, USER: 'user-1' });
+    await runPage(sdkCommands, { PASTE_THE_TOKEN: token });
     await page.getByText('Waiting for billing to report a user').waitFor({ timeout: 30_000 });
     // Only the purchase of the last step finishes this one, so both are open.
     await page.getByText('Billing providers cannot reach this address.').waitFor();
     const purchase = await page.locator('pre', { hasText: '/webhooks/' }).innerText();
     expect(purchase).toContain(appId);
-    await runPage(purchase, { SECRET: secret, USER: 'user-1' });
+    await runPage(purchase, { PASTE_THE_SECRET: secret });
     const complete = page.getByText('The set-up is complete.');
     await complete.getByRole('link', { name: 'Commissions' }).waitFor();
     await complete.getByRole('link', { name: 'Payouts' }).waitFor();
@@ -186,7 +186,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await button(page, 'Store the secret').click();
     await button(page, /^Receive the first purchase/).click();
     const purchase = await page.locator('pre', { hasText: '/webhooks/stripe/' }).innerText();
-    await runPage(purchase, { SECRET: secret, USER: 'user-1' });
+    await runPage(purchase, { PASTE_THE_SECRET: secret });
     await page.getByText(/^Stripe delivered /).waitFor();
     const events = await service.sql`
       select kind, environment, customer_user_id, amount_cents from events where app_id = ${appId}`;

@@ -54,7 +54,7 @@ function TestPurchase({ setup }: { readonly setup: Setup }) {
     <>
       <Text size="sm">
         Billing providers cannot reach this address. Send a purchase as {provider.title} would, in a terminal
-        of this computer. Replace SECRET by the secret of the first step, and USER by{' '}
+        of this computer. SECRET is the secret of the first step, and USER_ID{' '}
         {comesWithCode
           ? `any new user id: the purchase comes with the code of ${code.affiliateName}.`
           : 'the user id that the app passed to identify.'}
