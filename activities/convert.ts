@@ -5,6 +5,7 @@ import { isDatabaseAway } from '../src/db/errors.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { EvaluationLimits } from '../src/domain/evaluation.ts';
+import type { PaymentId } from '../src/domain/ids.ts';
 import { evaluateEach } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 import type { WorkEvents } from './work-events.ts';
@@ -14,13 +15,15 @@ export interface ConvertActivityDeps extends Pick<WorkEvents, 'onCommissions' | 
   readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
   readonly logger: Logger;
-  /** After which time a page begins no further payment, ms; 15 s by default. */
+  /** After which time a page begins no further payments, ms; 15 s by default. */
   readonly convertPageMs?: number;
 }
 
 const PAGE = 50;
-/** A page begins no further payment after this, ms: it is done before its time is over, also if several take as long as a statement may. */
+/** A page begins no further payments after this, ms: it is done before its time is over, also if each takes as long as a statement may. */
 const PAGE_MS = 15_000;
+/** Payments that are read and evaluated together. */
+const AT_A_TIME = 3;
 /** The position of a page of marked payments: until when they were marked, epoch ms. */
 const MARKED_PAGE = /^marked:(\d+)$/;
 
@@ -60,6 +63,20 @@ export function createConvertActivities({
     }
   }
 
+  /** Evaluates payments in their order, a few at a time, until the time of a page is over. `left` are those after them. */
+  async function evaluateInTime(paymentIds: readonly PaymentId[]) {
+    const endsAt = performance.now() + convertPageMs;
+    let [evaluated, failed, end] = [0, 0, 0];
+    while (end < paymentIds.length && (end === 0 || performance.now() < endsAt)) {
+      const some = paymentIds.slice(end, end + AT_A_TIME);
+      const done = await evaluateEach({ sql, logger, limits, onCommissions, onBindings }, some);
+      evaluated += done.evaluated;
+      failed += done.failed;
+      end += some.length;
+    }
+    return { evaluated, failed, left: new Set(paymentIds.slice(end)) };
+  }
+
   return {
     /**
      * Evaluates one page: first the marked payments, until none is left that was marked before the first page was read,
@@ -79,13 +96,7 @@ export function createConvertActivities({
       if (failure !== null && convertFailure !== null) throw failure;
       const failures = [failure, convertFailure].filter((each) => each !== null).length;
       const paymentIds = [...new Set([...marked.map(({ id }) => id), ...ids])];
-      const {
-        evaluated,
-        failed: unevaluated,
-        left,
-      } = await evaluateEach({ sql, logger, limits, onCommissions, onBindings }, paymentIds, {
-        mostMs: convertPageMs,
-      });
+      const { evaluated, failed: unevaluated, left } = await evaluateInTime(paymentIds);
       const failed = unevaluated + failures;
       if (evaluated > 0)
         logger.info({
@@ -95,9 +106,9 @@ export function createConvertActivities({
       // There may be pages for hours. Where nothing but failures is left, the duty is not done.
       if (failures === 0 && (evaluated > 0 || unevaluated === 0)) await recordDuty(sql, 'conversions');
       const nextMarked = `marked:${markedUntil ?? marked[0]?.readAt}`;
-      const firstLeft = ids.findIndex((id) => left.includes(id));
-      if (moreMarked || marked.some(({ id }) => left.includes(id)))
-        return { next: nextMarked, evaluated, failed };
+      if (moreMarked || marked.some(({ id }) => left.has(id))) return { next: nextMarked, evaluated, failed };
+      // Those with a rate come last, in the order of their positions. Only marked ones may have taken all the time.
+      const firstLeft = ids.findIndex((id) => left.has(id));
       if (firstLeft !== -1) return { next: ids[firstLeft - 1] ?? nextMarked, evaluated, failed };
       return { next: ids.length === PAGE ? (ids.at(-1) ?? null) : null, evaluated, failed };
     },

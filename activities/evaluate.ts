@@ -116,32 +116,18 @@ const isFaultOfAll = (error: unknown): boolean => isEnvironmentFault(error) && !
 /**
  * Evaluates waiting payments with all their rows, one after the other: each with whom a code has bound for those before it. One that
  * fails is logged and marked, so that the relay has it evaluated again, and does not stop the others, also if it needs more time than a
- * statement has. A lost connection stops all of them. Begins none after `mostMs`, but at least one.
+ * statement has. A lost connection stops all of them.
  */
 export async function evaluateEach(
   { sql, logger, limits, onCommissions, onBindings }: EvaluateEachDeps,
   paymentIds: readonly PaymentId[],
-  { mostMs = Infinity }: { readonly mostMs?: number } = {},
 ): Promise<{
   readonly evaluated: number;
   readonly failed: number;
   readonly commissions: number;
   /** Whether a code has bound somebody, so that what was read before may be out of date. */
   readonly hasBound: boolean;
-  /** The payments for which there was no time. */
-  readonly left: readonly PaymentId[];
 }> {
-  const endsAt = performance.now() + mostMs;
-  const taken = new Set<PaymentId>();
-  let isOver = false;
-  /** Takes a payment with all its rows, unless the time is over. */
-  const takes = (paymentId: PaymentId) => {
-    if (taken.has(paymentId)) return true;
-    isOver ||= taken.size > 0 && performance.now() > endsAt;
-    if (!isOver) taken.add(paymentId);
-    return !isOver;
-  };
-  const leftOver = () => (isOver ? paymentIds.filter((id) => !taken.has(id)) : []);
   let [evaluated, failed, commissions, hasBound] = [0, 0, 0, false];
   /** Calls `work` for a payment; returns undefined if it fails. */
   const attempt = async <T>(paymentId: PaymentId, work: () => Promise<T>): Promise<T | undefined> => {
@@ -182,17 +168,15 @@ export async function evaluateEach(
   }
   for (const payment of loaded ?? []) {
     const { paymentId } = payment;
-    if (!takes(paymentId)) continue;
     const rows = hasBound
       ? await attempt(paymentId, async () => await loadPayments(sql, { rowId: paymentId }))
       : [payment];
     for (const row of rows ?? []) await evaluate(row);
   }
-  if (loaded !== undefined) return { evaluated, failed, commissions, hasBound, left: leftOver() };
+  if (loaded !== undefined) return { evaluated, failed, commissions, hasBound };
   for (const paymentId of paymentIds) {
-    if (!takes(paymentId)) continue;
     const rows = await attempt(paymentId, async () => await loadPayments(sql, { paymentIds: [paymentId] }));
     for (const payment of rows ?? []) await evaluate(payment);
   }
-  return { evaluated, failed, commissions, hasBound, left: leftOver() };
+  return { evaluated, failed, commissions, hasBound };
 }
