@@ -43,7 +43,7 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
      */
     evaluateAlerts: async (after) => {
       const { hasFailed, ...page } = await evaluatePage(after);
-      if (page.next === null && !hasFailed) await recordDuty(sql, 'alerts');
+      if (page.next === null && (!hasFailed || after !== '')) await recordDuty(sql, 'alerts');
       return page;
     },
   };

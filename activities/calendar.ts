@@ -36,6 +36,10 @@ const PAGE = 50;
 /** A page begins no further draft after this, ms: it is done before its time is over. */
 const PAGE_MS = 15_000;
 
+/** Whether a duty of all apps is done with its last page, of which some apps failed: not where there is no other app. */
+const isDone = (after: string, failed: number, apps: number): boolean =>
+  failed === 0 || failed < apps || after !== '';
+
 /** The activities of the workflow that does what is due at a time of the calendar. */
 export function createCalendarActivities({
   sql,
@@ -65,18 +69,16 @@ export function createCalendarActivities({
       });
       const done = await findDoneMonths(sql, due);
       const open = due.filter(({ appId, month }) => !done.has(`${appId} ${month}`));
-      let [count, succeeded] = [0, 0];
+      let count = 0;
       for (const { appId } of open) {
         throwIfCancelled();
         const result = await draft(appId, now);
         if (result === 'drafted') count += 1;
         if (result === 'failed') failed += 1;
-        else succeeded += 1;
         if (performance.now() > endsAt && appId !== open.at(-1)?.appId) return { count, failed, next: appId };
       }
       const next = nextOf(apps.map(({ appId }) => appId));
-      // Where nothing but failures is left, the duty is not done.
-      if (next === null && (failed === 0 || succeeded > 0)) await recordDuty(sql, 'drafts');
+      if (next === null && isDone(after, failed, apps.length)) await recordDuty(sql, 'drafts');
       return { count, failed, next };
     },
 
@@ -85,21 +87,21 @@ export function createCalendarActivities({
      * alone, so that one app does not stop the reports of the others. Throws if none of several succeeds.
      */
     writeWeeklyReports: async (after) => {
-      const { written, ...page } = await writeReports(after);
-      if (page.next === null && (page.failed === 0 || written > 0)) await recordDuty(sql, 'reports');
+      const { apps, ...page } = await writeReports(after);
+      if (page.next === null && isDone(after, page.failed, apps)) await recordDuty(sql, 'reports');
       return page;
     },
   };
 
   async function writeReports(
     after: string,
-  ): Promise<CalendarPage & { readonly failed: number; readonly written: number }> {
+  ): Promise<CalendarPage & { readonly failed: number; readonly apps: number }> {
     const monday = mondayOfReport(await databaseClock(sql));
     const appIds = await appsWithReportsAfter(sql, after, calendarPage);
     const next = nextOf(appIds);
     try {
       const count = await writeWeeklyReports(sql, appIds, monday);
-      return { count, failed: 0, written: appIds.length, next };
+      return { count, failed: 0, apps: appIds.length, next };
     } catch (failure) {
       if (isDatabaseAway(failure)) throw failure;
       let [count, failed] = [0, 0];
@@ -113,9 +115,8 @@ export function createCalendarActivities({
           logger.warn({ err: error, appId, msg: 'the weekly report of an app could not be written' });
         }
       }
-      const written = appIds.length - failed;
-      if (written === 0 && failed > 1) throw failure;
-      return { count, failed, written, next };
+      if (failed === appIds.length && failed > 1) throw failure;
+      return { count, failed, apps: appIds.length, next };
     }
   }
 
