@@ -46,17 +46,6 @@ export async function identifierHasher(
 }
 
 /**
- * Returns what `identifierHasher` does, with the key as it is stored now: a process that accepts lost keys may have replaced the one that
- * this process has in memory, and nobody could recognise a person who is erased with that one.
- */
-export async function storedIdentifierHasher(
-  ...of: Parameters<typeof identifierHasher>
-): ReturnType<typeof identifierHasher> {
-  hashKeys.delete(of[0]);
-  return await identifierHasher(...of);
-}
-
-/**
  * Creates the key of this installation unless it is stored, and encrypts it again when another key of SECRETS_KEY has become
  * the first, so that the former one can be removed. Only a starting service does that: a command with another SECRETS_KEY
  * would leave a key that the service cannot read. Where the operator accepts that its key is lost and nobody was ever erased, a new one

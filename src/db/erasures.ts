@@ -1,6 +1,6 @@
 import type { AppId, DeliveryId, ErasureId, KeyId } from '../domain/ids.ts';
 import {
-  storedIdentifierHasher,
+  identifierHasher,
   newPseudonym,
   openSubject,
   sealSubject,
@@ -27,7 +27,7 @@ export async function eraseUser(
   const { appId, customerUserId, keyId } = request;
   const before = await findErasureOfPseudonym(sql, appId, customerUserId);
   if (before !== undefined) return before;
-  const userHash = (await storedIdentifierHasher(sql, secretBox))(appId, customerUserId);
+  const userHash = (await identifierHasher(sql, secretBox))(appId, customerUserId);
   const id = newId('erasure');
   const subject = sealSubject(secretBox, appId, customerUserId);
   // An erasure that was complete, or was opened again for a key: the keys of the person are not known any more.

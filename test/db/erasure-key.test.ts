@@ -53,12 +53,10 @@ test('where nobody was erased, a service whose operator accepts that the erasure
   const { sql } = api;
   const [lost, kept] = [createSecretBox([former]), createSecretBox([current])];
   const accepting = createSecretBox([current], { acceptsLostKeys: true });
-  const prepare = async (box: typeof lost, on = sql.share(1)) => await prepareErasureKey(on, box);
+  const prepare = async (box: typeof lost) => await prepareErasureKey(sql.share(1), box);
   const keyId = async () =>
     (await sql.one<{ id: string }>`select encryption_key_id as id from erasure_key`).id;
-  // A process that goes on with the key in its memory.
-  const running = sql.share(1);
-  await prepare(lost, running);
+  await prepare(lost);
   await expect(prepare(kept)).rejects.toThrow('SECRETS_KEY lacks the key');
   expect(await keyId()).toBe(lost.keyIds[0]);
   await prepare(accepting);
@@ -70,10 +68,6 @@ test('where nobody was erased, a service whose operator accepts that the erasure
 
   const { appId: erasing } = await newApp(api);
   const request = { appId: erasing as AppId, customerUserId: 'somebody', keyId: null };
-  await expect(eraseUser({ sql: running, secretBox: lost }, request)).rejects.toThrow(
-    'SECRETS_KEY lacks the key',
-  );
-  expect(await sql`select from erasures`).toEqual([]);
   await eraseUser({ sql: sql.share(1), secretBox: kept }, request);
   await expect(prepare(createSecretBox([former], { acceptsLostKeys: true }))).rejects.toThrow(
     'SECRETS_KEY lacks the key',
