@@ -125,7 +125,7 @@ export function banner({
   /** The data folder that the environment names, which commands need as well. */
   readonly dataDir?: string | undefined;
 }): string {
-  const command = `${dataDir === undefined ? '' : `DATA_DIR=${dataDir} `}npm run -s admin --`;
+  const command = `${dataDir === undefined ? '' : `DATA_DIR='${dataDir}' `}npm run -s admin --`;
   const database = new URL(backends.databaseUrl);
   const addressOf = (path: string) => `${service.url?.replace(/\/$/, '')}${path}`;
   return [

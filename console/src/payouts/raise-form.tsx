@@ -59,8 +59,6 @@ export const watchRaise = (onNotRaised: () => void) => (error: Error) => {
 interface RaiseProps {
   readonly onRaised: () => void;
   readonly onCancel: () => void;
-  /** Whether the session is known to be too old to create a key that may pay. */
-  readonly isOld?: boolean;
 }
 
 /** Lets the session pay for 15 minutes: a member with a passkey or a mailed link, everybody else with a key that may pay. */
@@ -188,7 +186,16 @@ function RaiseByMail({
 /** What the key is called that a browser creates to pay with. */
 const KEY_LABEL = 'Payments in the console';
 
-/** Creates a key that may pay, and nothing else, for a session that may do so: in the first 15 minutes after its sign-in. */
+/** How long after a sign-in a session may create a key that may pay, ms. */
+const NEW_MS = 15 * 60_000;
+
+/** Whether a session may create a key that may pay. That of a member may so only when it may pay already. */
+const mayCreateKey = ({ member, permissions, createdAt }: Session): boolean =>
+  member === null &&
+  createdAt + NEW_MS > Date.now() &&
+  (['setup', 'payout'] as const).every((permission) => permissions.includes(permission));
+
+/** Creates a key that may pay, and nothing else. */
 function useNewKey() {
   const { account } = useCurrentSession();
   return useStep(
@@ -203,8 +210,8 @@ function useNewKey() {
   );
 }
 
-function RaiseByKey({ isSecond, isOld = false, onRaised, onCancel }: RaiseProps & Second) {
-  const { permissions } = useCurrentSession();
+function RaiseByKey({ isSecond, onRaised, onCancel }: RaiseProps & Second) {
+  const session = useCurrentSession();
   const [key, setKey] = useState('');
   const raise = useStep(
     async (given: string) => await read(api.POST('/session/raise', { body: { key: given.trim() } })),
@@ -212,7 +219,7 @@ function RaiseByKey({ isSecond, isOld = false, onRaised, onCancel }: RaiseProps 
   );
   const create = useNewKey();
   const created = create.data?.key;
-  const canCreate = !isOld && permissions.includes('setup') && permissions.includes('payout');
+  const canCreate = mayCreateKey(session);
   return (
     <form
       onSubmit={(event) => {
@@ -241,11 +248,15 @@ function RaiseByKey({ isSecond, isOld = false, onRaised, onCancel }: RaiseProps 
             />
             <Text size="sm" className="quiet">
               No such key yet?{' '}
-              {canCreate
-                ? 'Within 15 minutes after a sign-in you can create one here.'
-                : 'A founder with the permissions “setup” and “payout” creates one within 15 minutes after a sign-in.'}{' '}
-              Later, sign in again first, or have the operator of the service give you a new link, with the
-              command <code>npm run -s admin -- console</code>. The keys are on the page{' '}
+              {canCreate ? (
+                'Within 15 minutes after a sign-in you can create one here.'
+              ) : (
+                <>
+                  It is created within 15 minutes after a sign-in with an account key, or with a link that the
+                  operator of the service prints with the command <code>npm run -s admin -- console</code>.
+                </>
+              )}{' '}
+              The keys are on the page{' '}
               <Anchor component={Link} to="/access" target="_blank" size="sm">
                 Access
               </Anchor>

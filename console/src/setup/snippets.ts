@@ -63,20 +63,20 @@ await identify(userId);`,
   {
     platform: 'HTTP',
     code: (key, url) => `# The claim_token in the address that the link led to
-TOKEN=PASTE_THE_TOKEN
-DEVICE=device-1
-USER_ID=${TRIAL_USER}
+TOKEN='PASTE_THE_TOKEN'
+DEVICE='device-1'
+USER_ID='${TRIAL_USER}'
 
 # Without an SDK: at the first launch
 curl ${url}/sdk/install -H 'Authorization: Bearer ${key}' \\
   -H 'Content-Type: application/json' \\
-  -d '{ "deviceId": "'$DEVICE'", "firstOpenAt": '$(date +%s)000', "claimToken": "'$TOKEN'" }'
-# If the user entered a link code instead of opening a link, replace "claimToken" by "affiliateCode"
+  -d '{ "deviceId": "'"$DEVICE"'", "firstOpenAt": '$(date +%s)000', "claimToken": "'"$TOKEN"'" }'
+# If the user entered a link code instead of opening a link, replace "claimToken" by "affiliateCode", and set TOKEN to the code
 
 # After sign-in, with the id that the billing provider reports
 curl ${url}/sdk/identify -H 'Authorization: Bearer ${key}' \\
   -H 'Content-Type: application/json' \\
-  -d '{ "deviceId": "'$DEVICE'", "customerUserId": "'$USER_ID'", "identifiedAt": '$(date +%s)000' }'`,
+  -d '{ "deviceId": "'"$DEVICE"'", "customerUserId": "'"$USER_ID"'", "identifiedAt": '$(date +%s)000' }'`,
   },
 ];
 
@@ -90,23 +90,23 @@ const attributeOf = (code: string): string => `
  * provider can reach. `code`: the code of a creator that the purchase comes with, for a user whom nobody has brought.
  */
 export const TEST_PURCHASES: Readonly<Record<string, (webhookUrl: string, code?: string) => string>> = {
-  revenuecat: (url, code) => `SECRET=PASTE_THE_SECRET
-USER_ID=${code === undefined ? TRIAL_USER : 'user-2'}
+  revenuecat: (url, code) => `SECRET='PASTE_THE_SECRET'
+USER_ID='${code === undefined ? TRIAL_USER : 'user-2'}'
 NOW=$(date +%s)000
 curl ${url} -H "Authorization: $SECRET" \\
   -H 'Content-Type: application/json' \\
   -d '{"event": {"id": "try-'$NOW'", "type": "INITIAL_PURCHASE",
     "event_timestamp_ms": '$NOW', "purchased_at_ms": '$NOW',
     "environment": "PRODUCTION", "store": "APP_STORE",
-    "transaction_id": "'$NOW'", "app_user_id": "'$USER_ID'",${code === undefined ? '' : attributeOf(code)}
+    "transaction_id": "'$NOW'", "app_user_id": "'"$USER_ID"'",${code === undefined ? '' : attributeOf(code)}
     "price": 9.99, "currency": "USD"}}'`,
-  stripe: (url) => `SECRET=PASTE_THE_SECRET
-USER_ID=${TRIAL_USER}
+  stripe: (url) => `SECRET='PASTE_THE_SECRET'
+USER_ID='${TRIAL_USER}'
 NOW=$(date +%s)
 BODY='{"id": "evt_'$NOW'", "type": "payment_intent.succeeded",
   "created": '$NOW', "livemode": true,
   "data": {"object": {"id": "pi_'$NOW'", "amount_received": 999,
-    "currency": "usd", "metadata": {"app_user_id": "'$USER_ID'"}}}}'
+    "currency": "usd", "metadata": {"app_user_id": "'"$USER_ID"'"}}}}'
 SIGNATURE=$(printf %s "$NOW.$BODY" | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d ' ' -f 1)
 curl ${url} -H "Stripe-Signature: t=$NOW,v1=$SIGNATURE" -d "$BODY"`,
 };
