@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { appsAfter } from '../src/db/alert-facts.ts';
 import { evaluateAlerts } from '../src/db/alert-evaluation.ts';
-import { recordDuty } from '../src/db/duties.ts';
+import { isDutyDone, recordDuty } from '../src/db/duties.ts';
 import { foldRefunds } from '../src/db/refund-rollups.ts';
 import { databaseClock } from '../src/db/clock.ts';
 import { isDatabaseAway } from '../src/db/errors.ts';
@@ -42,39 +42,42 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
      * alerts of the others. Throws if none of several succeeds.
      */
     evaluateAlerts: async (after) => {
-      const { hasFailed, ...page } = await evaluatePage(after);
-      if (page.next === null && (!hasFailed || after !== '')) await recordDuty(sql, 'alerts');
+      const { failed, apps, ...page } = await evaluatePage(after);
+      if (isDutyDone(after, { failed, next: page.next }, apps)) await recordDuty(sql, 'alerts');
       return page;
     },
   };
 
-  /** `hasFailed`: whether no app could be evaluated. */
-  async function evaluatePage(after: string): Promise<AlertPage & { readonly hasFailed: boolean }> {
+  /** `apps`: how many the page has. `failed`: how many of them could not be evaluated. */
+  async function evaluatePage(
+    after: string,
+  ): Promise<AlertPage & { readonly failed: number; readonly apps: number }> {
     // A read adds what is left.
     for (let folds = 0; folds < MOST_FOLDS && (await foldRefunds(sql)) > 0; folds += 1) throwIfCancelled();
     const appIds = await appsAfter(sql, after, alertPage);
     const next = appIds.length === alertPage ? (appIds.at(-1) ?? null) : null;
     try {
-      return { ...(await evaluateAlerts(sql, appIds, await conditions())), next, hasFailed: false };
+      const done = await evaluateAlerts(sql, appIds, await conditions());
+      return { ...done, next, failed: 0, apps: appIds.length };
     } catch (failure) {
       if (isDatabaseAway(failure)) throw failure;
       let opened = 0;
       let closed = 0;
-      let evaluated = 0;
+      let failed = 0;
       for (const appId of appIds) {
         throwIfCancelled();
         try {
           const done = await evaluateAlerts(sql, [appId], await conditions());
           opened += done.opened;
           closed += done.closed;
-          evaluated += 1;
         } catch (error) {
+          failed += 1;
           logger.warn({ err: error, appId, msg: 'the alerts of an app could not be evaluated' });
         }
       }
       // One app alone may be broken: that must not hold up the evaluations that follow.
-      if (evaluated === 0 && appIds.length > 1) throw failure;
-      return { opened, closed, next, hasFailed: evaluated === 0 };
+      if (failed === appIds.length && failed > 1) throw failure;
+      return { opened, closed, next, failed, apps: appIds.length };
     }
   }
 }

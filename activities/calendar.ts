@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { databaseClock } from '../src/db/clock.ts';
-import { recordDuty } from '../src/db/duties.ts';
+import { isDutyDone, recordDuty } from '../src/db/duties.ts';
 import { isDatabaseAway } from '../src/db/errors.ts';
 import { draftScheduledRun, findDoneMonths, scheduledAppsAfter } from '../src/db/payout-run-drafts.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -35,10 +35,6 @@ export interface CalendarActivities {
 const PAGE = 50;
 /** A page begins no further draft after this, ms: it is done before its time is over. */
 const PAGE_MS = 15_000;
-
-/** Whether a duty of all apps is done with its last page, of which some apps failed: not where there is no other app. */
-const isDone = (after: string, failed: number, apps: number): boolean =>
-  failed === 0 || failed < apps || after !== '';
 
 /** The activities of the workflow that does what is due at a time of the calendar. */
 export function createCalendarActivities({
@@ -78,8 +74,9 @@ export function createCalendarActivities({
         if (performance.now() > endsAt && appId !== open.at(-1)?.appId) return { count, failed, next: appId };
       }
       const next = nextOf(apps.map(({ appId }) => appId));
-      if (next === null && isDone(after, failed, apps.length)) await recordDuty(sql, 'drafts');
-      return { count, failed, next };
+      const page = { count, failed, next };
+      if (isDutyDone(after, page, apps.length)) await recordDuty(sql, 'drafts');
+      return page;
     },
 
     /**
@@ -88,7 +85,7 @@ export function createCalendarActivities({
      */
     writeWeeklyReports: async (after) => {
       const { apps, ...page } = await writeReports(after);
-      if (page.next === null && isDone(after, page.failed, apps)) await recordDuty(sql, 'reports');
+      if (isDutyDone(after, page, apps)) await recordDuty(sql, 'reports');
       return page;
     },
   };

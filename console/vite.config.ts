@@ -83,9 +83,8 @@ const namePageFiles: Plugin = {
         const id = path.join(import.meta.dirname, 'src', file);
         const page = chunks.find(({ facadeModuleId }) => facadeModuleId === id);
         if (page === undefined) throw new Error(`there is no program of the page ${at}`);
-        const later = chunks.filter(
-          ({ fileName }) => filesOf(page, chunks).has(fileName) && !first.has(fileName),
-        );
+        const ofPage = filesOf(page, chunks);
+        const later = chunks.filter(({ fileName }) => ofPage.has(fileName) && !first.has(fileName));
         files[at.replaceAll(/:\w+/g, ':')] = later
           .flatMap(({ fileName, viteMetadata }) => [fileName, ...(viteMetadata?.importedCss ?? [])])
           .map((name) => path.basename(name));
