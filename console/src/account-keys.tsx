@@ -59,7 +59,9 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
     );
   }
   if (create.error instanceof Problem && create.error.code === 'session_not_raised') {
-    return <RaiseForm onRaised={() => create.mutate(undefined)} onCancel={() => create.reset()} />;
+    return (
+      <RaiseForm isKeyRefused onRaised={() => create.mutate(undefined)} onCancel={() => create.reset()} />
+    );
   }
   return (
     <form

@@ -59,6 +59,8 @@ export const watchRaise = (onNotRaised: () => void) => (error: Error) => {
 interface RaiseProps {
   readonly onRaised: () => void;
   readonly onCancel: () => void;
+  /** Whether the service has just refused this session a key that may pay. The clock of the browser can tell otherwise. */
+  readonly isKeyRefused?: boolean;
 }
 
 /** Lets the session pay for 15 minutes: a member with a passkey or a mailed link, everybody else with a key that may pay. */
@@ -210,7 +212,7 @@ function useNewKey() {
   );
 }
 
-function RaiseByKey({ isSecond, onRaised, onCancel }: RaiseProps & Second) {
+function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: RaiseProps & Second) {
   const session = useCurrentSession();
   const [key, setKey] = useState('');
   const raise = useStep(
@@ -219,7 +221,7 @@ function RaiseByKey({ isSecond, onRaised, onCancel }: RaiseProps & Second) {
   );
   const create = useNewKey();
   const created = create.data?.key;
-  const canCreate = mayCreateKey(session);
+  const canCreate = !isKeyRefused && mayCreateKey(session);
   return (
     <form
       onSubmit={(event) => {
