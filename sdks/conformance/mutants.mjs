@@ -114,7 +114,7 @@ const MUTANTS = [
   ],
   [5, 'code is read as a referral', 'referral.ts', "values['via'])", "values['via'] ?? values['code'])"],
   [5, 'ref is read as a referral', 'referral.ts', "values['via'])", "values['via'] ?? values['ref'])"],
-  [5, 'any claim token is sent', 'referral.ts', 'UUID.test(text) ? text', "text !== '' ? text"],
+  [5, 'any claim token is sent', 'referral.ts', 'UUID.test(text as string) ?', "text !== '' ?"],
   [
     5,
     'the code is left out beside a token',
@@ -236,7 +236,7 @@ const MUTANTS = [
     7,
     'answered touches are sent again',
     'client.ts',
-    '      state.answered.some((other) => other.touch === identity);',
+    '      state.answered.some(({ touch: known }) => known === identity);',
     '      false;',
   ],
   [
@@ -395,7 +395,7 @@ const MUTANTS = [
   [9, '425 is final', 'send.ts', '[400, 409,', '[400, 425, 409,'],
   [9, '429 is final', 'send.ts', '[400, 409,', '[400, 429, 409,'],
   [9, '500 is final', 'send.ts', '[400, 409,', '[400, 500, 409,'],
-  [10, 'the wait does not grow', 'client.ts', '2 ** failures * 1000', '2000'],
+  [10, 'the wait does not grow', 'client.ts', '1000 * 2 ** failures', '2000'],
   [10, 'the wait never becomes long', 'client.ts', ' : LONG_WAIT_MS', ' : 60_000'],
   [10, 'the long wait is half as long', 'client.ts', 'LONG_WAIT_MS = 600_000', 'LONG_WAIT_MS = 300_000'],
   [10, 'the wait is not varied', 'client.ts', 'wait * (factor - 0.5)', 'wait * 0.5'],
@@ -718,8 +718,8 @@ const MUTANTS = [
     14,
     'an undecided consent is a refusal in the next process',
     'client.ts',
-    'stored.isUndecided === true || undefined);',
-    'false);',
+    'stored.isDeferredAnswered, stored.isUndecided);',
+    'stored.isDeferredAnswered, false);',
   ],
   [
     14,

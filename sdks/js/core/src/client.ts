@@ -172,7 +172,7 @@ export function createClient(
     const stored = parseState(latestText, owner);
     isFresh = !stored;
     if (stored?.enabled !== false) return stored ?? emptyState(true);
-    const state = emptyState(false, stored.isDeferredAnswered, stored.isUndecided === true || undefined);
+    const state = emptyState(false, stored.isDeferredAnswered, stored.isUndecided);
     if (state.isUndecided && Number.isFinite(stored.firstOpenAt)) state.firstOpenAt = stored.firstOpenAt;
     return state;
   }
@@ -191,19 +191,19 @@ export function createClient(
           let other = latest;
           latestText = text;
           latest = parse();
+          const isSame = other.deviceId === latest.deviceId;
           // Two pages of a first visit may each have made a state: browsers pass writes on with a delay.
           const isRival =
-            text &&
-            other.enabled &&
-            other.deviceId !== latest.deviceId &&
-            Math.abs(other.firstOpenAt - latest.firstOpenAt) < RIVAL_MS;
+            text && other.enabled && !isSame && Math.abs(other.firstOpenAt - latest.firstOpenAt) < RIVAL_MS;
           // What only this page has is kept, also what is in memory while the consent is undecided.
-          if ((isRival || other.isUndecided) && !isRefused(latest)) {
+          if ((isSame || isRival || other.isUndecided) && !isRefused(latest)) {
             if (isRival && rank(other) < rank(latest)) [other, latest] = [latest, other];
-            for (const touch of other.touches) addTouch(latest, touch);
-            const { users } = latest;
+            // A full list stays as it is: two pages would replace what the other one added without end.
+            for (const touch of other.touches) if (!latest.touches[MAX_WAITING - 1]) addTouch(latest, touch);
+            // A user of the same device who is missing was refused or replaced.
             for (const user of other.users)
-              if (!users.some(({ id }) => id === user.id)) users.push({ ...user, status: 'pending' });
+              if (!isSame && !latest.users.some(({ id }) => id === user.id))
+                latest.users.push({ ...user, status: 'pending' });
             if (isRival) save(latest);
           }
         }
@@ -261,7 +261,7 @@ export function createClient(
     const identity = touchIdentity(touch);
     const isKnown =
       state.touches.some((other) => touchIdentity(other) === identity) ||
-      state.answered.some((other) => other.touch === identity);
+      state.answered.some(({ touch: known }) => known === identity);
     if (isKnown) return false;
     state.touches = [...state.touches, touch].slice(-MAX_WAITING);
     save(state);
@@ -409,7 +409,7 @@ export function createClient(
         save(state);
       }
       const factor = 1 + platform.random() / 2;
-      const wait = failures < TRIES ? 2 ** failures * 1000 : LONG_WAIT_MS;
+      const wait = failures < TRIES ? 1000 * 2 ** failures : LONG_WAIT_MS;
       retryAfter(Math.max(wait * (factor - 0.5), answer.afterMs * factor));
       return false;
     }

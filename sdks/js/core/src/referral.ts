@@ -15,7 +15,7 @@ export function asCode(text: unknown): string | undefined {
 
 /** Returns the claim token in lower case, or undefined if the text is no UUID. */
 export function asClaimToken(text: unknown): string | undefined {
-  return typeof text === 'string' && UUID.test(text) ? text.toLowerCase() : undefined;
+  return UUID.test(text as string) ? `${text as string}`.toLowerCase() : undefined;
 }
 
 /** Returns the referral with its valid parts, or undefined if it has none. */

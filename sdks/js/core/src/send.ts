@@ -68,7 +68,8 @@ export function clockErrorOf(
   { status, body: { errors }, clockErrorMs }: Answer,
   field: string,
 ): number | undefined {
-  const isNamed = status === 400 && Array.isArray(errors) && errors.some((error) => error?.path === field);
+  const given = [errors as readonly ({ path?: unknown } | null | undefined)[]].flat();
+  const isNamed = status === 400 && given.some((error) => error?.path === field);
   return isNamed ? clockErrorMs : undefined;
 }
 

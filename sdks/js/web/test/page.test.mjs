@@ -449,6 +449,47 @@ test('two tabs of a first visit, each with a referral, settle on one device, whi
   assert.deepEqual([...(await ids())], [id]);
 });
 
+/** Writes what a tab of the same device stores that has not seen what this one wrote: browsers pass writes on with a delay. */
+const overwrite = (change) =>
+  page.evaluate((given) => {
+    const state = JSON.parse(localStorage.getItem('tributary'));
+    localStorage.setItem('tributary', JSON.stringify({ ...state, ...given }));
+  }, change);
+const stored = () => page.evaluate(() => JSON.parse(localStorage.getItem('tributary')));
+
+test('a referral that another tab has overwritten without having seen it is kept and sent', async () => {
+  server.load([
+    { path: 'install', hold: true, answer: 'won' },
+    { path: 'install', answer: 'won' },
+  ]);
+  await open('/module?via=spring');
+  await start();
+  await until(() => server.state().held === 1);
+  await page.evaluate(() => void sdk.applyCode('summer'));
+  await overwrite({ touches: [], answered: [{ touch: ' spring', isAccepted: true }] });
+  assert.equal(await affiliate(), null);
+  assert.deepEqual(
+    (await stored()).touches.map(({ code }) => code),
+    ['summer'],
+  );
+  server.release();
+  await until(() => sent().length === 2);
+  assert.equal(sent()[1][1].affiliateCode, 'summer');
+});
+
+test('another tab may refuse a user and replace the oldest of five referrals', async () => {
+  server.load([{ path: 'install', hold: true, answer: 'won' }]);
+  await open('/module?via=spring');
+  await start();
+  await until(() => server.state().held === 1);
+  await page.evaluate(() => void sdk.identify('user-1'));
+  const touches = ['a1', 'a2', 'a3', 'a4', 'a5'].map((code) => ({ code, at: Date.now() }));
+  await overwrite({ users: [], touches });
+  assert.equal(await affiliate(), null);
+  const { users, touches: left } = await stored();
+  assert.deepEqual([users, left], [[], touches]);
+});
+
 test('a reset of one tab of a first visit deletes what the other one has', async () => {
   server.load([{ path: 'identify', answer: 'unbound', times: 2 }]);
   await open('/module');
