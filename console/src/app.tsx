@@ -9,8 +9,9 @@ import { queryClient, useApps, useOverview, useSession } from './api/queries.ts'
 import { timeZone } from './format.ts';
 import { LateAccountMenu } from './late-account-menu.tsx';
 import { Navigation, PhoneBar } from './navigation.tsx';
-import { APP_PAGES, pathForOtherApp } from './pages.tsx';
+import { APP_PAGES, headOf, isPageLoaded, loadPageOf, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Extra, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
+import { HeadSlot } from './parts/head-aside.tsx';
 import { ICON } from './parts/icon.ts';
 import { isMac } from './parts/platform.ts';
 import { Toasts } from './parts/toast.tsx';
@@ -59,6 +60,34 @@ function AppSwitcher({
       ))}
       {seesAll && <option value="new">New app …</option>}
     </NativeSelect>
+  );
+}
+
+/**
+ * The page of an address: its head at once, and the rest when its program is there. Without a `Suspense`, after which React shows what
+ * comes next at most every 300 ms.
+ */
+function PageOf({ pathname }: { readonly pathname: string }) {
+  const [slot, setSlot] = useState<HTMLElement | null>(null);
+  const [isThere, setIsThere] = useState(() => isPageLoaded(pathname));
+  useEffect(() => {
+    // The page itself says why its program cannot be loaded.
+    const end = () => setIsThere(true);
+    if (!isThere) void loadPageOf(pathname).then(end, end);
+  }, [pathname, isThere]);
+  const head = headOf(pathname);
+  const waiting = <Waiting what="the page" shape={head === undefined ? 'page' : 'rows'} />;
+  return (
+    <HeadSlot value={slot}>
+      {head !== undefined && <PageHead {...head} aside={<div ref={setSlot} className="head-aside" />} />}
+      {isThere ? (
+        <Suspense fallback={waiting}>
+          <Outlet />
+        </Suspense>
+      ) : (
+        waiting
+      )}
+    </HeadSlot>
   );
 }
 
@@ -132,9 +161,7 @@ function Shell({ session }: { readonly session: Session }) {
         <div style={{ maxWidth: 1280, margin: '0 auto' }}>
           <ServiceState />
           <PageBoundary key={pathname}>
-            <Suspense fallback={<Waiting what="the page" shape="page" />}>
-              <Outlet />
-            </Suspense>
+            <PageOf pathname={pathname} />
           </PageBoundary>
         </div>
       </AppShell.Main>

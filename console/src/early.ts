@@ -97,6 +97,8 @@ function preloadPage(): void {
     if (file.endsWith('.css')) [link.rel, link.as] = ['preload', 'style'];
     else link.rel = 'modulepreload';
     link.crossOrigin = '';
+    // The head of the page is drawn without them.
+    link.fetchPriority = 'low';
     link.href = new URL(`assets/${file}`, consoleUrl).href;
     document.head.append(link);
   }

@@ -9,6 +9,7 @@ interface PageModule {
 export interface LaterPage {
   readonly Page: ComponentType;
   readonly load: () => Promise<void>;
+  readonly isLoaded: () => boolean;
 }
 
 /**
@@ -33,5 +34,6 @@ export function later(get: () => Promise<PageModule>): LaterPage {
     load: async () => {
       await load();
     },
+    isLoaded: () => loaded !== undefined,
   };
 }

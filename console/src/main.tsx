@@ -9,15 +9,14 @@ import { theme } from './theme.ts';
 const basename = consoleUrl.pathname.replace(/\/$/, '');
 
 /**
- * Waits for what decides which page is shown, and for the program of the page, so that it is drawn once. Meanwhile the document shows its
- * outline. What fails is asked for again by the page itself, which says so.
+ * Waits for what decides which page is shown. Meanwhile the document shows its outline. What fails is asked for again by the page
+ * itself, which says so.
  */
 async function prepare(): Promise<void> {
-  const program = loadPageOf(location.pathname.slice(basename.length)).catch(() => {});
+  loadPageOf(location.pathname.slice(basename.length)).catch(() => {});
   // It notices from now on that the browser goes offline, or comes back.
   queryClient.mount();
   await queryClient.prefetchQuery({ ...SESSION, ...ONCE });
-  if (queryClient.getQueryData(SESSION.queryKey)?.session != null) await program;
 }
 
 void prepare().then(() => mount(<App />, { basename, client: queryClient, theme }));

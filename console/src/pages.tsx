@@ -1,14 +1,16 @@
 import type { ComponentType } from 'react';
 import { matchPath } from 'react-router';
 import { later } from './later.ts';
+import type { LaterPage } from './later.ts';
 import { OverviewPage } from './overview/overview-page.tsx';
+import { HEADS } from './page-heads.ts';
+import type { Head } from './page-heads.ts';
 
-interface AppPage {
+/** A page of an app. The page loads its program itself when it is shown. */
+interface AppPage extends Partial<LaterPage> {
   /** The path under `/apps/:appId/`. */
   readonly path: string;
   readonly Page: ComponentType;
-  /** Loads its program. The page does so itself when it is shown. */
-  readonly load?: () => Promise<void>;
 }
 
 /**
@@ -120,8 +122,19 @@ export function pathForOtherApp(pathname: string): string {
   return APP_PAGES.some((page) => page.path === path) ? path : '';
 }
 
+const pageOf = (pathname: string) =>
+  APP_PAGES.find(({ path }) => matchPath(`/apps/:appId/${path}`, pathname) !== null);
+
 /** Loads the program of the page of a path, which begins with `/apps/`. Nothing happens for another path. */
 export async function loadPageOf(pathname: string): Promise<void> {
-  const page = APP_PAGES.find(({ path }) => matchPath(`/apps/:appId/${path}`, pathname) !== null);
-  await page?.load?.();
+  await pageOf(pathname)?.load?.();
 }
+
+/** Returns the title of a page and what it is for, where its data does not decide that. */
+export function headOf(pathname: string): Head | undefined {
+  const path = pageOf(pathname)?.path;
+  return path === undefined ? undefined : (HEADS as Readonly<Record<string, Head>>)[path];
+}
+
+/** Whether the program of a page is there. */
+export const isPageLoaded = (pathname: string): boolean => pageOf(pathname)?.isLoaded?.() !== false;

@@ -4,6 +4,7 @@ import { Component, Suspense, useEffect, useRef, useState, useSyncExternalStore 
 import { useNavigationType } from 'react-router';
 import { Problem } from './api/client.ts';
 import type { Permission } from './api/client.ts';
+import type { Head } from './page-heads.ts';
 import { useHeldDialog } from './parts/held.ts';
 
 /** Copies a text. Over http there is no `navigator.clipboard`, so the text is selected and copied as before. */
@@ -305,10 +306,11 @@ function useFocusOnArrival() {
 /** The title of a page, with a sentence that says what it is for. */
 export function PageHead({
   title,
+  lead,
   mark,
   children,
   aside,
-}: {
+}: Partial<Head> & {
   readonly title: string;
   /** What is shown before the title. */
   readonly mark?: ReactNode;
@@ -328,9 +330,9 @@ export function PageHead({
             {title}
           </Title>
         </Group>
-        {children !== undefined && (
+        {(lead !== undefined || children !== undefined) && (
           <Text size="sm" className="quiet" mt={4}>
-            {children}
+            {lead} {children}
           </Text>
         )}
       </div>

@@ -97,9 +97,11 @@ export async function chooseFilter(page: Page, label: string, value: string): Pr
   await chip(page, label).filter({ hasText: value }).waitFor();
 }
 
-/** Waits for the title of a page. */
-export const title = async (page: Page, name: string | RegExp): Promise<void> =>
+/** Waits for a page: its title, which comes first, and its program. */
+export async function title(page: Page, name: string | RegExp): Promise<void> {
   await page.getByRole('heading', { level: 1, name }).waitFor();
+  await page.getByText('Loading the page …').waitFor({ state: 'detached' });
+}
 
 const axeFile = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const RULES = {

@@ -3,7 +3,7 @@ import { Link, useParams } from 'react-router';
 import { api, AS_CSV, given, read, readCsv } from '../api/client.ts';
 import { formatAgo, formatInstant } from '../format.ts';
 import { Section } from '../lists.tsx';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
@@ -135,10 +135,6 @@ export default function AlertsPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead title="Alerts">
-        What needs you: a provider that is silent, webhooks that fail, payout runs that wait. Your own server
-        hears of them by an endpoint that asks for alerts.
-      </PageHead>
       {canRead ? <Alerts key={appId} appId={appId} /> : <NoPermission permission="read" what="the alerts" />}
     </>
   );

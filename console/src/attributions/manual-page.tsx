@@ -3,8 +3,9 @@ import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, AS_CSV, read, readCsv } from '../api/client.ts';
 import { formatCountOf, formatDate, formatInstant, formatMoney } from '../format.ts';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
+import { HeadAside } from '../parts/head-aside.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import type { ManualAttribution } from './queries.ts';
@@ -186,18 +187,11 @@ export default function ManualPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead
-        title="Manual attributions"
-        aside={
-          <Button component={Link} to={`/apps/${appId}/unattributed`} variant="default" size="compact-sm">
-            Unattributed payments
-          </Button>
-        }
-      >
-        Customers whom your team gave to a creator, or took away, the latest first: users, and subscriptions
-        or anonymous customers without a user. A row never changes: a later one replaces it for payments from
-        then on.
-      </PageHead>
+      <HeadAside>
+        <Button component={Link} to={`/apps/${appId}/unattributed`} variant="default" size="compact-sm">
+          Unattributed payments
+        </Button>
+      </HeadAside>
       {canRead ? (
         <Attributions key={appId} appId={appId} />
       ) : (

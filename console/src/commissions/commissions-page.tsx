@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useParams } from 'react-router';
 import { api, given, AS_CSV, read, readCsv } from '../api/client.ts';
 import { formatMoney } from '../format.ts';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { ColumnsButton } from '../parts/columns-button.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
@@ -118,9 +118,6 @@ export default function CommissionsPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead title="Commissions">
-        The ledger: what creators earned, and what refunds took back. Rows are only added, never edited.
-      </PageHead>
       {canRead ? (
         <Commissions key={appId} appId={appId} />
       ) : (

@@ -5,7 +5,7 @@ import { api, given, AS_CSV, read, readCsv } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatCount, formatMoney } from '../format.ts';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { ColumnsButton } from '../parts/columns-button.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
@@ -15,6 +15,7 @@ import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, textFilter } from '../parts/filter-kinds.ts';
 import { oneOf, useFilters } from '../parts/filters.ts';
 import type { Filters } from '../parts/filters.ts';
+import { HeadAside, HeadNote } from '../parts/head-aside.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { BulkBar, useSelection } from '../parts/selection.tsx';
 import { ViewsButton } from '../parts/views-button.tsx';
@@ -185,22 +186,17 @@ export default function CreatorsPage() {
   useOpensNew(() => setOpen('new'));
   return (
     <>
-      <PageHead
-        title="Creators"
-        aside={
-          <Group gap="xs">
-            <Button variant="default" disabled={!canWrite} onClick={() => setOpen('paste')}>
-              Paste CSV
-            </Button>
-            <Button {...IS_NEW} disabled={!canWrite} onClick={() => setOpen('new')}>
-              New creator
-            </Button>
-          </Group>
-        }
-      >
-        Who shares your links, and what they earned.{' '}
-        {!canWrite && 'Adding creators needs the permission “write”, which you do not have.'}
-      </PageHead>
+      <HeadAside>
+        <Group gap="xs">
+          <Button variant="default" disabled={!canWrite} onClick={() => setOpen('paste')}>
+            Paste CSV
+          </Button>
+          <Button {...IS_NEW} disabled={!canWrite} onClick={() => setOpen('new')}>
+            New creator
+          </Button>
+        </Group>
+      </HeadAside>
+      {!canWrite && <HeadNote>Adding creators needs the permission “write”, which you do not have.</HeadNote>}
       {canRead ? <Creators key={appId} appId={appId} /> : <NoPermission permission="read" what="creators" />}
       <Dialog isOpen={open === 'new'} onClose={close} title="New creator">
         <CreatorSheet appId={appId} onClose={close} />

@@ -3,7 +3,7 @@ import { Link, useParams } from 'react-router';
 import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatInstant } from '../format.ts';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, rangeFilter } from '../parts/filter-kinds.ts';
@@ -148,7 +148,6 @@ export default function DeliveriesPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead title="Deliveries">The webhooks of your billing providers, and what became of each.</PageHead>
       {canRead ? (
         <Deliveries key={appId} appId={appId} />
       ) : (

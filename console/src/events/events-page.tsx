@@ -2,7 +2,7 @@ import { Link, useParams } from 'react-router';
 import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatInstant } from '../format.ts';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, creatorFilter, rangeFilter, textFilter } from '../parts/filter-kinds.ts';
 import { oneOf, RANGE_FILTERS, useFilters, useRange } from '../parts/filters.ts';
@@ -115,7 +115,6 @@ export default function EventsPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead title="Events">What your billing providers reported, and what it earned.</PageHead>
       {canRead ? <Events key={appId} appId={appId} /> : <NoPermission permission="read" what="the events" />}
     </>
   );

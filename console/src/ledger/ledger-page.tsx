@@ -5,7 +5,7 @@ import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatInstant } from '../format.ts';
 import { SettingsParts } from '../navigation.tsx';
-import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { ErrorBox, NoPermission, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { RowsCut, RuleRow, RuleTable } from '../parts/rules.tsx';
 import { usePermission } from '../session.ts';
@@ -82,10 +82,6 @@ export default function LedgerPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead title="Ledger">
-        Each rule of the money is checked against every stored row of the app: payments, commissions, refunds
-        and payouts.
-      </PageHead>
       <SettingsParts appId={appId} />
       {canRead ? <Checks key={appId} appId={appId} /> : <NoPermission permission="read" what="the checks" />}
     </>

@@ -2,12 +2,13 @@ import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { useParams } from 'react-router';
 import { api, AS_CSV, given, readCsv } from '../api/client.ts';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { ColumnsButton } from '../parts/columns-button.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, creatorFilter, textFilter } from '../parts/filter-kinds.ts';
 import { oneOf, useFilters } from '../parts/filters.ts';
+import { HeadAside, HeadNote } from '../parts/head-aside.tsx';
 import { ViewsButton } from '../parts/views-button.tsx';
 import { useOpensNew } from '../shortcuts/use-opens-new.ts';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
@@ -65,17 +66,12 @@ export default function LinksPage() {
   useOpensNew(() => setIsOpen(true));
   return (
     <>
-      <PageHead
-        title="Links"
-        aside={
-          <Button {...IS_NEW} disabled={!canWrite} onClick={() => setIsOpen(true)}>
-            New link
-          </Button>
-        }
-      >
-        Each link belongs to a creator. Users can also enter its link code in the app.{' '}
-        {!canWrite && 'Creating links needs the permission “write”, which you do not have.'}
-      </PageHead>
+      <HeadAside>
+        <Button {...IS_NEW} disabled={!canWrite} onClick={() => setIsOpen(true)}>
+          New link
+        </Button>
+      </HeadAside>
+      {!canWrite && <HeadNote>Creating links needs the permission “write”, which you do not have.</HeadNote>}
       {canRead ? <Links key={appId} appId={appId} /> : <NoPermission permission="read" what="links" />}
       <NewLinkDialog appId={appId} isOpen={isOpen} onClose={() => setIsOpen(false)} />
     </>

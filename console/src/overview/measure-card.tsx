@@ -1,4 +1,3 @@
-import { Text } from '@mantine/core';
 import { lazy, Suspense } from 'react';
 import { timeZone } from '../format.ts';
 import { Nothing } from '../lists.tsx';
@@ -45,15 +44,15 @@ function chartPoints(
 /** Says which range is compared with which. */
 export function ComparedWith({ name, before }: { readonly name: string; readonly before: string }) {
   return (
-    <Text size="xs" className="quiet" mt={6}>
+    <>
       {name}, compared with {before.charAt(0).toLowerCase() + before.slice(1)}. Days are those of {timeZone}.
-    </Text>
+    </>
   );
 }
 
 /** The sums of a range, each with what the previous period had; the chosen one has a chart. */
 export function MeasureCard({
-  series: { current, earlier, interval, before, isRunning, name: range },
+  series: { current, earlier, interval, before, isRunning },
   measure,
   onChoose,
 }: {
@@ -116,7 +115,6 @@ export function MeasureCard({
           )}
         </div>
       </div>
-      <ComparedWith name={range} before={before} />
     </>
   );
 }

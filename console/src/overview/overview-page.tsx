@@ -17,15 +17,8 @@ import type { Period } from './period.ts';
 import { useSeries } from './series.ts';
 import { ToDo, useToDo } from './to-do.tsx';
 
-/** The places of the figures, and what is known before they are. */
-function Loading({ period: { name, before } }: { readonly period: Period }) {
-  return (
-    <div>
-      <Waiting what="the overview" shape="figures" />
-      <ComparedWith name={name} before={before} />
-    </div>
-  );
-}
+/** The places of the figures. */
+const Loading = () => <Waiting what="the overview" shape="figures" />;
 
 function Range({
   appId,
@@ -43,7 +36,7 @@ function Range({
   const failure = series.error !== null && (
     <ErrorBox error={series.error} retry={() => void series.refetch()} />
   );
-  if (series.data === undefined) return failure || <Loading period={period} />;
+  if (series.data === undefined) return failure || <Loading />;
   const { current, name } = series.data;
   return (
     <Stack gap="xl">
@@ -92,8 +85,8 @@ export function OverviewPage() {
     const failure = overview.error !== null && (
       <ErrorBox error={overview.error} retry={() => void overview.refetch()} />
     );
-    if (overview.data === undefined) return failure || <Loading period={period} />;
-    if (toDo.isPending) return <Loading period={period} />;
+    if (overview.data === undefined) return failure || <Loading />;
+    if (toDo.isPending) return <Loading />;
     const { funnel, due } = overview.data;
     return (
       <Stack gap="xl">
@@ -111,7 +104,7 @@ export function OverviewPage() {
   return (
     <>
       <PageHead title="Overview" aside={canRead && <PeriodFields {...chosenPeriod} />}>
-        What creators brought, and what they are owed.
+        What creators brought, and what they are owed. <ComparedWith {...(series.data ?? period)} />
       </PageHead>
       {content()}
     </>

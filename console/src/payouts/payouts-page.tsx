@@ -14,7 +14,7 @@ import type { Column } from '../parts/data-table.tsx';
 import { ListEnd } from '../parts/list.tsx';
 import { isLoopback } from '../parts/loopback.ts';
 import { Section } from '../lists.tsx';
-import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { ErrorBox, NoPermission, Waiting } from '../parts.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { useAttempts } from './attempts.ts';
 import { PAYOUT_KEYS } from './keys.ts';
@@ -217,9 +217,6 @@ export default function PayoutsPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead title="Payouts">
-        Book what is due to a creator, get the CSV as a statement, and transfer the money yourself.
-      </PageHead>
       {canRead ? (
         <>
           <PartsOfPayouts appId={appId} />

@@ -4,9 +4,10 @@ import { Link, useParams } from 'react-router';
 import { api, AS_CSV, read, readCsv } from '../api/client.ts';
 import { formatCount, formatInstant, formatMoney } from '../format.ts';
 import { Nothing } from '../lists.tsx';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
+import { HeadAside } from '../parts/head-aside.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { PAYOUT_KEYS } from './keys.ts';
@@ -168,9 +169,9 @@ function RunsPart({ appId }: { readonly appId: string }) {
   const open = useOpenRun(appId);
   return (
     <>
-      <PageHead title="Payout runs" aside={<DraftButton appId={appId} open={open} />}>
-        Pay many creators at once: draft a run, look at it, approve it.
-      </PageHead>
+      <HeadAside>
+        <DraftButton appId={appId} open={open} />
+      </HeadAside>
       <PartsOfPayouts appId={appId} />
       <Stack gap="lg">
         <ReturnedMoney appId={appId} open={open ?? null} />
@@ -188,7 +189,6 @@ export default function RunsPage() {
     <RunsPart key={appId} appId={appId} />
   ) : (
     <>
-      <PageHead title="Payout runs" />
       <NoPermission permission="read" what="payout runs" />
     </>
   );

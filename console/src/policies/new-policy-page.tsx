@@ -5,7 +5,7 @@ import { api, read } from '../api/client.ts';
 import { useIdempotencyKeys } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Confirm, Dialog } from '../dialog.tsx';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { assignPolicy } from './assign.ts';
 import type { Scope } from './assign.ts';
@@ -186,7 +186,7 @@ export default function NewPolicyPage() {
       <Text size="sm">
         <Link to={`/apps/${appId}/policies`}>Policies and groups</Link>
       </Text>
-      <PageHead title="New policy">What creators earn for the payments of their customers.</PageHead>
+
       {canRead ? <NewPolicy key={appId} appId={appId} /> : <NoPermission permission="read" what="policies" />}
     </>
   );

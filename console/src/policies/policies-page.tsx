@@ -3,8 +3,9 @@ import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { Groups } from '../groups/groups.tsx';
 import { Section } from '../lists.tsx';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
+import { HeadAside, HeadNote } from '../parts/head-aside.tsx';
 import { ListView } from '../parts/list.tsx';
 import { IS_NEW } from '../shortcuts/use-shortcuts.ts';
 import { usePermission } from '../session.ts';
@@ -157,20 +158,14 @@ export default function PoliciesPage() {
   const canWrite = usePermission('write');
   return (
     <>
-      <PageHead
-        title="Policies"
-        aside={
-          canWrite &&
-          canRead && (
-            <Button {...IS_NEW} component={Link} to={`/apps/${appId}/policies/new`}>
-              New policy
-            </Button>
-          )
-        }
-      >
-        What creators earn for the payments of their customers.{' '}
-        {!canWrite && 'Changes need the permission “write”, which you do not have.'}
-      </PageHead>
+      <HeadAside>
+        {canWrite && canRead && (
+          <Button {...IS_NEW} component={Link} to={`/apps/${appId}/policies/new`}>
+            New policy
+          </Button>
+        )}
+      </HeadAside>
+      {!canWrite && <HeadNote>Changes need the permission “write”, which you do not have.</HeadNote>}
       {canRead ? <Policies key={appId} appId={appId} /> : <NoPermission permission="read" what="policies" />}
     </>
   );

@@ -7,7 +7,7 @@ import type { Schemas } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { SettingsParts } from '../navigation.tsx';
 import { useLeaveGuard } from '../leave/leave-guard.tsx';
-import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { CopyLine, ErrorBox, NoPermission, Waiting } from '../parts.tsx';
 import { isUncertain } from '../parts/changes.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { NumberField, PercentField } from '../parts/number-field.tsx';
@@ -284,9 +284,6 @@ export default function SettingsPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead title="Settings">
-        Changes apply from now on. Commissions that exist are never calculated again.
-      </PageHead>
       <SettingsParts appId={appId} />
       {canRead ? (
         <SettingsOfApp key={appId} appId={appId} />

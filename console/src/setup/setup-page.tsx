@@ -8,7 +8,7 @@ import type { Setup } from '../api/client.ts';
 import { KEYS, LIVE_MS } from '../api/queries.ts';
 import { formatAgo, formatCountOf, formatInstant } from '../format.ts';
 import { SettingsParts } from '../navigation.tsx';
-import { CodeBlock, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { CodeBlock, ErrorBox, NoPermission, Waiting } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { allArrive, CodesStep, noneArrived } from './codes-step.tsx';
 import { CreatorStep } from './creator-step.tsx';
@@ -266,10 +266,6 @@ export default function SetupPage() {
   };
   return (
     <>
-      <PageHead title="Set-up">
-        From an empty app to the first attributed purchase. You can leave at any time: the list knows what is
-        done.
-      </PageHead>
       <SettingsParts appId={appId} />
       {content()}
     </>

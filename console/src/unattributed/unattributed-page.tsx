@@ -9,7 +9,7 @@ import { PAYERS, paymentToAttribute } from '../attributions/queries.ts';
 import type { UnattributedPayment } from '../attributions/queries.ts';
 import { atLeast, formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
 import { waitText } from '../events/outcome.tsx';
-import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { ErrorBox, NoPermission, Waiting } from '../parts.tsx';
 import { Section } from '../lists.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
@@ -19,6 +19,7 @@ import type { Filters } from '../parts/filters.ts';
 import { ColumnsButton } from '../parts/columns-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import type { Column } from '../parts/data-table.tsx';
+import { HeadAside } from '../parts/head-aside.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { ViewsButton } from '../parts/views-button.tsx';
 import { usePermission } from '../session.ts';
@@ -332,22 +333,16 @@ export default function UnattributedPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead
-        title="Unattributed"
-        aside={
-          <Button
-            component={Link}
-            to={`/apps/${appId}/unattributed/manual`}
-            variant="default"
-            size="compact-sm"
-          >
-            Manual attributions
-          </Button>
-        }
-      >
-        Payments that earned no creator anything, why, and what to change so that they do. If you know who
-        brought a customer, attribute the payment yourself.
-      </PageHead>
+      <HeadAside>
+        <Button
+          component={Link}
+          to={`/apps/${appId}/unattributed/manual`}
+          variant="default"
+          size="compact-sm"
+        >
+          Manual attributions
+        </Button>
+      </HeadAside>
       {canRead ? (
         <Unattributed key={appId} appId={appId} />
       ) : (

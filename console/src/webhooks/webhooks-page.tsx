@@ -6,7 +6,7 @@ import { Dialog } from '../dialog.tsx';
 import { formatAgo, formatInstant } from '../format.ts';
 import { Section } from '../lists.tsx';
 import { SettingsParts } from '../navigation.tsx';
-import { NoPermission, PageHead } from '../parts.tsx';
+import { NoPermission } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter } from '../parts/filter-kinds.ts';
@@ -167,10 +167,6 @@ export default function WebhooksPage() {
   const canRead = usePermission('read');
   return (
     <>
-      <PageHead title="Webhooks">
-        Messages to your own server about commissions, payouts and webhooks of providers that cannot be
-        processed. Each is signed and repeated for three days.
-      </PageHead>
       <SettingsParts appId={appId} />
       {canRead ? (
         <Webhooks key={appId} appId={appId} />
