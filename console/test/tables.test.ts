@@ -69,7 +69,9 @@ describeInBrowser('the lists of the console in a browser', (suite) => {
     await founder.call('POST', `/webhooks/stripe/${appId}`, { key: null, body: {} });
     creators = [];
     for (const [nth, name] of NAMES.entries())
-      creators.push(await creatorOf({ name, email: `${'long'.repeat(15)}-${nth}@example.com` }));
+      creators.push(
+        await creatorOf({ name, email: `${'long'.repeat(15)}-${nth}@example.com`, tags: ['Video'] }),
+      );
     for (const [nth, affiliateId] of creators.entries()) {
       await linkOf(affiliateId, `${'slug-'.repeat(12)}${nth}`);
       const at = Date.now() - 60 * DAY_MS;

@@ -10,7 +10,7 @@ import { Tag } from '../parts/badges.tsx';
 import { ColumnsButton } from '../parts/columns-button.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
-import type { Column } from '../parts/data-table.tsx';
+import type { Columns } from '../parts/data-table.tsx';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { choiceFilter, textFilter } from '../parts/filter-kinds.ts';
 import { oneOf, useFilters } from '../parts/filters.ts';
@@ -47,15 +47,28 @@ const idOf = ({ id }: Creator) => id;
 /** How many creators a page has. */
 const PAGE_SIZE = 50;
 
-const columnsOf = (appId: string): readonly Column<Creator>[] => [
+/** The columns of the list. E-mail addresses and tags have one where a creator who is shown has them. */
+const columnsOf = (appId: string, rows: readonly Creator[]): Columns<Creator> => [
   {
     name: 'Creator',
     sort: { by: 'name', direction: 'ascending' },
     share: 28,
     cell: (row) => <Link to={`/apps/${appId}/creators/${row.id}`}>{row.name}</Link>,
   },
-  { name: 'E-mail', share: 26, dropsAt: 2, isOffPhone: true, cell: (row) => row.email },
-  { name: 'Tags', share: 16, dropsAt: 2, isOffPhone: true, cell: (row) => row.tags?.join(', ') },
+  rows.some(({ email }) => email !== null) && {
+    name: 'E-mail',
+    share: 26,
+    dropsAt: 2,
+    isOffPhone: true,
+    cell: (row) => row.email,
+  },
+  rows.some(({ tags = [] }) => tags.length > 0) && {
+    name: 'Tags',
+    share: 16,
+    dropsAt: 2,
+    isOffPhone: true,
+    cell: (row) => row.tags?.join(', '),
+  },
   {
     name: 'Status',
     cell: (row) => (
@@ -107,7 +120,6 @@ function Creators({ appId }: { readonly appId: string }) {
   });
   const selection = useSelection<Creator>(({ name }) => name);
   const [pausing, setPausing] = useState<readonly Creator[] | null>(null);
-  const columns = columnsOf(appId);
   const readPart = async (cursor: { readonly cursor?: string }) =>
     await readCsv(
       api.GET('/apps/{appId}/affiliates', { params: { path, query: { ...query, ...cursor } }, ...AS_CSV }),
@@ -122,6 +134,7 @@ function Creators({ appId }: { readonly appId: string }) {
       ),
     { idOf, keepsRows: true },
   );
+  const columns = columnsOf(appId, list.rows);
   return (
     <>
       <FilterBar

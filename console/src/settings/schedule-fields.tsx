@@ -73,7 +73,7 @@ export function ScheduleFields({ draft, set, canWrite, errorAt }: Fields) {
 /** Who gets mails about the app. */
 export function NotificationFields({ draft, set, canWrite, errorAt }: Fields) {
   return (
-    <Section title="Notifications">
+    <Section title="Notifications" about="Who gets mail about the app.">
       <Textarea
         label="E-mail addresses"
         description="One per line, at most ten. They get mails about alerts, drafts of the payout schedule, and the weekly report. A change needs the permission “setup”."

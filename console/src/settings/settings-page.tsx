@@ -100,13 +100,13 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
           submit();
         }}
       >
-        <Stack gap="lg" maw={680}>
+        <Stack gap="lg" className="settings">
           {!canWrite && (
             <Text size="sm" className="quiet">
               Changing settings needs the permission “write”, which you do not have.
             </Text>
           )}
-          <Section title="App">
+          <Section title="App" about="What creators see of the app.">
             <TextInput
               label="Name"
               description="Creators see it on their page."
@@ -131,7 +131,10 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
               <CopyLine text={appId} what="the id of the app" />
             </div>
           </Section>
-          <Section title="Commissions">
+          <Section
+            title="Commissions"
+            about="What a creator earns where no policy says more, and when it is due."
+          >
             <PercentField
               label="Commission"
               description="For payments that are evaluated after the change. A creator's own commission and policies come before it."
@@ -145,7 +148,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
               {...number('holdPeriodDays')}
             />
           </Section>
-          <Section title="Attribution">
+          <Section title="Attribution" about="Which purchases belong to a creator.">
             <NumberField
               label="Attribution window"
               description="Days from a click to the first start of the app. Devices that have their creator keep the creator."
@@ -179,7 +182,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
               }
             />
           </Section>
-          <Section title="Payouts">
+          <Section title="Payouts" about="How long a payee waits, and who has to approve a payout run.">
             <NumberField
               label="Wait of a new payee"
               description="Days until money goes to a payee that was just set. A change counts for payees that are set after it, and needs a key that may pay."
@@ -200,7 +203,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             <ScheduleFields draft={draft} set={set} canWrite={canWrite} errorAt={errors.at} />
           </Section>
           <NotificationFields draft={draft} set={set} canWrite={canWrite} errorAt={errors.at} />
-          <Section title="Links">
+          <Section title="Links" about="Where links begin, and where they may lead.">
             <TextInput
               label="Subdomain"
               description="The first part of new links. Links under a former subdomain go on working; an app can have 20 in its life."
@@ -225,7 +228,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
               {...lines('androidApps')}
             />
           </Section>
-          <Section title="Billing">
+          <Section title="Billing" about="Whose payments count as those of the app.">
             <Textarea
               label="Connected accounts of Stripe"
               description="One per line, such as acct_1032D82eZvKYlo2C. Their events count as your own; those of others are ignored."
@@ -236,27 +239,29 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
               <Link to={`/apps/${appId}/setup`}>Set-up</Link>.
             </Text>
           </Section>
-          {errors.rest}
-          <Group className={hasChanges ? 'bulk-bar' : undefined}>
-            <Button
-              type="submit"
-              loading={save.isPending}
-              disabled={!canWrite || !hasChanges || !isComplete(draft)}
-            >
-              Save
-            </Button>
-            {hasChanges && (
-              <Button variant="default" onClick={() => setDraft(draftOf(saved))}>
-                Undo
+          <Stack gap="lg" className="settings-end">
+            {errors.rest}
+            <Group className={hasChanges ? 'bulk-bar' : undefined}>
+              <Button
+                type="submit"
+                loading={save.isPending}
+                disabled={!canWrite || !hasChanges || !isComplete(draft)}
+              >
+                Save
               </Button>
-            )}
-            <Text size="sm" className="quiet" role="status">
-              {hasChanges ? 'Not saved yet.' : save.isSuccess ? 'Saved.' : ''}
+              {hasChanges && (
+                <Button variant="default" onClick={() => setDraft(draftOf(saved))}>
+                  Undo
+                </Button>
+              )}
+              <Text size="sm" className="quiet" role="status">
+                {hasChanges ? 'Not saved yet.' : save.isSuccess ? 'Saved.' : ''}
+              </Text>
+            </Group>
+            <Text size="sm" className="quiet">
+              <Link to={`/audit?object=${appId}&kind=app`}>Who changed these settings, and when</Link>
             </Text>
-          </Group>
-          <Text size="sm" className="quiet">
-            <Link to={`/audit?object=${appId}&kind=app`}>Who changed these settings, and when</Link>
-          </Text>
+          </Stack>
         </Stack>
       </form>
       <RaiseOver title="Change the settings of payouts" change={save} onRaised={submit} />
