@@ -71,18 +71,28 @@ function containsRefund(total: AdjustmentSnapshot, refund: AdjustmentSnapshot): 
   );
 }
 
-/** Returns the refunds that a running total contains and that were given back since it was stated. */
+/** Orders adjustments by their times, and those of one millisecond by their ids: the database reads them in any order. */
+function inOrder(
+  a: Pick<AdjustmentSnapshot, 'adjustmentId' | 'occurredAt'>,
+  b: Pick<AdjustmentSnapshot, 'adjustmentId' | 'occurredAt'>,
+): number {
+  return a.occurredAt - b.occurredAt || (a.adjustmentId < b.adjustmentId ? -1 : 1);
+}
+
+/** Returns the refunds that a running total contains and that were given back since it was stated, the latest last. */
 function givenBackSince(
   total: AdjustmentSnapshot,
   adjustments: readonly AdjustmentSnapshot[],
 ): readonly AdjustmentSnapshot[] {
-  return adjustments.filter(
-    (a) =>
-      a.state === 'reversed' &&
-      a.currency === total.currency &&
-      a.occurredAt > total.statedAt &&
-      containsRefund(total, a),
-  );
+  return adjustments
+    .filter(
+      (a) =>
+        a.state === 'reversed' &&
+        a.currency === total.currency &&
+        a.occurredAt > total.statedAt &&
+        containsRefund(total, a),
+    )
+    .toSorted(inOrder);
 }
 
 /** Returns what the adjustments book or unbook, in the order in which it happened, and which cannot be converted yet. */
@@ -91,9 +101,7 @@ function adjustmentChanges(
   baseCents: number,
 ): { readonly changes: readonly AdjustmentChange[] } & Pick<Evaluation, 'unconverted' | 'converted'> {
   const { adjustments } = payment;
-  const undoings = adjustments
-    .filter((a) => a.reversesAll && a.state === 'reversed')
-    .toSorted((a, b) => a.occurredAt - b.occurredAt);
+  const undoings = adjustments.filter((a) => a.reversesAll && a.state === 'reversed').toSorted(inOrder);
   const changes: AdjustmentChange[] = [];
   const unconverted: EventId[] = [];
   const converted: EventId[] = [];
@@ -119,10 +127,7 @@ function adjustmentChanges(
     };
     changes.push({ adjustmentId, fromMinor, toMinor, eventId, occurredAt, stated });
   }
-  const ordered = changes.toSorted(
-    (a, b) => a.occurredAt - b.occurredAt || (a.adjustmentId < b.adjustmentId ? -1 : 1),
-  );
-  return { changes: ordered, unconverted, converted };
+  return { changes: changes.toSorted(inOrder), unconverted, converted };
 }
 
 /** Returns the USD value of an adjustment at the reference rate. Null without a rate. */

@@ -156,6 +156,33 @@ describe('the running total of a charge', () => {
     for (const adjustments of bothOrders(total(4_000), other)) expect(reversedBy(adjustments)).toBe(800);
   });
 
+  test.each<[string, AdjustmentSnapshot, AdjustmentSnapshot]>([
+    ['the later one', failed(1, 5), failed(2, 7)],
+    ['the later one, also where its id is first,', failed(2, 5), failed(1, 7)],
+    ['of one millisecond the one with the last id', failed(1, 7), failed(2, 7)],
+  ])(
+    'of two refunds that failed since %s dates what is given back, whichever is read first',
+    (_, one, last) => {
+      const booked = total(9_000, { bookedMinor: 9_000 });
+      for (const failures of bothOrders(one, last)) {
+        const { reversals } = apply(
+          [booked, ...failures],
+          { reversedCents: 1_800 },
+          { refundedCents: 9_000 },
+        );
+        expect(reversals).toEqual([
+          {
+            adjustmentId: 'adj_9',
+            eventId: last.eventId,
+            occurredAt: at(7),
+            amountCents: 1_200,
+            baseCents: 6_000,
+          },
+        ]);
+      }
+    },
+  );
+
   test('never gives back more than the total took', () => {
     expect(reversedBy([total(2_000), failed(1, 5)])).toBe(0);
     const { reversals } = apply(
@@ -205,6 +232,16 @@ describe('the running total of a charge', () => {
       ),
     );
   });
+});
+
+test('of two reversals of all refunds in one millisecond the one with the first id gives back, whichever is read first', () => {
+  const undoing = (n: number) => failed(n, 5, { reversesAll: true });
+  for (const undoings of bothOrders(undoing(2), undoing(3))) {
+    const adjustments = [refund(1, { bookedMinor: 3_000 }), ...undoings];
+    expect(apply(adjustments, { reversedCents: 600 }, { refundedCents: 3_000 }).reversals).toEqual([
+      { adjustmentId: 'adj_1', eventId: 'evt_2', occurredAt: at(5), amountCents: 600, baseCents: 3_000 },
+    ]);
+  }
 });
 
 describe('a refund in another currency than its payment', () => {
