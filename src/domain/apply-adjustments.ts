@@ -25,6 +25,7 @@ export function applyAdjustments(
   const reversals: ReversalEntry[] = [];
   const revenue: RevenueEntry[] = [];
   const booked: BookedAdjustment[] = [];
+  const refundedOf = (cents: number, minor: number) => share(cents, minor, payment.amountMinor);
   let bookedMinor = payment.adjustments.reduce((sum, a) => sum + a.bookedMinor, 0);
   let reversed = payment.reversedCents;
   let refunded = refundedCents;
@@ -33,14 +34,15 @@ export function applyAdjustments(
     const beforeMinor = bookedMinor;
     bookedMinor += toMinor - fromMinor;
     booked.push({ adjustmentId, bookedMinor: toMinor, ...stated });
-    const shouldReverse = share(earnedCents, bookedMinor, payment.amountMinor);
-    const shouldRefund = share(baseCents, bookedMinor, payment.amountMinor);
+    const shouldReverse = refundedOf(earnedCents, bookedMinor);
+    const shouldRefund = refundedOf(baseCents, bookedMinor);
     const amountCents = reversed - shouldReverse;
     const revenueCents = refunded - shouldRefund;
     if (amountCents !== 0) {
-      const ofPolicyBase = (minor: number) => share(policyBaseCents ?? 0, minor, payment.amountMinor);
       const changedBaseCents =
-        policyBaseCents === null ? revenueCents : ofPolicyBase(beforeMinor) - ofPolicyBase(bookedMinor);
+        policyBaseCents === null
+          ? revenueCents
+          : refundedOf(policyBaseCents, beforeMinor) - refundedOf(policyBaseCents, bookedMinor);
       reversals.push({ adjustmentId, eventId, occurredAt, amountCents, baseCents: changedBaseCents });
     }
     if (revenueCents !== 0) revenue.push({ adjustmentId, amountCents: revenueCents, occurredAt });
