@@ -4,8 +4,10 @@ import {
   identifiersOf,
   identifyingTexts,
   isLargeBody,
+  isOfOthers,
   namesOneOf,
   plainPartOf,
+  referencesOf,
   textsOf,
   tiedKeys,
 } from '../../src/domain/erasure.ts';
@@ -56,6 +58,32 @@ test('a body with more values than an event has is searched as text, and not wal
     false,
   );
 });
+
+test('a webhook names a person by any one of several identifiers, in whatever form its body is', () => {
+  const short = ['gold', '999'];
+  const long = ['user-12345678', 'sub_87654321'];
+  for (const identifiers of [short, long, [...short, ...long], [...long, ...short]]) {
+    for (const identifier of identifiers) {
+      expect(namesOneOf(body({ user: identifier }), null, identifiers)).toBe(true);
+      expect(namesOneOf(Buffer.from(`{"user": "${identifier}"`), null, identifiers)).toBe(true);
+    }
+  }
+  for (const identifier of long) {
+    const value = { note: `Order of ${identifier}, by phone` };
+    expect(namesOneOf(body(value), null, long)).toBe(true);
+    expect(namesOneOf(Buffer.from(`broken ${JSON.stringify(value)}`), null, long)).toBe(true);
+  }
+});
+
+test.each(['guest', 'anonymous_user', '00000000-0000-0000-0000-000000000000'])(
+  'the placeholder %s, which an earlier version stored as a user, is in no body',
+  (placeholder) => {
+    const value = { user: placeholder, note: `Order of ${placeholder}, by phone` };
+    expect(namesOneOf(body(value), null, [placeholder])).toBe(false);
+    expect(namesOneOf(Buffer.from(`broken ${JSON.stringify(value)}`), null, [placeholder])).toBe(false);
+    expect(namesOneOf(body(value), null, [placeholder, 'user-1'])).toBe(false);
+  },
+);
 
 /** Returns JSON of printable ASCII. */
 const escapedJson = (value: unknown) =>
@@ -282,3 +310,117 @@ test.each<[string, Parameters<typeof named>[0], readonly string[]]>([
 ])('an event that names %s', (_, fields, tied) => {
   expect(tiedKeys(named(fields), isPerson, isOwnKey)).toEqual(tied);
 });
+
+test.each<[string, 'of others only' | 'not of others only', Parameters<typeof named>[0]]>([
+  ['another user', 'of others only', { userIds: ['other'] }],
+  [
+    'another user by a link',
+    'of others only',
+    { userLinks: [{ key: 'sub_12345', customerUserId: 'other' }] },
+  ],
+  ['two other users of a transfer', 'of others only', { transfer: { from: ['other'], to: ['third'] } }],
+  ['the person', 'not of others only', { userIds: ['person'] }],
+  ['the person beside another user', 'not of others only', { userIds: ['other', 'person'] }],
+  [
+    'the person as the giver of a purchase',
+    'not of others only',
+    { transfer: { from: ['person'], to: ['other'] } },
+  ],
+  [
+    'the person as the receiver of a purchase',
+    'not of others only',
+    { transfer: { from: ['other'], to: ['person'] } },
+  ],
+  ['no user', 'not of others only', { userKeys: keys }],
+])('an event that names %s is %s', (_, whose, fields) => {
+  expect(isOfOthers(named(fields), isPerson)).toBe(whose === 'of others only');
+});
+
+test('a body without an event is not of others only', () => {
+  expect(isOfOthers(null, isPerson)).toBe(false);
+});
+
+test('the users of a transfer, on both sides, are users of its event, each once', () => {
+  const transfer = { from: ['giver', 'user-1'], to: ['receiver', 'user-1'] };
+  expect(identifiersOf(named({ userIds: ['user-1'], transfer })).users.toSorted()).toEqual([
+    'giver',
+    'receiver',
+    'user-1',
+  ]);
+});
+
+const payment = { store: 'stripe', currency: 'USD', amountMinor: 999, usdCents: 999 };
+
+test.each<[string, Parameters<typeof named>[0], readonly string[]]>([
+  ['a payment', { payment: { ...payment, ref: 'in_1' } }, ['in_1']],
+  [
+    'a refund',
+    {
+      adjustment: { ...payment, kind: 'refund', state: 'applied', rank: 1, ref: 're_1', paymentRef: 'pi_1' },
+    },
+    ['pi_1'],
+  ],
+  [
+    'a second reference of a payment',
+    { paymentAliases: [{ store: 'stripe', aliasRef: 'pi_1', paymentRef: 'in_1' }] },
+    ['in_1', 'pi_1'],
+  ],
+  [
+    'a code',
+    { codes: [{ store: 'stripe', paymentRef: 'in_1', namespace: 'stripe', value: 'HAZEL20' }] },
+    ['in_1'],
+  ],
+  ['nothing that was paid', {}, []],
+])(
+  'the body of %s is recognised by its references of payments, however short they are',
+  (_, fields, refs) => {
+    const event = named({ ...fields, userIds: ['user-1'] });
+    expect(referencesOf(event).toSorted()).toEqual(refs);
+    expect(identifyingTexts(body({}), event)).toEqual(['user-1', ...referencesOf(event)]);
+    for (const ref of refs) expect(namesOneOf(body({}), event, [ref])).toBe(true);
+  },
+);
+
+test('of many texts those that an event states as identifiers are compared first, and no more than were asked for', () => {
+  const event = named({
+    userIds: ['user-1'],
+    userKeys: ['sub_1'],
+    payment: { ...payment, ref: 'in_1' },
+  });
+  const value = { first: 'text-12345678', second: 'text-23456789' };
+  const texts = identifyingTexts(body(value), event, 4);
+  expect(texts).toHaveLength(4);
+  expect(texts.slice(0, 3)).toEqual(['user-1', 'sub_1', 'in_1']);
+  expect(identifyingTexts(body(value), event, 2)).toEqual(['user-1', 'sub_1']);
+});
+
+test.each([0, 1, 3, 100])('of a body with more texts than %i only that many are returned', (most) => {
+  const names = Object.fromEntries(Array.from({ length: 9 }, (_, n) => [`field-of-body-${n}`, `text ${n}`]));
+  const texts = textsOf(body([names, 'the last one']), most);
+  expect(texts).toHaveLength(Math.min(19, most));
+  expect(new Set(texts).size).toBe(texts.length);
+});
+
+test('of a body only its texts and its long numbers and names of fields are compared', () => {
+  expect(textsOf(body([['a'], null, true, false, {}, [], 12_345_678, 'b', { c: 'a' }])).toSorted()).toEqual([
+    '12345678',
+    'a',
+    'b',
+  ]);
+  expect(textsOf(Buffer.from('no JSON'))).toEqual([]);
+});
+
+test.each([
+  ['customer-1', 'customer'],
+  ['x-customer-1', 'customer'],
+  ['$RCAnonymousID:87c6049c58069238', '87c6049c58069238'],
+  ['ann.b@example.com', 'example'],
+  ['гость-7', '7'],
+  ['пользователь', ''],
+  ['', ''],
+])(
+  'a body that names %j is searched for by its longest part that every encoder writes alike, %j',
+  (identifier, part) => {
+    expect(plainPartOf(identifier)).toBe(part);
+  },
+);
