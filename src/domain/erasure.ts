@@ -89,25 +89,23 @@ export function tiedKeys(
  */
 export function textsOf(body: Uint8Array, most = MOST_TEXTS): string[] {
   const found = new Set<string>();
-  const add = (text: string) => {
-    if (found.size < most) found.add(text);
-  };
   const addIfDistinctive = (text: string) => {
-    if (text.length >= DISTINCTIVE_LENGTH) add(text);
+    if (text.length >= DISTINCTIVE_LENGTH) found.add(text);
   };
   const waiting: unknown[] = [parsed(body)];
-  while (waiting.length > 0 && found.size < most) {
+  while (waiting.length > 0) {
     const value = waiting.pop();
-    if (typeof value === 'string') add(value);
+    if (typeof value === 'string') found.add(value);
     else if (typeof value === 'number') addIfDistinctive(String(value));
     else if (typeof value === 'object' && value !== null) {
       for (const [name, child] of Object.entries(value)) {
-        if (!Array.isArray(value)) addIfDistinctive(name);
+        // An index of a list is too short.
+        addIfDistinctive(name);
         waiting.push(child);
       }
     }
   }
-  return [...found];
+  return [...found].slice(0, most);
 }
 
 const isLarge = (text: string): boolean => exceededJsonLimit(text, EVENT_LIMITS) !== null;
