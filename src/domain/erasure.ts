@@ -123,7 +123,7 @@ function parsed(body: Uint8Array): unknown {
 /** Returns the longest part of an identifier that every encoder of JSON writes as it is. */
 export function plainPartOf(identifier: string): string {
   const parts = identifier.match(/[A-Za-z0-9]+/g) ?? [];
-  return parts.reduce((longest, part) => (part.length > longest.length ? part : longest), '');
+  return parts.toSorted((a, b) => b.length - a.length)[0] ?? '';
 }
 
 /**
