@@ -13,8 +13,7 @@ export function countDelimiters(text: string, delimiter: string, most: number): 
 
 /** Returns the delimiter of the header line of a CSV: the one of comma, semicolon and tab that it has most often. */
 export function delimiterOf(head: string): string {
-  const [line = ''] = head.split(/\r?\n/, 1);
+  const [line = ''] = head.split('\n', 1);
   const count = (delimiter: string) => countDelimiters(line, delimiter, MOST_COUNTED);
-  const [most = ','] = DELIMITERS.toSorted((a, b) => count(b) - count(a));
-  return most;
+  return DELIMITERS.reduce((most, delimiter) => (count(delimiter) > count(most) ? delimiter : most));
 }
