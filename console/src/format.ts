@@ -4,7 +4,14 @@
  */
 const LOCALE = 'en-US';
 
-const dateFormat = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(LOCALE, options);
+/** Returns what makes a format when it is used first: making one takes as long as drawing a small part of a page. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
+const dateFormat = (options: Intl.DateTimeFormatOptions) =>
+  once(() => new Intl.DateTimeFormat(LOCALE, options));
 
 const dateTime = dateFormat({ dateStyle: 'medium', timeStyle: 'short' });
 const date = dateFormat({ dateStyle: 'medium' });
@@ -13,23 +20,23 @@ const months = {
   short: dateFormat({ month: 'short', year: 'numeric' }),
   long: dateFormat({ month: 'long', year: 'numeric' }),
 };
-const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: 'auto' });
+const relative = once(() => new Intl.RelativeTimeFormat(LOCALE, { numeric: 'auto' }));
 
 /** The time zone of all times on the pages: that of the browser. */
-export const { timeZone } = dateTime.resolvedOptions();
+export const { timeZone } = dateTime().resolvedOptions();
 
 /** Returns the date and the time of an instant: "Nov 23, 2026, 8:40 AM". */
-export const formatInstant = (epochMs: number): string => dateTime.format(epochMs);
+export const formatInstant = (epochMs: number): string => dateTime().format(epochMs);
 
 /** Returns the date of an instant: "Nov 23, 2026". */
-export const formatDate = (epochMs: number): string => date.format(epochMs);
+export const formatDate = (epochMs: number): string => date().format(epochMs);
 
 /** Returns the date of an instant without its year: "Nov 23". */
-export const formatDayOfMonth = (epochMs: number): string => dayOfMonth.format(epochMs);
+export const formatDayOfMonth = (epochMs: number): string => dayOfMonth().format(epochMs);
 
 /** Returns the month of an instant: "November 2026", or "Nov 2026" if it is short. */
 export const formatMonth = (epochMs: number, style: keyof typeof months = 'long'): string =>
-  months[style].format(epochMs);
+  months[style]().format(epochMs);
 
 const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['day', 86_400_000],
@@ -45,7 +52,7 @@ export function formatAgo(epochMs: number, now = Date.now()): string {
     ? distance > 0
       ? 'in a moment'
       : 'just now'
-    : relative.format(Math.round(distance / size), unit);
+    : relative().format(Math.round(distance / size), unit);
 }
 
 /** Returns a duration in its largest unit: "3 hours". */
@@ -81,18 +88,26 @@ function decimalText(minor: number, digits: number): `${number}` {
   return `${sign}${decimal}` as `${number}`;
 }
 
+/** The formats of amounts by their currencies. */
+const moneyFormats = new Map<string, Intl.NumberFormat>();
+
 /**
  * Returns an amount in whole minor units of a currency: "$9.99", "¥500", "KWD 1.250". Written as the sentences of the service
  * write it (`src/domain/money.ts`), whatever the language of the browser.
  */
 export function formatMoney(minor: number, currency = 'USD'): string {
   const decimals = currencyDecimals(currency);
-  return new Intl.NumberFormat(LOCALE, {
-    style: 'currency',
-    currency,
-    minimumFractionDigits: decimals,
-    maximumFractionDigits: decimals,
-  }).format(decimalText(minor, decimals));
+  let format = moneyFormats.get(currency);
+  if (format === undefined) {
+    format = new Intl.NumberFormat(LOCALE, {
+      style: 'currency',
+      currency,
+      minimumFractionDigits: decimals,
+      maximumFractionDigits: decimals,
+    });
+    moneyFormats.set(currency, format);
+  }
+  return format.format(decimalText(minor, decimals));
 }
 
 const SHORT = { notation: 'compact', maximumFractionDigits: 1 } as const;
