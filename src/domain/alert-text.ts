@@ -25,12 +25,9 @@ const numberOf = (facts: AlertFacts, name: string): number => {
   return typeof value === 'number' ? value : 0;
 };
 
-/** Returns a span in whole hours, or in whole days from two days on. */
-function span(ms: number): string {
-  const [count, unit] = ms >= 2 * DAY_MS ? [ms / DAY_MS, 'day'] : [ms / HOUR_MS, 'hour'];
-  const whole = Math.max(1, Math.floor(count));
-  return `${whole} ${unit}${whole === 1 ? '' : 's'}`;
-}
+/** Returns a span of at least two hours in whole hours, or in whole days from two days on. */
+const span = (ms: number): string =>
+  ms >= 2 * DAY_MS ? `${Math.floor(ms / DAY_MS)} days` : `${Math.floor(ms / HOUR_MS)} hours`;
 
 const percent = (bps: number) => `${Math.round(bps / 10) / 10} %`;
 const dollars = (cents: number) => `$${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, '0')}`;

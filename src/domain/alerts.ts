@@ -69,6 +69,7 @@ export interface RunFacts {
   readonly createdAt: number;
   /** When a draft can't be approved any more. */
   readonly expiresAt: number;
+  /** Null for a draft. */
   readonly approvedAt: number | null;
   /** When a payout of it was last requested or settled. Null before the first. */
   readonly advancedAt: number | null;
@@ -228,7 +229,7 @@ function* signsOfRun(run: RunFacts, now: number): Generator<Sign> {
       },
       opens: true,
     };
-  if (status === 'approved' && approvedAt !== null) {
+  if (approvedAt !== null) {
     const lastAt = Math.max(approvedAt, advancedAt ?? 0);
     if (now - lastAt > RUN_ADVANCES_MS)
       yield {
@@ -249,7 +250,7 @@ function* signsOfEndpoint(endpoint: EndpointFacts, now: number): Generator<Sign>
     rule: 'endpoint_failing',
     subject: id,
     facts: { kind: isSlack ? 'slack' : 'webhook', failingSince, deactivatedAt, deactivatedReason },
-    opens: wasTurnedOff || (failingSince !== null && now - failingSince >= ENDPOINT_FAILS_MS),
+    opens: wasTurnedOff || (isFailing && now - failingSince >= ENDPOINT_FAILS_MS),
   };
 }
 
