@@ -127,8 +127,8 @@ describe('the text of an alert that closes', () => {
     ['webhooks_refused', 'No request in the name of Stripe was refused any more.'],
     ['draft_waiting', 'The payout run does not wait for your approval any more.'],
     ['run_stalled', 'The payout run goes on, or has ended.'],
-    ['endpoint_failing', 'It accepts messages again, or was deleted.'],
-    ['many_refunds', 'No more is refunded than usual.'],
+    ['endpoint_failing', 'It accepts messages again, or somebody changed or deleted it.'],
+    ['many_refunds', 'Of the revenue of the last 7 days, at most 2.5 % was refunded, or no more than usual.'],
     ['ledger_violated', 'The ledger was checked again, and no row breaks a rule.'],
   ])('an alert %s that closes says what is so now', (rule, sentence) => {
     expect(closedText({ rule, subject: 'Stripe' })).toBe(sentence);

@@ -112,7 +112,9 @@ describe('mails to the people who run an app', () => {
     await runWorkflow('alerts');
     await runWorkflow('alerts');
     expect(kinds(await settled())).toEqual(['alert_closed', 'alert_closed', 'alert_opened', 'alert_opened']);
-    expect(server.received.at(-1)?.text).toContain('It accepts messages again, or was deleted.');
+    expect(server.received.at(-1)?.text).toContain(
+      'It accepts messages again, or somebody changed or deleted it.',
+    );
     // No address is kept.
     const stored = await service.sql`select recipient from emails where app_id = ${founder.app.id}`;
     expect(JSON.stringify(stored)).not.toContain('ann@');
