@@ -17,10 +17,15 @@ import type {
   DeliveryId,
   EventId,
   LinkId,
+  PolicyId,
+  PolicyVersionId,
 } from '../../src/domain/ids.ts';
 import { CAUSE_EXPLANATIONS } from '../../src/domain/likely-causes.ts';
 import type { LikelyCause } from '../../src/domain/likely-causes.ts';
 import type { EventKind } from '../../src/domain/events.ts';
+import type { AttributionMethod } from '../../src/domain/attribution.ts';
+import type { PolicyInputs, ShownPolicy } from '../../src/domain/policy.ts';
+import { DAY_MS, MOST_SKEW_MS } from '../../src/domain/time.ts';
 
 const AT = 1_790_000_000_000;
 const EVENT_ID = 'evt_this' as EventId;
@@ -245,6 +250,9 @@ describe('the step normalize', () => {
       'The body was read as an event of the kind purchase.',
     );
     expect(says({ currency: null }).explanation).toBe('The body was read as an event of the kind purchase.');
+    expect(says({ amountMinor: null }).explanation).toBe(
+      'The body was read as an event of the kind purchase.',
+    );
   });
 
   test.each([
@@ -260,6 +268,21 @@ describe('the step normalize', () => {
       `The body was read as an event of the kind purchase, with ${text}.`,
     );
   });
+
+  // A tax that the provider states, and a store fee of 15 % that it does not.
+  test.each<[number | null, number]>([
+    [999, 150],
+    [null, 0],
+  ])(
+    'the step normalize of an amount of %p states the tax as reported and the store fee as estimated',
+    (amountMinor, storeFeeMinor) => {
+      const paid = { ...event, amountMinor, tax: { minor: 160 }, storeFee: { ppm: 150_000 } };
+      expect(step('normalize', { event: paid }).facts).toMatchObject({
+        tax: { amountMinor: 160, estimated: false },
+        storeFee: { amountMinor: storeFeeMinor, estimated: true },
+      });
+    },
+  );
 
   test('the step normalize points out a sandbox event', () => {
     const sandbox = { ...event, environment: 'sandbox' } as const;
@@ -367,6 +390,13 @@ describe('the step attribute', () => {
     },
   );
 
+  test('the step attribute says that somebody attributed the user by hand', () => {
+    const users = [{ ...user, attribution: { ...attribution, matchMethod: 'manual' as const } }];
+    expect(step('attribute', { payment: { ...payment, users } }).explanation).toBe(
+      'The user is user-1. Somebody attributed the user to First creator by hand.',
+    );
+  });
+
   test.each([
     [[lostTouch], 'The first touch counts. A later touch does not.'],
     [[lostTouch, lostTouch], 'The first touch counts. 2 later touches do not.'],
@@ -383,6 +413,11 @@ describe('the step attribute', () => {
     ['registered_later', false, 'SPRING20 of Ada, who has it only since after the purchase.'],
     ['deactivated', false, 'SPRING20 of Ada, which was deactivated before the purchase.'],
     ['creator_removed', false, 'SPRING20 of Ada, who is removed.'],
+    [
+      'user_attributed',
+      true,
+      'The subscription began with the code SPRING20 of Ada, and a user of it belongs to a creator: codes take no user from a creator.',
+    ],
     ['off', false, 'SPRING20 of Ada, and the app did not take purchase codes then.'],
   ])('the step attribute says why a code that is %s did not count (%#)', (state, hasCreator, words) => {
     const code: ExplainedCode = {
@@ -408,19 +443,147 @@ describe('the step attribute', () => {
     );
   });
 
+  const ownCode: ExplainedCode = {
+    namespace: 'app_store',
+    value: 'SPRING20',
+    state: 'in_force',
+    affiliateId: attribution.affiliateId,
+    affiliateName: attribution.affiliateName,
+  };
+  const codeOfAda: ExplainedCode = {
+    ...ownCode,
+    value: 'ADA10',
+    affiliateId: lostTouch.affiliateId,
+    affiliateName: 'Ada',
+  };
+
   test('the step attribute says nothing more of the code that decided', () => {
     const decided = { ...attribution, matchMethod: 'purchase_code' as const };
-    const code: ExplainedCode = {
-      namespace: 'app_store',
-      value: 'SPRING20',
-      state: 'in_force',
-      affiliateId: decided.affiliateId,
-      affiliateName: decided.affiliateName,
-    };
     const users = [{ ...user, attribution: decided }];
-    expect(step('attribute', { payment: { ...payment, users, codes: [code] } }).explanation).toMatch(
+    expect(step('attribute', { payment: { ...payment, users, codes: [ownCode] } }).explanation).toMatch(
       /A purchase of this customer came with a code of First creator\.$/,
     );
+  });
+
+  // @promise explained-codes
+  test.each<[string, AttributionMethod, readonly ExplainedCode[], string]>([
+    [
+      'where a code decided, the explanation names only the codes of other creators',
+      'purchase_code',
+      [ownCode, codeOfAda],
+      'A purchase of this customer came with a code of First creator. The purchase came with the code ADA10 of Ada: codes take no user from a creator.',
+    ],
+    [
+      'where a touch decided, the explanation names every code',
+      'code',
+      [ownCode, codeOfAda],
+      'The device came through First creator by a link code. The purchase came with the code SPRING20 of First creator: codes take no user from a creator. The purchase came with the code ADA10 of Ada: codes take no user from a creator.',
+    ],
+  ])('%s', (_, matchMethod, codes, words) => {
+    const users = [{ ...user, attribution: { ...attribution, matchMethod } }];
+    expect(step('attribute', { payment: { ...payment, users, codes } })).toEqual({
+      step: 'attribute',
+      decision: 'attributed',
+      explanation: `The user is user-1. ${words}`,
+      facts: { users, codes },
+    });
+  });
+
+  // @promise explained-codes
+  test.each<[LikelyCause, ExplainedCode['state'], boolean]>([
+    ['missing_user_id', 'in_force', true],
+    ['anonymous_user_id', 'in_force', true],
+    ['missing_user_id', 'deactivated', false],
+    ['user_never_identified', 'in_force', false],
+  ])(
+    'a payment with the cause %s and a code that is %s waits for a user: %s',
+    (likelyCause, state, waits) => {
+      const codes = [{ ...codeOfAda, state }];
+      const { decision, explanation } = step('attribute', {
+        payment: { ...payment, users: [], codes, likelyCause },
+      });
+      expect(decision).toBe(likelyCause);
+      expect(explanation.startsWith(`${CAUSE_EXPLANATIONS[likelyCause]} The purchase came with`)).toBe(true);
+      const words =
+        ' If no event names the user within a minute, the code counts for the subscription, or for this payment alone.';
+      expect(explanation.endsWith(words)).toBe(waits);
+    },
+  );
+
+  test('a payment waits for a user if one of its codes is in force', () => {
+    const codes = [{ ...ownCode, state: 'deactivated' as const }, codeOfAda];
+    const unnamed = { ...payment, users: [], codes, likelyCause: 'missing_user_id' } as const;
+    expect(step('attribute', { payment: unnamed }).explanation).toContain(
+      'which was deactivated before the purchase. The purchase came with the code ADA10 of Ada. If no event names the user within a minute',
+    );
+  });
+
+  test('a payment without a code does not wait for a user', () => {
+    const unnamed = { ...payment, users: [], likelyCause: 'missing_user_id' } as const;
+    expect(step('attribute', { payment: unnamed }).explanation).toBe(CAUSE_EXPLANATIONS.missing_user_id);
+  });
+
+  // @promise explained-codes
+  test('a code of one creator takes nobody from another creator whose attribution did not decide', () => {
+    const nobody = { ...user, customerUserId: 'user-2', attribution: null };
+    const users = [nobody, { ...user, attribution: { ...attribution, decided: false } }];
+    const undecided = {
+      ...payment,
+      users,
+      codes: [codeOfAda],
+      likelyCause: 'outside_attribution_window',
+    } as const;
+    expect(step('attribute', { payment: undecided }).explanation).toBe(
+      `${CAUSE_EXPLANATIONS.outside_attribution_window} The purchase came with the code ADA10 of Ada: codes take no user from a creator.`,
+    );
+  });
+
+  test('the key that a person can attribute is among the facts of a payment that names no user', () => {
+    const attributableKey = {
+      customerUserId: 'sub_1',
+      keySource: 'stripe',
+      standsFor: 'subscription',
+    } as const;
+    const unnamed = { ...payment, users: [], likelyCause: 'missing_user_id', attributableKey } as const;
+    expect(step('attribute', { payment: unnamed }).facts).toEqual({ users: [], attributableKey });
+  });
+
+  describe('the step attribute of a customer who was attributed by hand from a time on', () => {
+    const BY_HAND =
+      'The customer was attributed by hand from a later time on, so this payment earns nothing. It stays so.';
+    const explanationOf = (over: Partial<ExplainedPayment>, by: Partial<typeof attribution> = {}) => {
+      const manual = { ...attribution, decided: false, matchMethod: 'manual' as const, touchedAt: AT, ...by };
+      const users = [
+        { ...user, customerUserId: 'user-2', attribution: null },
+        { ...user, attribution: manual },
+      ];
+      const late = { ...payment, users, likelyCause: 'outside_attribution_window' as const, ...over };
+      return step('attribute', { payment: late }).explanation;
+    };
+
+    test('a payment from before an attribution by hand earns nothing, and no setting is advised', () => {
+      expect(explanationOf({ occurredAt: AT - 1 })).toBe(BY_HAND);
+    });
+
+    test.each<[string, Partial<ExplainedPayment>, Partial<typeof attribution>]>([
+      ['at that time', { occurredAt: AT }, {}],
+      ['before a touch', { occurredAt: AT - 1 }, { matchMethod: 'code' }],
+    ])('a payment %s is not explained by an attribution by hand', (_, over, by) => {
+      expect(explanationOf(over, by)).toBe(CAUSE_EXPLANATIONS.outside_attribution_window);
+    });
+
+    test('a payment with another cause is not explained by an attribution by hand', () => {
+      const other = { occurredAt: AT - 1, likelyCause: 'affiliate_paused' as const };
+      expect(explanationOf(other)).toBe(CAUSE_EXPLANATIONS.affiliate_paused);
+    });
+
+    test('a payment was made a minute after it was reported at the latest, whatever time the provider states', () => {
+      const later = { occurredAt: AT + DAY_MS };
+      expect(explanationOf(later, { touchedAt: AT + MOST_SKEW_MS })).toBe(
+        CAUSE_EXPLANATIONS.outside_attribution_window,
+      );
+      expect(explanationOf(later, { touchedAt: AT + MOST_SKEW_MS + 1 })).toBe(BY_HAND);
+    });
   });
 
   test('the step attribute names the user whose attribution decided', () => {
@@ -451,11 +614,16 @@ describe('the step attribute', () => {
       explanation: CAUSE_EXPLANATIONS.outside_attribution_window,
       facts: { users, paidAt: AT - 100, attributionWindowDays: 7 },
     });
-    expect(step('attribute', { payment: { ...undecided, countedElsewhere: true } })).toEqual({
+    const counted = { ...undecided, countedElsewhere: true };
+    expect(step('attribute', { payment: counted })).toEqual({
       step: 'attribute',
       decision: 'counted_elsewhere',
       explanation: saying('attributed under another of its references'),
       facts: { users },
+    });
+    expect(step('attribute', { payment: { ...counted, codes: [codeOfAda] } }).facts).toEqual({
+      users,
+      codes: [codeOfAda],
     });
   });
 
@@ -482,6 +650,37 @@ describe('the step attribute', () => {
       facts: { users: [user] },
     });
     expect(step('attribute', { event: sandbox, payment: null }).facts).toEqual({ users: [] });
+  });
+
+  test.each([
+    ['claim_token', 'the claim token of a click'],
+    ['code', 'a link code'],
+    ['deferred', 'a deferred match with a click from the same address'],
+  ] as const)(
+    'a sandbox event says for which creator a purchase would count that a device with a test key reported: %s',
+    (matchMethod, words) => {
+      const testAttribution = {
+        attributionId: 'att_2' as AttributionId,
+        affiliateId: 'aff_2' as AffiliateId,
+        affiliateName: 'Ada',
+        linkId: null,
+        matchMethod,
+        touchedAt: AT - 1_000,
+      };
+      const users = [user, { ...user, customerUserId: 'user-2', testAttribution }];
+      const sandbox = { ...event, environment: 'sandbox' } as const;
+      expect(step('attribute', { event: sandbox, payment: { ...payment, users } })).toEqual({
+        step: 'attribute',
+        decision: 'not_needed',
+        explanation: `Sandbox events are not attributed. The test key attributed the user to Ada by ${words}: with a live key, a production purchase would count for this creator.`,
+        facts: { users },
+      });
+    },
+  );
+
+  test('a sandbox event without a test attribution says no more than that it is not attributed', () => {
+    const sandbox = { ...event, environment: 'sandbox' } as const;
+    expect(step('attribute', { event: sandbox }).explanation).toBe('Sandbox events are not attributed.');
   });
 
   test.each<EventKind>(['trial_started', 'cancellation', 'expiration', 'transfer', 'test', 'other'])(
@@ -559,6 +758,68 @@ describe('the step write_commission', () => {
       });
     },
   );
+
+  const policy: ShownPolicy = {
+    policyId: 'pol_1' as PolicyId,
+    name: 'Creators 2026',
+    policyVersionId: 'plv_3' as PolicyVersionId,
+    version: 3,
+    ruleIndex: 1,
+    base: 'net_of_tax',
+    baseEstimated: false,
+  };
+  const policyInputs: PolicyInputs = {
+    grossCents: 1_085,
+    paidMinor: 999,
+    tax: null,
+    storeFee: null,
+    store: 'stripe',
+    productId: 'lantern.plus',
+    paymentNumber: 4,
+    firstPaidAt: AT - 90 * DAY_MS,
+    monthsSinceFirst: 2,
+  };
+
+  test.each<[string, Partial<ExplainedCommission>, string]>([
+    [
+      'the share, its base and the rule',
+      { policy },
+      '$2.17: 12.5 % of $10.85, the price without tax, by rule 2 of the policy Creators 2026, version 3.',
+    ],
+    [
+      'that its base is estimated',
+      { policy: { ...policy, base: 'proceeds', baseEstimated: true } },
+      '$2.17: 12.5 % of $10.85, the proceeds (estimated), by rule 2 of the policy Creators 2026, version 3.',
+    ],
+    [
+      'a fixed amount, and what the payment is worth',
+      { amountCents: 300, rateBps: 0, policy: { ...policy, base: 'gross', flatCents: 300 } },
+      '$3.00: the fixed amount of $3.00 (the payment is worth $10.85, the price), by rule 2 of the policy Creators 2026, version 3.',
+    ],
+    [
+      'that the creator has the policy',
+      { policy, policyScope: 'affiliate' },
+      '$2.17: 12.5 % of $10.85, the price without tax, by rule 2 of the policy Creators 2026, version 3, assigned to the creator.',
+    ],
+    [
+      "that the creator's group has the policy",
+      { policy, policyScope: 'group' },
+      "$2.17: 12.5 % of $10.85, the price without tax, by rule 2 of the policy Creators 2026, version 3, assigned to the creator's group.",
+    ],
+    [
+      'that the app has the policy, and which payment of the customer it is',
+      { policy, policyScope: 'app', policyInputs },
+      '$2.17: 12.5 % of $10.85, the price without tax, by rule 2 of the policy Creators 2026, version 3, assigned to the app. It is payment 4 of this customer, in month 3.',
+    ],
+  ])('the explanation of an earning by a policy states %s', (_, over, explanation) => {
+    const commissions = [{ ...earning, rateBps: 1_250, rateSource: 'policy' as const, ...over }];
+    expect(step('write_commission', { commissions })).toEqual({
+      step: 'write_commission',
+      decision: 'earned',
+      explanation,
+      facts: { price, commissions },
+    });
+  });
 
   test('the explanation of an earning mentions later refunds', () => {
     const commissions = [earning, reversal];
