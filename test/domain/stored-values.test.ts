@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
+import { ALERT_RULES, ALERT_TYPES } from '../../src/domain/alerts.ts';
 import { AFFILIATE_STATUSES, MATCH_METHODS } from '../../src/domain/attribution.ts';
+import { CODE_STATES } from '../../src/domain/event-history.ts';
+import { WAITING_CAUSES } from '../../src/domain/event-outcome.ts';
 import { ENVIRONMENTS, EVENT_KINDS } from '../../src/domain/events.ts';
 import { ID_PREFIXES, isId } from '../../src/domain/ids.ts';
-import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
+import { CAUSE_EXPLANATIONS, CAUSE_HEALING, HEALING, LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
 import { TIMESERIES_INTERVALS } from '../../src/domain/timeseries.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
@@ -13,6 +16,23 @@ import { workflowIdOf } from '../../src/domain/workflow-id.ts';
 describe('values that callers and rows store', () => {
   test.each<[string, readonly string[], string]>([
     ['match methods', MATCH_METHODS, 'claim_token code deferred'],
+    [
+      'states of codes',
+      CODE_STATES,
+      'in_force unregistered registered_later deactivated creator_removed user_attributed off',
+    ],
+    [
+      'rules of alerts',
+      ALERT_RULES,
+      'provider_silent deliveries_failing webhooks_refused draft_waiting run_stalled endpoint_failing many_refunds ledger_violated',
+    ],
+    ['types of messages about alerts', ALERT_TYPES, 'alert.opened alert.closed'],
+    [
+      'causes of missing commissions',
+      LIKELY_CAUSES,
+      'missing_user_id anonymous_user_id user_never_identified user_id_mismatch user_not_attributed outside_attribution_window affiliate_paused affiliate_removed rate_zero no_policy_rule ambiguous_code missing_exchange_rate price_unknown test_key_only processing',
+    ],
+    ['how a payment without a commission can still earn', HEALING, 'when_fixed automatically never'],
     ['statuses of affiliates', AFFILIATE_STATUSES, 'active paused removed'],
     ['environments', ENVIRONMENTS, 'production sandbox'],
     ['intervals', TIMESERIES_INTERVALS, 'hour day week month'],
@@ -101,6 +121,8 @@ describe('the explanation of a missing commission', () => {
     ['affiliate_paused', /creator was paused.*status to active.*later payments/],
     ['affiliate_removed', /creator was removed.*status to active.*later payments/],
     ['rate_zero', /commission was zero.*Raise.*rate/],
+    ['no_policy_rule', /No rule of .* policy applied.*Publish a version.*without conditions.*after its date/],
+    ['ambiguous_code', /codes of several creators.*for none.*Attribute in the console.*manual-attributions/],
     ['missing_exchange_rate', /no exchange rate.*operator to import exchange rates/],
     ['price_unknown', /reported no amount.*not estimate.*manually/],
     ['test_key_only', /test SDK key.*never earns.*live key.*evaluated again/],
@@ -111,5 +133,35 @@ describe('the explanation of a missing commission', () => {
 
   test('every cause has an explanation', () => {
     expect(LIKELY_CAUSES).toHaveLength(15);
+  });
+
+  const causesThatHeal = (heals: (typeof HEALING)[number]) =>
+    LIKELY_CAUSES.filter((cause) => CAUSE_HEALING[cause] === heals);
+
+  test('a payment is listed as one that earns without an action only while it waits', () => {
+    expect(causesThatHeal('automatically').toSorted()).toEqual(WAITING_CAUSES.toSorted());
+  });
+
+  test('a payment is listed as one that never earns where its commission was decided or its amount is unknown', () => {
+    expect(causesThatHeal('never')).toEqual([
+      'affiliate_paused',
+      'affiliate_removed',
+      'rate_zero',
+      'no_policy_rule',
+      'price_unknown',
+    ]);
+  });
+
+  test('a payment is listed as one that earns when its cause is fixed where its customer or creator was not known', () => {
+    expect(causesThatHeal('when_fixed')).toEqual([
+      'missing_user_id',
+      'anonymous_user_id',
+      'user_never_identified',
+      'user_id_mismatch',
+      'user_not_attributed',
+      'outside_attribution_window',
+      'ambiguous_code',
+      'test_key_only',
+    ]);
   });
 });
