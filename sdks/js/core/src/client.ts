@@ -193,10 +193,13 @@ export function createClient(
           latest = parse();
           const isSame = other.deviceId === latest.deviceId;
           // Two pages of a first visit may each have made a state: browsers pass writes on with a delay.
-          const isRival =
-            text && other.enabled && !isSame && Math.abs(other.firstOpenAt - latest.firstOpenAt) < RIVAL_MS;
-          // What only this page has is kept, also what is in memory while the consent is undecided.
-          if ((isSame || isRival || other.isUndecided) && !isRefused(latest)) {
+          const isRival = text && other.enabled && !isSame;
+          // What only this page has is kept, also what is in memory while the consent is undecided. After a reset the first open is another one.
+          if (
+            (isSame || isRival || other.isUndecided) &&
+            !isRefused(latest) &&
+            Math.abs(other.firstOpenAt - latest.firstOpenAt) < RIVAL_MS
+          ) {
             if (isRival && rank(other) < rank(latest)) [other, latest] = [latest, other];
             // A full list stays as it is: two pages would replace what the other one added without end.
             for (const touch of other.touches) if (!latest.touches[MAX_WAITING - 1]) addTouch(latest, touch);

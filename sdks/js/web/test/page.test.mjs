@@ -510,6 +510,39 @@ test('a reset of one tab of a first visit deletes what the other one has', async
   assert.equal((await users()).length, 1);
 });
 
+test('a reset in one tab deletes what waits for a consent in another one', async () => {
+  server.load([{ path: 'identify', answer: 'unbound' }]);
+  const startUndecided = async (tab) => {
+    await tab.waitForFunction(() => window.sdk);
+    await tab.evaluate((given) => {
+      sdk.setEnabled(false);
+      return sdk.start(given);
+    }, options());
+  };
+  await open('/module');
+  await startUndecided(page);
+  // The first visit was an hour ago.
+  await overwrite({ firstOpenAt: Date.now() - 3_600_000 });
+  await page.reload();
+  await startUndecided(page);
+  const other = await page.context().newPage();
+  await other.goto(`${site.url}/module?via=spring`);
+  await startUndecided(other);
+  await other.evaluate(() => void sdk.identify('user-1'));
+  const before = await other.evaluate(() => localStorage.getItem('tributary'));
+  await page.evaluate(() => sdk.reset());
+  await until(async () => (await other.evaluate(() => localStorage.getItem('tributary'))) !== before);
+  await other.evaluate(() => sdk.attributedAffiliateId());
+  await other.evaluate(() => {
+    sdk.setEnabled(true);
+    return sdk.identify('user-2');
+  });
+  assert.deepEqual(
+    sent().map(([path, body]) => [path, body.customerUserId]),
+    [['identify', 'user-2']],
+  );
+});
+
 test('the state of an app with a name has a key of its own, also with the script tag', async () => {
   server.load([{ path: 'install', answer: 'won' }]);
   await open('/app?via=spring');
