@@ -1,6 +1,7 @@
+import { Text } from '@mantine/core';
 import { useState } from 'react';
 import { Section } from '../lists.tsx';
-import { MeasureCard } from '../overview/measure-card.tsx';
+import { ComparedWith, MeasureCard } from '../overview/measure-card.tsx';
 import type { Measure } from '../overview/measures.ts';
 import { PeriodFields, usePeriod } from '../overview/period-fields.tsx';
 import { useSeries } from '../overview/series.ts';
@@ -21,7 +22,12 @@ export function CreatorSeries({
     <Section id="brought" title="What the creator brought" aside={<PeriodFields {...period} />}>
       {series.error !== null && <ErrorBox error={series.error} retry={() => void series.refetch()} />}
       {series.data !== undefined && (
-        <MeasureCard series={series.data} measure={measure} onChoose={setMeasure} />
+        <div>
+          <MeasureCard series={series.data} measure={measure} onChoose={setMeasure} />
+          <Text size="xs" className="quiet" mt={6}>
+            <ComparedWith {...series.data} />
+          </Text>
+        </div>
       )}
       {series.isPending && (
         <div style={{ minHeight: 480 }}>

@@ -78,10 +78,10 @@ export function OverviewPage() {
   const chosenPeriod = usePeriod();
   const { period } = chosenPeriod;
   const series = useSeries(appId, period, { enabled: canRead });
+  const isUnknown = overview.error instanceof Problem && overview.error.status === 404;
   const content = () => {
     if (!canRead) return <NoPermission permission="read" what="the overview" />;
-    if (overview.error instanceof Problem && overview.error.status === 404)
-      return <Text size="sm">There is no such app in your account.</Text>;
+    if (isUnknown) return <Text size="sm">There is no such app in your account.</Text>;
     const failure = overview.error !== null && (
       <ErrorBox error={overview.error} retry={() => void overview.refetch()} />
     );
@@ -104,7 +104,8 @@ export function OverviewPage() {
   return (
     <>
       <PageHead title="Overview" aside={canRead && <PeriodFields {...chosenPeriod} />}>
-        What creators brought, and what they are owed. <ComparedWith {...(series.data ?? period)} />
+        What creators brought, and what they are owed.{' '}
+        {canRead && !isUnknown && <ComparedWith {...(series.data ?? period)} />}
       </PageHead>
       {content()}
     </>

@@ -239,29 +239,27 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
               <Link to={`/apps/${appId}/setup`}>Set-up</Link>.
             </Text>
           </Section>
-          <Stack gap="lg" className="settings-end">
-            {errors.rest}
-            <Group className={hasChanges ? 'bulk-bar' : undefined}>
-              <Button
-                type="submit"
-                loading={save.isPending}
-                disabled={!canWrite || !hasChanges || !isComplete(draft)}
-              >
-                Save
+          {errors.rest}
+          <Group className={hasChanges ? 'settings-end bulk-bar' : 'settings-end'}>
+            <Button
+              type="submit"
+              loading={save.isPending}
+              disabled={!canWrite || !hasChanges || !isComplete(draft)}
+            >
+              Save
+            </Button>
+            {hasChanges && (
+              <Button variant="default" onClick={() => setDraft(draftOf(saved))}>
+                Undo
               </Button>
-              {hasChanges && (
-                <Button variant="default" onClick={() => setDraft(draftOf(saved))}>
-                  Undo
-                </Button>
-              )}
-              <Text size="sm" className="quiet" role="status">
-                {hasChanges ? 'Not saved yet.' : save.isSuccess ? 'Saved.' : ''}
-              </Text>
-            </Group>
-            <Text size="sm" className="quiet">
-              <Link to={`/audit?object=${appId}&kind=app`}>Who changed these settings, and when</Link>
+            )}
+            <Text size="sm" className="quiet" role="status">
+              {hasChanges ? 'Not saved yet.' : save.isSuccess ? 'Saved.' : ''}
             </Text>
-          </Stack>
+          </Group>
+          <Text size="sm" className="settings-end quiet">
+            <Link to={`/audit?object=${appId}&kind=app`}>Who changed these settings, and when</Link>
+          </Text>
         </Stack>
       </form>
       <RaiseOver title="Change the settings of payouts" change={save} onRaised={submit} />
