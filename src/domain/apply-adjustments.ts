@@ -122,7 +122,9 @@ function adjustmentChanges(
     else if (adjustment.currency !== payment.currency) converted.push(adjustment.eventId);
     if (toMinor === null || toMinor === adjustment.bookedMinor) continue;
     const { adjustmentId, bookedMinor: fromMinor } = adjustment;
-    const { eventId, occurredAt } = undoneBy ?? givenBack.at(-1) ?? adjustment;
+    // Failures can arrive in another order than they happened: the one of this amount is the new one, otherwise the latest.
+    const newlyGiven = givenBack.findLast((a) => a.amountMinor === fromMinor - toMinor) ?? givenBack.at(-1);
+    const { eventId, occurredAt } = undoneBy ?? newlyGiven ?? adjustment;
     const stated = {
       eventId: adjustment.eventId,
       convertedCents: applies && adjustment.usdCents === null ? convertedAdjustment(counted) : null,

@@ -183,6 +183,26 @@ describe('the running total of a charge', () => {
     },
   );
 
+  test('dates what is given back by its own failure where a later one was given back before', () => {
+    const earlier = failed(2, 5, { amountMinor: 1_000 });
+    for (const failures of bothOrders(earlier, failed(1, 7))) {
+      const { reversals } = apply(
+        [total(9_000, { bookedMinor: 6_000 }), ...failures],
+        { reversedCents: 1_200 },
+        { refundedCents: 6_000 },
+      );
+      expect(reversals).toEqual([
+        {
+          adjustmentId: 'adj_9',
+          eventId: earlier.eventId,
+          occurredAt: at(5),
+          amountCents: 200,
+          baseCents: 1_000,
+        },
+      ]);
+    }
+  });
+
   test('never gives back more than the total took', () => {
     expect(reversedBy([total(2_000), failed(1, 5)])).toBe(0);
     const { reversals } = apply(
