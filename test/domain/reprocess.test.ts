@@ -1,12 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  appendsTheSame,
   compareReadings,
   isBetterOutcome,
   isSettled,
   ledgerChanges,
   readingOf,
 } from '../../src/domain/reprocess.ts';
-import type { EventReading } from '../../src/domain/reprocess.ts';
+import type { EventReading, ReprocessChange } from '../../src/domain/reprocess.ts';
 import type { Evaluation } from '../../src/domain/evaluation.ts';
 import type { PaymentSnapshot } from '../../src/domain/payment-snapshot.ts';
 import type { AdjustmentId, AffiliateId, BindingId, EventId } from '../../src/domain/ids.ts';
@@ -267,6 +268,45 @@ describe('the changes of an evaluation', () => {
       { ...append, what: 'cause', stored: 'processing', today: 'affiliate_paused' },
     ]);
     expect(ledgerChanges(nothing, null)).toEqual([]);
+  });
+});
+
+describe('a second plan for a delivery', () => {
+  const forNobody: ReprocessChange = {
+    what: 'commission',
+    stored: null,
+    today: 'earning at 2000 bps',
+    action: 'append',
+    amountCents: 200,
+  };
+  const earns: ReprocessChange = { ...forNobody, affiliateId: 'aff_1' };
+  const cause: ReprocessChange = {
+    what: 'cause',
+    stored: 'user_never_identified',
+    today: null,
+    action: 'append',
+  };
+  const kept: ReprocessChange = { what: 'event.kind', stored: 'other', today: 'purchase', action: 'keep' };
+  const shown = [earns, cause, kept];
+
+  test('appends what was confirmed although a difference was added, has changed or is gone that stays as it is', () => {
+    for (const differences of [[], [kept], [{ ...kept, today: 'renewal' }], [kept, kept]])
+      expect(appendsTheSame(shown, [...differences, earns, cause])).toBe(true);
+  });
+
+  test.each<[string, readonly ReprocessChange[]]>([
+    ['a cent more', [{ ...earns, amountCents: 201 }, cause]],
+    ['the same amount for another creator', [{ ...earns, affiliateId: 'aff_2' }, cause]],
+    ['the same amount for nobody', [forNobody, cause]],
+    ['the same amount at another rate', [{ ...earns, today: 'earning at 1000 bps' }, cause]],
+    ['the same amount as revenue', [{ ...earns, what: 'revenue' }, cause]],
+    ['a cause in place of another one', [earns, { ...cause, stored: 'processing' }]],
+    ['one change more', [earns, cause, { ...earns, today: 'reversal', amountCents: -50 }]],
+    ['one change less', [earns]],
+    ['nothing', [kept]],
+  ])('that appends %s does not append what was confirmed', (_, today) => {
+    expect(appendsTheSame(shown, today)).toBe(false);
+    expect(appendsTheSame(today, shown)).toBe(false);
   });
 });
 
