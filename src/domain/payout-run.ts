@@ -153,7 +153,11 @@ export function draftResend(
       excluded.set(affiliateId, { affiliateId, affiliateName, reason, balanceCents, heldCents: 0 });
     }
   }
-  return { items, exclusions: [...excluded.values()], totalCents };
+  return { items, exclusions: [...excluded.values()].toSorted(byBalance), totalCents };
+}
+
+function byBalance(a: Exclusion, b: Exclusion): number {
+  return b.balanceCents - a.balanceCents || (a.affiliateId < b.affiliateId ? -1 : 1);
 }
 
 function byTotal(a: ReturnedPayout, b: ReturnedPayout): number {

@@ -1,19 +1,23 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
-import { DRAFT_VALID_MS, draftPayoutRun, refuseApproval } from '../../src/domain/payout-run.ts';
-import type { UnpaidCreator } from '../../src/domain/payout-run.ts';
+import { DRAFT_VALID_MS, draftPayoutRun, draftResend, refuseApproval } from '../../src/domain/payout-run.ts';
+import type { Payable, ReturnedPayout, UnpaidCreator } from '../../src/domain/payout-run.ts';
 import { MAX_PAYOUT_CENTS } from '../../src/domain/payout.ts';
-import type { AffiliateId } from '../../src/domain/ids.ts';
+import type { AffiliateId, PayoutId } from '../../src/domain/ids.ts';
 
-const creator = (over: Partial<UnpaidCreator> = {}): UnpaidCreator => ({
+const payable: Payable = {
   affiliateId: 'aff_1' as AffiliateId,
   affiliateName: 'Ann',
-  dueCents: 100,
-  heldCents: 0,
-  exceedsPayout: false,
   isBlocked: false,
   payee: { version: 1, method: 'paypal' },
   payeeExclusion: null,
+};
+
+const creator = (over: Partial<UnpaidCreator> = {}): UnpaidCreator => ({
+  ...payable,
+  dueCents: 100,
+  heldCents: 0,
+  exceedsPayout: false,
   ...over,
 });
 
@@ -91,6 +95,39 @@ describe('the draft of a payout run', () => {
 
   test('can be approved for a week', () => {
     expect(DRAFT_VALID_MS).toBe(604_800_000);
+  });
+});
+
+const returned = (n: number, over: Partial<ReturnedPayout> = {}): ReturnedPayout => ({
+  ...payable,
+  payoutId: `pay_${n}` as PayoutId,
+  totalCents: 100,
+  ...over,
+});
+
+describe('the draft of a run that sends money again', () => {
+  test('lists the creators whom it leaves out by the sum of their payouts, the largest first, in any order of theirs', () => {
+    const of = (n: number, affiliate: string, totalCents: number) =>
+      returned(n, { affiliateId: `aff_${affiliate}` as AffiliateId, totalCents, isBlocked: true });
+    const payouts = [
+      of(1, 'c', 500),
+      of(2, 'b', 400),
+      of(3, 'b', 300),
+      of(4, 'd', 400),
+      of(5, 'a', 500),
+      of(6, 'e', 400),
+    ];
+    for (const turn of payouts.keys()) {
+      const turned = [...payouts.slice(turn), ...payouts.slice(0, turn)];
+      const { exclusions } = draftResend(turned, { includesWithoutPayee: false });
+      expect(exclusions.map(({ affiliateId, balanceCents }) => [affiliateId, balanceCents])).toEqual([
+        ['aff_b', 700],
+        ['aff_a', 500],
+        ['aff_c', 500],
+        ['aff_d', 400],
+        ['aff_e', 400],
+      ]);
+    }
   });
 });
 
