@@ -4,7 +4,14 @@ import { addMonths } from '../../src/domain/calendar.ts';
 import { PPM } from '../../src/domain/events.ts';
 import type { PaymentComponent } from '../../src/domain/events.ts';
 import type { EventId, PolicyVersionId } from '../../src/domain/ids.ts';
-import { BASE_KINDS, chooseComponents, earnByPolicy, policyThatCounts } from '../../src/domain/policy.ts';
+import {
+  BASE_KINDS,
+  chooseComponents,
+  chooseProduct,
+  earnByPolicy,
+  earnByRule,
+  policyThatCounts,
+} from '../../src/domain/policy.ts';
 import type { PolicyCondition, PolicySale, PolicyTerms, StatedComponents } from '../../src/domain/policy.ts';
 import { policySentences } from '../../src/domain/policy-sentences.ts';
 
@@ -45,8 +52,11 @@ describe('the base of a policy', () => {
 
   test.each([
     ['app_store', {}, 700],
+    ['mac_app_store', {}, 700],
     ['play_store', {}, 700],
     ['stripe', {}, 1_000],
+    ['app_store', { feeBps: { stripe: 300 } }, 700],
+    ['app_store', { feeBps: { app_store: 0 } }, 1_000],
     ['app_store', { taxBps: 1_000 }, 630],
     ['app_store', { feeBps: { app_store: 1_500 } }, 850],
     ['stripe', { taxBps: 2_000, feeBps: { stripe: 300 } }, 776],
@@ -60,6 +70,60 @@ describe('the base of a policy', () => {
       });
     },
   );
+
+  test.each<[string, PolicySale['components'], number, boolean]>([
+    ['both are stated', { tax: { minor: 190 }, storeFee: { minor: 150 } }, 660, false],
+    ['the tax is stated, and the fee is assumed', { tax: { minor: 190 } }, 567, true],
+    ['the fee is stated, and the tax is assumed', { storeFee: { minor: 150 } }, 750, true],
+    [
+      'the tax is stated, and the fee is estimated',
+      { tax: { minor: 190 }, storeFee: { ppm: 150_000 } },
+      660,
+      true,
+    ],
+    [
+      'the tax is estimated, and the fee is stated',
+      { tax: { ppm: 190_000 }, storeFee: { minor: 150 } },
+      660,
+      true,
+    ],
+    ['the tax is stated as zero', { tax: { minor: 0 }, storeFee: { minor: 150 } }, 850, false],
+    ['they take all', { tax: { minor: 500 }, storeFee: { minor: 500 } }, 0, false],
+    ['they take a cent less', { tax: { minor: 500 }, storeFee: { minor: 499 } }, 1, false],
+    ['they take more than was paid', { tax: { minor: 1_001 } }, 0, true],
+  ])(
+    'of 10.00 where %s, %j, the proceeds are %i cents, and estimated: %s',
+    (_, components, baseCents, baseEstimated) => {
+      const terms: PolicyTerms = {
+        base: 'proceeds',
+        assumed: { taxBps: 1_000 },
+        rules: [{ percentBps: 10_000 }],
+      };
+      expect(earnByPolicy(terms, { ...sale, components })).toMatchObject({
+        baseCents,
+        baseEstimated,
+        amountCents: baseCents,
+      });
+    },
+  );
+
+  test.each<[PolicyTerms['base'], boolean]>([
+    ['gross', false],
+    ['net_of_tax', false],
+    ['proceeds', true],
+  ])('the base %s is estimated with a stated tax and no known fee: %s', (base, baseEstimated) => {
+    const components = { tax: { minor: 190 } };
+    expect(earnByPolicy({ base, rules: [{ percentBps: 1 }] }, { ...sale, components })).toMatchObject({
+      baseEstimated,
+    });
+  });
+
+  test('a base in US cents is the share of what was kept in the currency of the payment, rounded once', () => {
+    const terms: PolicyTerms = { base: 'net_of_tax', rules: [{ percentBps: 2_500 }] };
+    const euros = { ...sale, grossCents: 1_080, paidMinor: 999, components: { tax: { minor: 160 } } };
+    // 10.80 dollars × 8.39 / 9.99 = 9.0703…, and a quarter of 9.07.
+    expect(earnByPolicy(terms, euros)).toMatchObject({ baseCents: 907, amountCents: 227 });
+  });
 
   // @promise policy-base
   test('a base is never below zero nor above the gross, and a wider base is never smaller', () => {
@@ -103,11 +167,19 @@ describe('the rules of a policy', () => {
     [{ paymentNumber: { to: 3 } }, { paymentNumber: 3 }, 0],
     [{ paymentNumber: { to: 3 } }, { paymentNumber: 4 }, 1],
     [{ paymentNumber: { from: 2 } }, {}, 1],
+    [{ paymentNumber: { from: 2 } }, { paymentNumber: 2 }, 0],
+    [{ paymentNumber: { from: 2 } }, { paymentNumber: 40 }, 0],
     [{ paymentNumber: { from: 2, to: 2 } }, { paymentNumber: 2 }, 0],
+    [{ paymentNumber: { from: 2, to: 2 } }, { paymentNumber: 3 }, 1],
     [{ monthsSinceFirst: { below: 12 } }, { occurredAt: addMonths(FIRST, 12) - 3 * 86_400_000 }, 0],
     [{ monthsSinceFirst: { below: 12 } }, { occurredAt: addMonths(FIRST, 12) - 2 * 86_400_000 }, 1],
     [{ monthsSinceFirst: { from: 1, below: 2 } }, { occurredAt: addMonths(FIRST, 1) }, 0],
+    [{ monthsSinceFirst: { from: 1, below: 2 } }, { occurredAt: addMonths(FIRST, 2) }, 1],
     [{ monthsSinceFirst: { from: 1 } }, {}, 1],
+    [{ monthsSinceFirst: { from: 1 } }, { occurredAt: addMonths(FIRST, 30) }, 0],
+    [{ productIds: ['pro_monthly'], stores: ['stripe'] }, {}, 1],
+    [{ productIds: ['other'], stores: ['app_store'] }, {}, 1],
+    [{ stores: ['app_store'], monthsSinceFirst: { from: 1 } }, {}, 1],
     [{ stores: ['app_store'], paymentNumber: { from: 2 } }, {}, 1],
   ])('a rule for %j, with %j: rule %i applies', (when, over, ruleIndex) => {
     expect(ruleFor(when, over)).toBe(ruleIndex);
@@ -126,6 +198,15 @@ describe('the rules of a policy', () => {
     expect(earned(500)).toMatchObject({ amountCents: 500, rateBps: 0, flatCents: 500, baseCents: 660 });
     expect(earned(5_000)).toMatchObject({ amountCents: 660, flatCents: 5_000 });
     expect(earned(5_000, true)).toMatchObject({ amountCents: 5_000, flatCents: 5_000 });
+  });
+
+  test('one rule of a policy can be applied although an earlier one would apply, and not one that the policy lacks', () => {
+    const terms: PolicyTerms = {
+      base: 'gross',
+      rules: [{ percentBps: 5_000 }, { when: { stores: ['stripe'] }, percentBps: 2_000 }],
+    };
+    expect(earnByRule(terms, 1, sale)).toMatchObject({ ruleIndex: 1, rateBps: 2_000, amountCents: 200 });
+    expect(() => earnByRule(terms, 2, sale)).toThrow('the policy has no rule 2');
   });
 
   test('an earning has the inputs that it can be computed from again', () => {
@@ -148,6 +229,13 @@ describe('the rules of a policy', () => {
 });
 
 describe('what several events state about one payment', () => {
+  const event = (n: number, over: Partial<StatedComponents>): StatedComponents => ({
+    eventId: `evt_${n}` as EventId,
+    source: 'adapty',
+    isSameAmount: true,
+    ...over,
+  });
+
   const stated = fc.record({
     eventId: fc.integer({ min: 1, max: 9 }).map((n) => `evt_${n}` as EventId),
     source: fc.constantFrom('revenuecat', 'adapty', 'stripe'),
@@ -171,24 +259,54 @@ describe('what several events state about one payment', () => {
     );
   });
 
-  test('stated goes before estimated, then the own provider, then the lower id; another amount states no parts', () => {
-    const event = (n: number, over: Partial<StatedComponents>): StatedComponents => ({
-      eventId: `evt_${n}` as EventId,
-      source: 'adapty',
-      isSameAmount: true,
-      ...over,
+  test('the tax and the store fee are chosen apart, each of the events that state it', () => {
+    const ofFee = event(1, { storeFee: { ppm: 150_000 } });
+    const ofBoth = event(2, { tax: { minor: 190 }, storeFee: { ppm: 300_000 } });
+    const nothing = event(0, {});
+    expect(chooseComponents([nothing, ofBoth, ofFee], 'adapty')).toEqual({
+      tax: { minor: 190 },
+      storeFee: { ppm: 150_000 },
     });
+    expect(chooseComponents([nothing], 'adapty')).toStrictEqual({});
+    // A share is a part of any amount.
+    const otherAmount = { ...ofFee, isSameAmount: false };
+    expect(chooseComponents([otherAmount], 'adapty')).toStrictEqual({ storeFee: { ppm: 150_000 } });
+  });
+
+  test('the product is that of the own provider, then that of the event with the lowest id, in whatever order they came', () => {
+    const [nothing, foreign, own, later] = [
+      event(0, { source: 'revenuecat' }),
+      event(1, { productId: 'price_1' }),
+      event(2, { source: 'revenuecat', productId: 'pro_monthly' }),
+      event(3, { source: 'revenuecat', productId: 'pro_yearly' }),
+    ];
+    for (const [events, productId] of [
+      [[nothing, foreign, own, later], 'pro_monthly'],
+      [[nothing, foreign], 'price_1'],
+      [[event(4, { productId: 'price_4' }), foreign], 'price_1'],
+      [[nothing], null],
+      [[], null],
+    ] as const) {
+      expect(chooseProduct(events, 'revenuecat')).toBe(productId);
+      expect(chooseProduct(events.toReversed(), 'revenuecat')).toBe(productId);
+    }
+  });
+
+  test('stated goes before estimated, then the own provider, then the lower id; another amount states no parts', () => {
     const estimated = event(1, { source: 'revenuecat', tax: { ppm: 1 } });
     const foreign = event(2, { tax: { minor: 2 } });
     const own = event(3, { source: 'revenuecat', tax: { minor: 3 } });
     const other = event(0, { source: 'revenuecat', isSameAmount: false, tax: { minor: 4 } });
-    expect(chooseComponents([estimated], 'revenuecat')).toEqual({ tax: { ppm: 1 } });
-    expect(chooseComponents([estimated, foreign], 'revenuecat')).toEqual({ tax: { minor: 2 } });
-    expect(chooseComponents([estimated, foreign, own, other], 'revenuecat')).toEqual({ tax: { minor: 3 } });
-    expect(chooseComponents([other, event(9, { tax: { minor: 9 } }), foreign], 'revenuecat')).toEqual({
-      tax: { minor: 2 },
-    });
-    expect(chooseComponents([other], 'revenuecat')).toEqual({});
+    for (const [events, components] of [
+      [[estimated], { tax: { ppm: 1 } }],
+      [[estimated, foreign], { tax: { minor: 2 } }],
+      [[estimated, foreign, own, other], { tax: { minor: 3 } }],
+      [[other, event(9, { tax: { minor: 9 } }), foreign], { tax: { minor: 2 } }],
+      [[other], {}],
+    ] as const) {
+      expect(chooseComponents(events, 'revenuecat')).toStrictEqual(components);
+      expect(chooseComponents(events.toReversed(), 'revenuecat')).toStrictEqual(components);
+    }
   });
 });
 
