@@ -1,6 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
-import { consequenceOf, MOST_TRANSFERS, withTransferReferences } from '../../src/domain/payout-transfer.ts';
+import {
+  consequenceOf,
+  MOST_TRANSFERS,
+  tellsTransfer,
+  withTransferReferences,
+} from '../../src/domain/payout-transfer.ts';
 import type { ReportedTransfers, StatedItem } from '../../src/domain/payout-transfer.ts';
 
 const item = (over: Partial<StatedItem> = {}): StatedItem => ({
@@ -51,6 +56,25 @@ describe('what a payment service reports of a payout', () => {
   });
 
   test.each([
+    [sent('A1'), null, MOST_TRANSFERS - 1, ['sent']],
+    [sent('A1'), null, MOST_TRANSFERS, []],
+    [returned('A1'), null, MOST_TRANSFERS - 2, ['sent', 'returned']],
+    [returned('A1'), null, MOST_TRANSFERS - 1, []],
+    [returned('A1'), 'sent', MOST_TRANSFERS - 1, ['returned']],
+    [returned('A1'), 'sent', MOST_TRANSFERS, []],
+  ] as const)(
+    'as %j, where the money is %s after %i statements, states what there is room for: %j',
+    (reported, state, position, statements) => {
+      expect(consequenceOf(reported, item({ state, position })).statements).toEqual(statements);
+    },
+  );
+
+  test('keeps what arrived where there is no room to state it', () => {
+    const full = item({ position: MOST_TRANSFERS });
+    expect(consequenceOf(sent('A1'), full)).toEqual({ ...NOTHING, others: [hasArrived('A1')] });
+  });
+
+  test.each([
     ['was sent by hand after it came back', 'sent'],
     ['came back by mistake, which was withdrawn', 'sent'],
     ['came back by mistake, and both statements were withdrawn', null],
@@ -65,6 +89,11 @@ describe('what a payment service reports of a payout', () => {
     ['the same transfer', sent('A1'), [hasArrived('A1')]],
     ['a transfer without a reference', sent(), [hasArrived('')]],
     ['another transfer that is under way', pending('B2'), [mayArrive('B2')]],
+    [
+      'one of two transfers, of which the other one is under way,',
+      said({ state: 'sent', underWay: ['B2'] }),
+      [mayArrive('B2'), hasArrived('')],
+    ],
   ])('is a conflict where the money came back and %s says that it did not', (_, reported, others) => {
     const now = item({ state: 'returned', position: 2 });
     expect(consequenceOf(reported, now)).toEqual({ statements: [], others, isConflict: true });
@@ -74,6 +103,21 @@ describe('what a payment service reports of a payout', () => {
     const decided = { ...now, position: 4, statedPosition: 4, statedReference: null, others: kept };
     expect(consequenceOf(reported, decided)).toEqual(NOTHING);
   });
+
+  test.each([
+    ['before the return', false, 1, false],
+    ['since the return', true, 2, false],
+    ['since the return, after which something was stated and withdrawn,', true, 3, false],
+    ['before the money was sent again', false, 3, true],
+    ['since the money was sent again', true, 4, true],
+  ])(
+    'of a transfer that was kept as arrived %s is a conflict: %s',
+    (_, isConflict, position, isSentAgain) => {
+      const others = [{ ...hasArrived('B2'), position }];
+      const now = item({ state: 'returned', statedPosition: 2, position: 4, isSentAgain, others });
+      expect(consequenceOf(sent('B2'), now)).toEqual({ ...NOTHING, isConflict });
+    },
+  );
 
   test.each([
     ['the one that came back, as an old report has it', pending('A1')],
@@ -173,6 +217,20 @@ describe('what a payment service reports of a payout', () => {
     expect(consequenceOf(sent('A1'), again)).toEqual(NOTHING);
   });
 
+  test('of a transfer that had arrived before the mark, and of another one, is a conflict about the other one, and both are kept', () => {
+    const marked = item({
+      state: 'sent',
+      statedReference: null,
+      position: 3,
+      others: [{ ...hasArrived('A1'), position: 1 }],
+    });
+    expect(consequenceOf(sent('A1', 'B2'), marked)).toEqual({
+      statements: [],
+      others: [hasArrived('B2'), hasArrived('A1')],
+      isConflict: true,
+    });
+  });
+
   test('is about the transfer that was marked as sent by hand, which the first report names, and not a later one', () => {
     const marked = item({ state: 'sent', statedReference: null, position: 1 });
     expect(consequenceOf(pending('A1'), marked)).toEqual(NOTHING);
@@ -214,6 +272,26 @@ describe('what a payment service reports of a payout', () => {
     },
   );
 
+  test.each([
+    ['T9', true],
+    ['4KX71203LM9901842', true],
+    ['1', true],
+    ['9', true],
+    ['batch of 10', true],
+    ['', false],
+    ['none', false],
+    ['n/a', false],
+    ['0', false],
+    ['000-00', false],
+    ['pit_01jz4w2vxq8m3c5t7e9f1g3h5k', false],
+    ['PIT_01JZ4W2VXQ8M3C5T7E9F1G3H5K', false],
+    ['q8m3c5t7e9f1g3h5k', false],
+    ['Payout 8M3C5T7E9F1G3H5K of May', false],
+    ['8m3c5t7e9f1g3h5', true],
+  ])('is about one transfer if its reference is %j: %s', (reference, expected) => {
+    expect(tellsTransfer(reference, 'pit_01jz4w2vxq8m3c5t7e9f1g3h5k')).toBe(expected);
+  });
+
   test('is compared with references of one payout: not with that of a batch, a key or a word', () => {
     const rows = [
       ['pit_01jz4w2vxq8m3c5t7e9f1g3h5k', 'batch 7'],
@@ -221,13 +299,18 @@ describe('what a payment service reports of a payout', () => {
       ['pit_01jz4w2vxqzzzzzzzzzzzzzzz1', 'PIT_01JZ4W2VXQZZZZZZZZZZZZZZZ1'],
       ['pit_01jz4w2vxqzzzzzzzzzzzzzzz2', 'none'],
       ['pit_01jz4w2vxqzzzzzzzzzzzzzzz3', 'T9'],
-    ].map(([id = '', statedReference = '']) => ({ id, ...item({ state: 'sent', statedReference }) }));
+      ['pit_01jz4w2vxqzzzzzzzzzzzzzzz4', null],
+    ].map(([id, statedReference]) => ({
+      id: id ?? '',
+      ...item({ state: 'sent', statedReference: statedReference ?? null }),
+    }));
     expect(withTransferReferences(rows).map(({ statedReference }) => statedReference)).toEqual([
       null,
       null,
       null,
       null,
       'T9',
+      null,
     ]);
   });
 
