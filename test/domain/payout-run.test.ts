@@ -1,6 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
-import { DRAFT_VALID_MS, draftPayoutRun, draftResend, refuseApproval } from '../../src/domain/payout-run.ts';
+import {
+  decideResend,
+  DRAFT_VALID_MS,
+  draftPayoutRun,
+  draftResend,
+  refuseApproval,
+} from '../../src/domain/payout-run.ts';
 import type { Payable, ReturnedPayout, UnpaidCreator } from '../../src/domain/payout-run.ts';
 import { MAX_PAYOUT_CENTS } from '../../src/domain/payout.ts';
 import type { AffiliateId, PayoutId } from '../../src/domain/ids.ts';
@@ -18,6 +24,13 @@ const creator = (over: Partial<UnpaidCreator> = {}): UnpaidCreator => ({
   dueCents: 100,
   heldCents: 0,
   exceedsPayout: false,
+  ...over,
+});
+
+const returned = (n: number, over: Partial<ReturnedPayout> = {}): ReturnedPayout => ({
+  ...payable,
+  payoutId: `pay_${n}` as PayoutId,
+  totalCents: 100,
   ...over,
 });
 
@@ -76,6 +89,91 @@ describe('the draft of a payout run', () => {
     expect(draftPayoutRun([waiting], { minimumCents: 0, includesWithoutPayee: true }).items).toEqual([]);
   });
 
+  test('says of each creator what is paid where, or why nothing is, the largest amount first', () => {
+    const ann = creator({ dueCents: 4_217, payee: { version: 3, method: 'wise' } });
+    const ben = creator({ affiliateId: 'aff_2' as AffiliateId, affiliateName: 'Ben', dueCents: 4_218 });
+    const cem = creator({
+      affiliateId: 'aff_3' as AffiliateId,
+      affiliateName: 'Cem',
+      dueCents: -512,
+      heldCents: 2_000,
+    });
+    const dee = creator({ affiliateId: 'aff_4' as AffiliateId, affiliateName: 'Dee', dueCents: 999 });
+    expect(
+      draftPayoutRun([cem, ann, dee, ben], { minimumCents: 1_000, includesWithoutPayee: false }),
+    ).toEqual({
+      items: [
+        {
+          affiliateId: 'aff_2',
+          affiliateName: 'Ben',
+          expectedCents: 4_218,
+          method: 'paypal',
+          payeeVersion: 1,
+          payoutId: null,
+        },
+        {
+          affiliateId: 'aff_1',
+          affiliateName: 'Ann',
+          expectedCents: 4_217,
+          method: 'wise',
+          payeeVersion: 3,
+          payoutId: null,
+        },
+      ],
+      exclusions: [
+        {
+          affiliateId: 'aff_4',
+          affiliateName: 'Dee',
+          reason: 'below_minimum',
+          balanceCents: 999,
+          heldCents: 0,
+        },
+        {
+          affiliateId: 'aff_3',
+          affiliateName: 'Cem',
+          reason: 'negative_balance',
+          balanceCents: -512,
+          heldCents: 2_000,
+        },
+      ],
+      totalCents: 8_435,
+    });
+  });
+
+  test('lists creators to whom the same amount is due by their ids', () => {
+    const ids = ['aff_2', 'aff_3', 'aff_1'] as AffiliateId[];
+    const terms = { minimumCents: 0, includesWithoutPayee: false };
+    const draft = (isBlocked: boolean) =>
+      draftPayoutRun(
+        ids.map((affiliateId) => creator({ affiliateId, isBlocked })),
+        terms,
+      );
+    expect(draft(false).items.map(({ affiliateId }) => affiliateId)).toEqual(ids.toSorted());
+    expect(draft(true).exclusions.map(({ affiliateId }) => affiliateId)).toEqual(ids.toSorted());
+  });
+
+  test('leaves out who would make its total larger than a payout can be, by a cent, also of money that is sent again', () => {
+    const terms = { minimumCents: 0, includesWithoutPayee: false };
+    const draft = (cents: readonly number[]) => [
+      draftPayoutRun(
+        cents.map((dueCents, n) => creator({ affiliateId: `aff_${n}` as AffiliateId, dueCents })),
+        terms,
+      ),
+      draftResend(
+        cents.map((totalCents, n) => returned(n, { totalCents })),
+        terms,
+      ),
+    ];
+    for (const { exclusions, totalCents } of draft([MAX_PAYOUT_CENTS - 1, 1])) {
+      expect(exclusions).toEqual([]);
+      expect(totalCents).toBe(MAX_PAYOUT_CENTS);
+    }
+    for (const { exclusions, totalCents } of draft([MAX_PAYOUT_CENTS - 1, 2])) {
+      expect(exclusions).toMatchObject([{ reason: 'too_many_commissions', balanceCents: 2 }]);
+      expect(totalCents).toBe(MAX_PAYOUT_CENTS - 1);
+    }
+  });
+
   test('has each creator once, in any order of theirs, and its total is that of its items', () => {
     fc.assert(
       fc.property(anyCreators, fc.integer({ min: 0, max: 60 }), fc.nat(), (creators, minimum, turn) => {
@@ -98,14 +196,54 @@ describe('the draft of a payout run', () => {
   });
 });
 
-const returned = (n: number, over: Partial<ReturnedPayout> = {}): ReturnedPayout => ({
-  ...payable,
-  payoutId: `pay_${n}` as PayoutId,
-  totalCents: 100,
-  ...over,
-});
-
 describe('the draft of a run that sends money again', () => {
+  test('has the payouts of each creator one by one, the largest first, and of one amount by their ids', () => {
+    const wise = { version: 4, method: 'wise' } as const;
+    const ben = { affiliateId: 'aff_2' as AffiliateId, affiliateName: 'Ben', payee: wise };
+    const payouts = [returned(3), returned(1), returned(2, { ...ben, totalCents: 250 }), returned(4)];
+    const ann = { affiliateId: 'aff_1', affiliateName: 'Ann', method: 'paypal', payeeVersion: 1 };
+    expect(draftResend(payouts, { includesWithoutPayee: false })).toEqual({
+      items: [
+        {
+          affiliateId: 'aff_2',
+          affiliateName: 'Ben',
+          method: 'wise',
+          payeeVersion: 4,
+          expectedCents: 250,
+          payoutId: 'pay_2',
+        },
+        { ...ann, expectedCents: 100, payoutId: 'pay_1' },
+        { ...ann, expectedCents: 100, payoutId: 'pay_3' },
+        { ...ann, expectedCents: 100, payoutId: 'pay_4' },
+      ],
+      exclusions: [],
+      totalCents: 550,
+    });
+  });
+
+  test.each<[Partial<ReturnedPayout>, boolean, string | null]>([
+    [{}, false, null],
+    [{ isBlocked: true }, false, 'payouts_blocked'],
+    [{ isBlocked: true, payeeExclusion: 'no_payee' }, true, 'payouts_blocked'],
+    [{ payeeExclusion: 'payee_changed' }, false, 'payee_changed'],
+    [{ payeeExclusion: 'payee_changed' }, true, 'payee_changed'],
+    [{ payeeExclusion: 'no_payee', payee: null }, false, 'no_payee'],
+    [{ payeeExclusion: 'no_payee', payee: null }, true, null],
+  ])(
+    'of a creator with %j, where those without a payee are paid: %s, leaves out all payouts as %s',
+    (over, includesWithoutPayee, reason) => {
+      const payouts = [returned(1, over), returned(2, { ...over, totalCents: 250 })];
+      const { items, exclusions, totalCents } = draftResend(payouts, { includesWithoutPayee });
+      expect(exclusions).toEqual(
+        reason === null
+          ? []
+          : [{ affiliateId: 'aff_1', affiliateName: 'Ann', reason, balanceCents: 350, heldCents: 0 }],
+      );
+      expect(items).toHaveLength(reason === null ? 2 : 0);
+      expect(totalCents).toBe(reason === null ? 350 : 0);
+    },
+  );
+
   test('lists the creators whom it leaves out by the sum of their payouts, the largest first, in any order of theirs', () => {
     const of = (n: number, affiliate: string, totalCents: number) =>
       returned(n, { affiliateId: `aff_${affiliate}` as AffiliateId, totalCents, isBlocked: true });
@@ -128,6 +266,22 @@ describe('the draft of a run that sends money again', () => {
         ['aff_e', 400],
       ]);
     }
+  });
+});
+
+describe('an item of a run that sends money again', () => {
+  const item = { isReturned: true, isBlocked: false, payeeVersion: 2, latestPayeeVersion: 2 };
+  test.each<[Partial<Parameters<typeof decideResend>[0]>, string]>([
+    [{}, 'resent'],
+    [{ payeeVersion: null, latestPayeeVersion: null }, 'resent'],
+    [{ latestPayeeVersion: 3 }, 'payee_changed'],
+    [{ payeeVersion: null, latestPayeeVersion: 1 }, 'payee_changed'],
+    [{ isBlocked: true }, 'blocked'],
+    [{ isBlocked: true, latestPayeeVersion: 3 }, 'blocked'],
+    [{ isReturned: false }, 'not_returned'],
+    [{ isReturned: false, isBlocked: true, latestPayeeVersion: 3 }, 'not_returned'],
+  ])('with %j has the result %s', (over, result) => {
+    expect(decideResend({ ...item, ...over })).toBe(result);
   });
 });
 
