@@ -128,8 +128,7 @@ export function earnByRule(terms: PolicyTerms, ruleIndex: number, sale: PolicySa
   const { grossCents, paidMinor, store, productId, paymentNumber, firstPaidAt } = sale;
   const keptMinor = Math.max(0, paidMinor - (tax?.minor ?? 0) - (storeFee?.minor ?? 0));
   const baseCents = share(grossCents, keptMinor, paidMinor);
-  const flatCents = rule.flatCents ?? null;
-  const rateBps = flatCents === null ? (rule.percentBps ?? 0) : 0;
+  const { flatCents = null, percentBps: rateBps = 0 } = rule;
   return {
     ruleIndex,
     rateBps,
@@ -167,7 +166,7 @@ function amountOf(
 function applies(when: PolicyCondition, sale: PolicySale, months: number): boolean {
   const { productIds, stores, paymentNumber = {}, monthsSinceFirst = {} } = when;
   return (
-    (productIds === undefined || (sale.productId !== null && productIds.includes(sale.productId))) &&
+    (productIds === undefined || productIds.some((id) => id === sale.productId)) &&
     (stores === undefined || stores.includes(sale.store)) &&
     sale.paymentNumber >= (paymentNumber.from ?? 1) &&
     sale.paymentNumber <= (paymentNumber.to ?? Infinity) &&
