@@ -68,8 +68,9 @@ function latestStates(adjustments: readonly Exported<AdjustmentFact>[]): readonl
 function isPartial(fact: AdjustmentFact, exported: ExportedGroup, recorded: RecordedGroup): boolean {
   if (fact.kind !== 'refund' || fact.state !== 'applied') return false;
   const payment = recorded.payment ?? exported.payment?.fact ?? null;
-  const amount = payment === null ? null : inCurrencyOf(payment, fact);
-  return payment === null || amount === null || amount < payment.amountMinor;
+  if (payment === null) return true;
+  const amount = inCurrencyOf(payment, fact);
+  return amount === null || amount < payment.amountMinor;
 }
 
 /** Returns the refunds that took money back and still do. */
@@ -200,10 +201,10 @@ function compareTotals(exported: ExportedGroup, recorded: RecordedGroup, scope: 
   }
   const isFull = exportedMinor === payment.amountMinor;
   const refusal = last.refusal ?? (isFull ? null : PARTIAL_REFUND);
-  if (stored.length === 0) return [missingRefund(recorded, last, exportedMinor, refusal)];
   const finding = missingRefund(recorded, last, exportedMinor, refusal);
-  const common = { ...finding, recordedMinor, eventId: latest?.eventId ?? null };
-  return (exportedMinor ?? 0) > (recordedMinor ?? 0) && isFull
+  if (latest === undefined) return [finding];
+  const common = { ...finding, recordedMinor, eventId: latest.eventId };
+  return isFull && exportedMinor > (recordedMinor ?? 0)
     ? [{ ...common, detail: 'The webhooks have reported only a part of this refund.' }]
     : [
         {

@@ -88,7 +88,7 @@ function comparePayment(exported: ExportedGroup, recorded: RecordedGroup): Findi
     recordedMinor: payment.amountMinor,
     eventId: payment.eventId,
   };
-  const wrong = wrongAmount(fact, payment, outOfBand(exported, recorded));
+  const wrong = wrongAmount(fact, payment, outOfBand(exported, recorded, payment.currency));
   const findings: Finding[] = [];
   if (wrong !== null) findings.push({ ...stored, kind: 'wrong_amount', detail: wrong });
   if (payment.earnedCents === 0 && payment.likelyCause !== null) {
@@ -107,11 +107,11 @@ function comparePayment(exported: ExportedGroup, recorded: RecordedGroup): Findi
  * Returns the part of a stored payment that was received outside the provider, as far as the export does not have it: some
  * exports state it as a part of the payment, others state only what the provider received.
  */
-function outOfBand(exported: ExportedGroup, { payment, adjustments }: RecordedGroup): number {
+function outOfBand(exported: ExportedGroup, { adjustments }: RecordedGroup, currency: string): number {
   const isListed = exported.adjustments.some(({ fact }) => fact.kind === 'out_of_band');
   if (isListed) return 0;
   return adjustments
-    .filter((a) => a.kind === 'out_of_band' && a.state === 'applied' && a.currency === payment?.currency)
+    .filter((a) => a.kind === 'out_of_band' && a.state === 'applied' && a.currency === currency)
     .reduce((sum, a) => sum + a.amountMinor, 0);
 }
 
