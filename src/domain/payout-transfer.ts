@@ -74,9 +74,9 @@ export const tellsTransfer = (reference: string, itemId: string): boolean =>
 export function withTransferReferences<T extends StatedItem & { readonly id: string }>(
   items: readonly T[],
 ): readonly T[] {
-  const counts = new Map<string, number>();
+  const counts = new Map<string | null, number>();
   for (const { statedReference } of items)
-    if (statedReference !== null) counts.set(statedReference, (counts.get(statedReference) ?? 0) + 1);
+    counts.set(statedReference, (counts.get(statedReference) ?? 0) + 1);
   return items.map((item) => {
     const { id, statedReference } = item;
     const tells =
@@ -104,7 +104,7 @@ function ofReturn({ cameBack }: ReportedTransfers, item: StatedItem): Consequenc
   if (item.isSentAgain || item.cameBack) return NOTHING;
   const isOneOut = item.others.some(({ reference }) => !cameBack.includes(reference));
   const isStatedOut =
-    item.state === 'sent' && (item.statedReference === null || !cameBack.includes(item.statedReference));
+    item.state === 'sent' && cameBack.every((reference) => reference !== item.statedReference);
   if (isOneOut || isStatedOut) return { ...NOTHING, isConflict: true };
   return {
     ...NOTHING,
