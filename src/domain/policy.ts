@@ -128,7 +128,8 @@ export function earnByRule(terms: PolicyTerms, ruleIndex: number, sale: PolicySa
   const { grossCents, paidMinor, store, productId, paymentNumber, firstPaidAt } = sale;
   const keptMinor = Math.max(0, paidMinor - (tax?.minor ?? 0) - (storeFee?.minor ?? 0));
   const baseCents = share(grossCents, keptMinor, paidMinor);
-  const { flatCents = null, percentBps: rateBps = 0 } = rule;
+  const flatCents = rule.flatCents ?? null;
+  const rateBps = flatCents === null ? (rule.percentBps ?? 0) : 0;
   return {
     ruleIndex,
     rateBps,
