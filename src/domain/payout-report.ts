@@ -179,7 +179,9 @@ export class ReportReader {
   constructor(terms: ReportTerms) {
     this.#terms = terms;
     this.#ofStatus = terms.header.indexOf(terms.columns.status);
-    this.#ofReference = terms.header.indexOf(terms.columns.reference ?? '');
+    const { reference } = terms.columns;
+    // A column without a name, as a comma at the end of the lines makes it, is none.
+    this.#ofReference = reference === null ? -1 : terms.header.indexOf(reference);
     this.#byKey = new Map(terms.itemIds.map((id) => [wiseKeyOf(id), id]));
   }
 

@@ -192,6 +192,18 @@ describe('a report of a payment service', () => {
     expect(referenceOf('ann@example.com')).toBeNull();
   });
 
+  test('has no reference if no column is said to have it, also where a column has no name', () => {
+    // As a comma at the end of each line makes it.
+    const header = ['Status', 'Key', ''];
+    const { items } = readReport([['Completed', ANN, '17']], {
+      header,
+      columns: { status: 'Status', reference: null },
+      meanings: new Map(),
+      itemIds: [ANN],
+    });
+    expect(items).toMatchObject([{ state: 'sent', reference: null, arrived: [] }]);
+  });
+
   test('names an item in a cell that no column has', () => {
     const { items } = readReport([['Sent', ANN]], {
       header: ['Status'],
