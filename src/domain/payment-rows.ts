@@ -112,7 +112,6 @@ function wholeOf(rows: readonly PaymentRow[]): PaymentRow | undefined {
     .toSorted((a, b) => b.amountMinor - a.amountMinor || compareIds(a.paymentId, b.paymentId))[0];
 }
 
-/** Sorts after every id. */
-const NONE = '~';
-const earningId = (row: PaymentRow): string => row.earning?.commissionId ?? NONE;
+/** Returns the id of an earning. Rows that earned are never compared with others by it. */
+const earningId = (row: PaymentRow): string => row.earning?.commissionId ?? '';
 const compareIds = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { BindingSnapshot } from '../../src/domain/payment-snapshot.ts';
-import type { CommissionId, PaymentId } from '../../src/domain/ids.ts';
+import type { BindingId, CommissionId, PaymentId, PolicyVersionId } from '../../src/domain/ids.ts';
 import { standingOf } from '../../src/domain/payment-rows.ts';
 import type { PaymentRow } from '../../src/domain/payment-rows.ts';
 
@@ -81,6 +81,12 @@ describe('the rows of a payment that was reported in parts', () => {
     }
   });
 
+  test('of rows of one amount the first to earn counts, also where its own id is the last', () => {
+    const rows = [row(1, { earned: 3 }), row(2, { earned: 2 }), row(3, { earned: 1 })];
+    const kept = { paymentId: 'pmt_3', commissionId: 'com_1' };
+    expect(rows.map((own) => standingOf(own, rows).duplicateOf)).toEqual([kept, kept, null]);
+  });
+
   test('a whole that earned nothing gives way to a part that earned', () => {
     const [one, whole] = [part(1, { earned: 1 }), invoice({ attribution })];
     expect(standingOf(one, [one, whole]).duplicateOf).toBeNull();
@@ -122,6 +128,115 @@ describe('the rows of a payment that was reported in parts', () => {
           // It replaces a part.
           expect(own.amountMinor).toBeGreaterThanOrEqual(largest);
           expect(kept[0].own.amountMinor).toBeLessThan(largest);
+        }
+      }),
+    );
+  });
+
+  test('a row that nobody else reported is no part, counts, and inherits nothing', () => {
+    for (const own of [row(1), row(1, { isRoot: true }), row(1, { attribution })]) {
+      expect(standingOf(own, [own])).toEqual({
+        isPart: false,
+        countedElsewhere: false,
+        duplicateOf: null,
+        inherited: null,
+      });
+    }
+  });
+
+  // @promise one-invoice-one-earning
+  test.each([
+    ['a cent less, in the same currency', true, { amountMinor: 9_999 }],
+    ['the same amount', false, { amountMinor: 10_000 }],
+    ['a cent more', false, { amountMinor: 10_001 }],
+    ['a cent less, in another currency', false, { amountMinor: 9_999, currency: 'EUR' }],
+  ])('a row is a part of an invoice of 100 dollars if it has %s: %s', (_, isPart, over) => {
+    expect(standingOf(row(1, over), [row(1, over), invoice()]).isPart).toBe(isPart);
+  });
+
+  test('of two invoices the larger one is the whole, unless it was corrected before', () => {
+    const smaller = invoice({ amountMinor: 6_000 });
+    const larger = row(1, { isRoot: true, amountMinor: 10_000 });
+    expect(standingOf(smaller, [smaller, larger]).isPart).toBe(true);
+    expect(standingOf(larger, [smaller, larger]).isPart).toBe(false);
+    const corrected = { ...larger, isDuplicate: true };
+    expect(standingOf(smaller, [smaller, corrected]).isPart).toBe(false);
+    // The intents that paid it have no part, however large they are.
+    const intents = [row(2, { amountMinor: 9_000 }), row(3, { amountMinor: 4_000 })];
+    expect(intents.map((own) => standingOf(own, intents).isPart)).toEqual([false, false]);
+  });
+
+  test.each([
+    ['the whole, beside a part', [part(1, { attribution }), invoice({ attribution })], 'pmt_9'],
+    [
+      'the first one by its id, of rows of one amount',
+      [row(2, { attribution }), row(1, { attribution }), row(3, { attribution })],
+      'pmt_1',
+    ],
+  ])('of attributed rows that earned nothing %s counts, whichever is read first', (_, rows, counts) => {
+    for (const read of [rows, rows.toReversed()]) {
+      expect(read.map((own) => standingOf(own, read).duplicateOf)).toEqual(
+        read.map(({ paymentId }) =>
+          paymentId === counts ? null : { paymentId: counts, commissionId: null },
+        ),
+      );
+    }
+  });
+
+  // @promise policy-numbers
+  test('the whole takes over the number of a part, and names the row that the number was given to', () => {
+    const numbered = {
+      subjectId: 'bnd_1' as BindingId,
+      number: 3,
+      firstPaidAt: 1_790_000_000_000,
+      countsAs: null,
+    };
+    const inheritedOf = (countsAs: PaymentId | null) => {
+      const one = part(1, { attribution, numbered: { ...numbered, countsAs } });
+      return standingOf(invoice(), [one, invoice()]).inherited?.numbered;
+    };
+    expect(inheritedOf(null)).toEqual({ ...numbered, countsAs: 'pmt_1' });
+    // The part itself replaced a part.
+    expect(inheritedOf('pmt_0' as PaymentId)).toEqual({ ...numbered, countsAs: 'pmt_0' });
+  });
+
+  test('the whole inherits the rule of the part, and nothing once it is attributed itself', () => {
+    const rule = {
+      versionId: 'pov_1' as PolicyVersionId,
+      terms: { base: 'gross' as const, rules: [] },
+      index: 1,
+    };
+    const terms = { rateBps: 500, rateSource: 'policy' as const, rule };
+    const one = part(1, { attribution, earning: { commissionId: 'com_1' as CommissionId, ...terms } });
+    expect(standingOf(invoice(), [one, invoice()]).inherited?.terms).toEqual(terms);
+    const whole = invoice({ attribution });
+    expect(standingOf(whole, [one, whole]).inherited).toBeNull();
+    // Neither does another part.
+    expect(standingOf(part(2), [one, part(2), invoice()]).inherited).toBeNull();
+  });
+
+  // @promise evaluation-idempotent
+  test('the place of a row is the same in whatever order the rows are read', () => {
+    const anyRow = fc.record({
+      isRoot: fc.boolean(),
+      amountMinor: fc.integer({ min: 1, max: 3 }),
+      currency: fc.constantFrom('USD', 'EUR'),
+      isDuplicate: fc.boolean(),
+      state: fc.constantFrom('unattributed', 'attributed', 'earned'),
+    });
+    fc.assert(
+      fc.property(fc.array(anyRow, { minLength: 2, maxLength: 5 }), fc.nat(4), (described, turn) => {
+        const rows = described.map(({ state, ...fields }, n) =>
+          row(n, {
+            ...fields,
+            ...(state === 'attributed' ? { attribution } : {}),
+            ...(state === 'earned' ? { earned: 9 - n } : {}),
+          }),
+        );
+        const turned = [...rows.slice(turn), ...rows.slice(0, turn)];
+        for (const own of rows) {
+          expect(standingOf(own, turned)).toEqual(standingOf(own, rows));
+          expect(standingOf(own, rows.toReversed())).toEqual(standingOf(own, rows));
         }
       }),
     );
