@@ -63,19 +63,15 @@ export function evaluatePayment(
   const decided = isSettled ? undefined : decidedUser(payment);
   const isDecided = isSettled || decided !== undefined;
   const user = decided ?? chooseUser(payment);
+  const userId = user?.customerUserId ?? null;
   const code = isDecided ? null : ownerByCode(payment);
-  const key = code === null || code === 'ambiguous' ? null : code.key;
-  const customerUserId = inherited?.customerUserId ?? key?.userKey ?? user?.customerUserId ?? null;
-  if (code === 'ambiguous') return { ...nothing, customerUserId, likelyCause: 'ambiguous_code' };
+  if (code === 'ambiguous') return { ...nothing, customerUserId: userId, likelyCause: 'ambiguous_code' };
+  const key = code?.key ?? null;
   if (key !== null && mayBeNamed(payment, limits)) {
-    const customer = user?.customerUserId ?? null;
-    return {
-      ...nothing,
-      customerUserId: customer,
-      likelyCause: identityCause(payment, user),
-      waitsForUser: true,
-    };
+    const likelyCause = identityCause(payment, user);
+    return { ...nothing, customerUserId: userId, likelyCause, waitsForUser: true };
   }
+  const customerUserId = inherited?.customerUserId ?? key?.userKey ?? userId;
   const binding = isAttributed ? null : (inherited?.binding ?? user?.binding ?? code?.binding ?? null);
   if (!isDecided && (binding === null || !mayAttribute(payment, binding))) {
     return { ...nothing, customerUserId, likelyCause: identityCause(payment, user) };
@@ -176,14 +172,12 @@ function mayBeNamed(
 
 /** Returns the candidate who was decided on while the amount was unknown, unless a founder has given that one to nobody. */
 const decidedUser = ({ candidates, decidedBindingId }: PaymentSnapshot): UserCandidate | undefined =>
-  decidedBindingId === null
-    ? undefined
-    : candidates.find(({ binding }) => binding?.bindingId === decidedBindingId);
+  candidates.find(({ binding }) => binding !== null && binding.bindingId === decidedBindingId);
 
 function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined): LikelyCause {
   if (user === undefined) {
-    if (payment.candidates.some(({ via, binding }) => via === 'bound_key' && binding !== null))
-      return 'outside_attribution_window';
+    // Only bound keys that do not attribute the payment are candidates and no payers.
+    if (payment.candidates.length > 0) return 'outside_attribution_window';
     return payment.onlyAnonymousUser ? 'anonymous_user_id' : 'missing_user_id';
   }
   if (user.binding !== null) return 'outside_attribution_window';
