@@ -122,4 +122,54 @@ describe('a payout', () => {
     expect(decidePayout(due, null, expected)).toMatchObject({ status: 'total_changed', netCents: 99 });
     expect(decidePayout(due, null, { ...expected, takenBackCents: 0n })).toMatchObject({ status: 'paid' });
   });
+
+  const due = (deductionCents: number, earningCents: number, isMoreDue = false) => ({
+    deductions: dueOf(deductionCents === 0 ? [] : [deductionCents]),
+    earnings: dueOf([earningCents]),
+    isMoreDue,
+  });
+
+  // @promise payout-bounded
+  test.each([
+    ['a cent less than the earnings', -9_999, { status: 'paid', netCents: 1 }, false],
+    ['as much as the earnings', -10_000, { status: 'empty', netCents: 0 }, true],
+    ['a cent more than the earnings', -10_001, { status: 'empty', netCents: -1 }, true],
+  ])(
+    'takes deductions of %s from 100 dollars, and needs further earnings only if nothing is left and more are due',
+    (_, deductionCents, decision, needsMore) => {
+      expect(decidePayout(due(deductionCents, 10_000), null, null)).toMatchObject(decision);
+      expect(needsMoreEarnings(due(deductionCents, 10_000, true))).toBe(needsMore);
+      expect(needsMoreEarnings(due(deductionCents, 10_000, false))).toBe(false);
+    },
+  );
+
+  // @promise expected-total
+  test('is made, or carried forward, as expected: a debt is expected as zero', () => {
+    const expecting = (totalCents: number, deductionCents: number) =>
+      decidePayout(due(deductionCents, 5_000), null, {
+        totalCents,
+        allEarningsCents: 5_000n,
+        takenBackCents: 0n,
+      });
+    expect(expecting(1, -4_999)).toMatchObject({ status: 'paid', netCents: 1 });
+    expect(expecting(0, -5_000)).toMatchObject({ status: 'empty', netCents: 0 });
+    expect(expecting(0, -8_000)).toMatchObject({ status: 'empty', netCents: -3_000 });
+    expect(expecting(0, -4_999)).toMatchObject({ status: 'total_changed', netCents: 1 });
+  });
+
+  test('names what is due at most as the largest number, on either side of zero', () => {
+    const owedOf = (allEarningsCents: bigint) =>
+      decidePayout(due(0, 5_000), null, { totalCents: 1, allEarningsCents, takenBackCents: 0n }).netCents;
+    const most = BigInt(MAX_PAYOUT_CENTS);
+    expect([most - 1n, most, most + 1n].map(owedOf)).toEqual([
+      MAX_PAYOUT_CENTS - 1,
+      MAX_PAYOUT_CENTS,
+      MAX_PAYOUT_CENTS,
+    ]);
+    expect([1n - most, -most, -most - 1n].map(owedOf)).toEqual([
+      1 - MAX_PAYOUT_CENTS,
+      -MAX_PAYOUT_CENTS,
+      -MAX_PAYOUT_CENTS,
+    ]);
+  });
 });
