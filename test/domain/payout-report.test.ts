@@ -63,6 +63,40 @@ describe('a report of a payment service', () => {
     expect(findColumns(header, { status: 'Zustand', reference: null })?.reference).toBeNull();
   });
 
+  test.each([
+    ['on-hold', 'pending'],
+    ['  Funds \t refunded ', 'returned'],
+    ['charged-back', 'returned'],
+  ])('has the word %j, which means %s however it is written', (word, meaning) => {
+    expect(meaningOf(word, new Map())).toBe(meaning);
+  });
+
+  test.each([
+    [['Status', 'Transaction Status'], 'Transaction Status', null],
+    [['State', 'Status', 'ID', 'Transfer ID'], 'Status', 'Transfer ID'],
+    [['id', 'Payout Item ID', 'State'], 'State', 'Payout Item ID'],
+    [[' transfer_status', 'TRANSACTION-ID'], ' transfer_status', 'TRANSACTION-ID'],
+    [['Payout  Status', 'payout_item_id', 'transfer-id'], 'Payout  Status', 'transfer-id'],
+    [['Status', 'status', 'Item id', 'Identity'], 'Status', null],
+  ])('with the header %j has its status in %j and its reference in %j', (header, status, reference) => {
+    expect(findColumns(header)).toEqual({ status, reference });
+  });
+
+  test('names an item that a row has twice, or beside what is of another run', () => {
+    const { items, unmatched } = read([
+      { Key: ANN, Reference: ANN.slice(-16), Note: 'pit_01jz4w2vxqzzzzzzzzzzzzzzzz', Status: ' Success ' },
+      { Key: ANN, Reference: BEN.slice(-16), Note: ANN, Status: ' Success ' },
+    ]);
+    expect(items).toMatchObject([{ itemId: ANN, state: 'sent', status: 'Success' }]);
+    expect(unmatched).toEqual([{ row: 3, status: 'Success' }]);
+  });
+
+  test('says nothing of the state of an item whose row ends before its status', () => {
+    const terms = { columns: { status: 'Status', reference: 'Id' }, meanings: new Map(), itemIds: [ANN] };
+    const { items } = readReport([[ANN]], { header: ['Key', 'Status', 'Id'], ...terms });
+    expect(items).toMatchObject([{ state: 'unknown', status: '', reference: null }]);
+  });
+
   test('names an item by its key in whatever column, whole or as Wise has it, and in any case', () => {
     expect(
       read([
@@ -109,6 +143,27 @@ describe('a report of a payment service', () => {
       cameBack: ['T1'],
       isContradictory: false,
     });
+  });
+
+  test('lists the transfers of an item apart, by where their money is', () => {
+    const rows = ['Pending', 'Ausgeführt', 'Completed', 'Denied', 'Unclaimed'].map((Status, n) => ({
+      Key: ANN,
+      Status,
+      Id: `T${n + 1}`,
+    }));
+    expect(read(rows, columns).items).toEqual([
+      {
+        itemId: ANN,
+        state: 'sent',
+        status: 'Completed',
+        reference: 'T3',
+        arrived: ['T3'],
+        underWay: ['T1', 'T2', 'T5'],
+        cameBack: ['T4'],
+        isContradictory: true,
+        hasUnnamedArrival: false,
+      },
+    ]);
   });
 
   test.each([
