@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { monthThatIsDue, nextRunDate } from '../../src/domain/payout-schedule.ts';
-import { HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { mondayOfReport } from '../../src/domain/weekly-report.ts';
+import { cases } from '../support/rounds.ts';
 
 const LONG_AGO = Date.UTC(2020, 0, 1);
 const at = (text: string) => Date.parse(text);
@@ -27,7 +29,44 @@ test.each([
   expect(nextRunDate({ day: 15, timezone: 'UTC' }, at(now), true)).toBe(date);
 });
 
+/** The date of an instant in UTC, such as `2026-11-15`. */
+const dateOf = (instant: number) => new Date(instant).toISOString().slice(0, 10);
+const instants = fc.integer({ min: Date.UTC(2024, 0, 1), max: Date.UTC(2030, 11, 31) });
+const days = fc.integer({ min: 1, max: 28 });
+
+/** Returns the date of the first instant, in steps of a day from `start`, that is the nth of a month. */
+function nearest(start: number, day: number, stepMs: number): string {
+  let instant = start;
+  while (new Date(instant).getUTCDate() !== day) instant += stepMs;
+  return dateOf(instant);
+}
+
+test('the next run is on the first such day from today on, and the last one that is due on the last such day up to today', () => {
+  fc.assert(
+    fc.property(instants, instants, days, (since, now, day) => {
+      const schedule = { day, timezone: 'UTC' };
+      expect(nextRunDate(schedule, now)).toBe(nearest(now, day, DAY_MS));
+      const due = nearest(now, day, -DAY_MS);
+      expect(monthThatIsDue(schedule, since, now)).toBe(due < dateOf(since) ? null : due.slice(0, 7));
+    }),
+    cases(500, 5_000),
+  );
+});
+
 describe('the month that a payout schedule is due for', () => {
+  // A schedule is made on one day, and asked on another one.
+  test.each([
+    ['on the day', 15, '2026-11-15', '2026-11-15', '2026-11'],
+    ['the day after', 15, '2026-11-16', '2026-12-14', null],
+    ['at the end of the month before', 1, '2026-10-31', '2026-11-01', '2026-11'],
+    ['at the end of the year before', 1, '2026-12-31', '2027-01-01', '2027-01'],
+    ['in the year before, later in the year', 1, '2025-12-31', '2026-01-01', '2026-01'],
+    ['after the last day of a year', 28, '2026-12-29', '2027-01-27', null],
+    ['on the last day of a year', 28, '2026-12-28', '2027-01-27', '2026-12'],
+  ])('of a schedule that is made %s: day %i, made on %s, asked on %s', (_, day, made, asked, month) => {
+    expect(monthThatIsDue({ day, timezone: 'UTC' }, at(made), at(asked))).toBe(month);
+  });
+
   test.each([
     ['before the day', 'UTC', 15, '2026-11-14T23:59:59.999Z', '2026-10'],
     ['from the begin of the day on', 'UTC', 15, '2026-11-15T00:00:00Z', '2026-11'],
