@@ -6,6 +6,7 @@ import {
   PAYEE_METHODS,
   payeeAt,
   RECEIVER_TYPES,
+  textOfRecipient,
 } from '../../src/domain/payee.ts';
 import type { Payee, PayeeVersion } from '../../src/domain/payee.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
@@ -139,6 +140,7 @@ describe('a recipient', () => {
     [{ email: 'a@example.com' }, '•••@example.com'],
     [{ name: 'Ada Lovelace', reference: 'IBAN DE00 1234' }, 'A•••'],
     [{ name: '𝒜da', reference: 'x' }, '𝒜•••'],
+    [{ email: '"ada@home"@example.com' }, '"•••@example.com'],
     [{ name: 'Al', reference: 'x' }, '•••'],
   ] as const)('%j is shown as %s', (recipient, masked) => {
     expect(maskRecipient(recipient)).toBe(masked);
@@ -167,6 +169,42 @@ describe('a recipient', () => {
       }),
       cases(500, 5_000),
     );
+  });
+
+  const paypal: Payee = { method: 'paypal', recipient: { email: 'ada@example.com' } };
+  const wise = { email: 'ada@example.com', name: 'Ada Lovelace', receiverType: 'PERSON' } as const;
+  const other = { name: 'Ada Lovelace', reference: 'IBAN DE00 1234' };
+  const nobody: Payee = { method: 'none', recipient: null };
+  const atWise = (over: Partial<Record<keyof typeof wise, string>>) =>
+    ({ method: 'wise', recipient: { ...wise, ...over } }) as Payee;
+  const elsewhere = (over: Partial<typeof other>): Payee => ({
+    method: 'other',
+    recipient: { ...other, ...over },
+  });
+
+  test.each<[string, Payee, Payee]>([
+    ['address at PayPal', paypal, { method: 'paypal', recipient: { email: 'ada@example.org' } }],
+    ['address at Wise', atWise({}), atWise({ email: 'ada@example.org' })],
+    ['name at Wise', atWise({}), atWise({ name: 'Ada King' })],
+    ['kind of receiver at Wise', atWise({}), atWise({ receiverType: 'INSTITUTION' })],
+    ['name', elsewhere({}), elsewhere({ name: 'Ada King' })],
+    ['account', elsewhere({}), elsewhere({ reference: 'IBAN DE00 1235' })],
+    ['method', paypal, atWise({})],
+    ['method, and no recipient', nobody, paypal],
+  ])('is another one with another %s', (_, before, after) => {
+    expect(isSamePayee(before, after)).toBe(false);
+    expect(isSamePayee(before, structuredClone(before))).toBe(true);
+    expect(isSamePayee(after, structuredClone(after))).toBe(true);
+  });
+
+  // It is what is stored, and what the confirmation of a change is computed from.
+  test.each<[string | null, Payee]>([
+    ['{"email":"ada@example.com"}', paypal],
+    ['{"email":"ada@example.com","name":"Ada Lovelace","receiverType":"PERSON"}', atWise({})],
+    ['{"name":"Ada Lovelace","reference":"IBAN DE00 1234"}', elsewhere({})],
+    [null, nobody],
+  ])('is written as %s', (written, payee) => {
+    expect(textOfRecipient(payee)).toBe(written);
   });
 
   test('is the same whatever the order of its fields', () => {
