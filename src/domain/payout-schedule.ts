@@ -45,11 +45,9 @@ function localDate(at: number, timezone: string): LocalDate {
   return { year: parts.get('year') ?? 0, month: parts.get('month') ?? 0, day: parts.get('day') ?? 0 };
 }
 
-/** Returns a date as a number that grows with it. */
-const orderOf = ({ year, month, day }: LocalDate) => (year * 12 + month) * 32 + day;
-
+/** Returns a date such as `2026-11-15`. These texts sort as their dates do: instants are of the years 1970 to 9999. */
 const dateText = ({ year, month, day }: LocalDate): string =>
-  `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`;
+  `${year}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`;
 
 /**
  * Returns the date of the next run by the wall clock of the schedule, such as `2026-11-15`: today, if it is the day, and next month if the run
@@ -79,11 +77,10 @@ export function monthThatIsDue(
   const today = localDate(now, timezone);
   const isThisMonth = today.day >= day;
   const isBeforeJanuary = !isThisMonth && today.month === 1;
-  const due: LocalDate = {
+  const due = dateText({
     year: isBeforeJanuary ? today.year - 1 : today.year,
     month: isThisMonth ? today.month : isBeforeJanuary ? 12 : today.month - 1,
     day,
-  };
-  if (orderOf(due) < orderOf(localDate(since, timezone))) return null;
-  return `${String(due.year).padStart(4, '0')}-${String(due.month).padStart(2, '0')}`;
+  });
+  return due < dateText(localDate(since, timezone)) ? null : due.slice(0, 7);
 }
