@@ -145,6 +145,17 @@ describe('a report of a payment service', () => {
     });
   });
 
+  test('has the word and the reference of the first of several rows that say the same', () => {
+    const rows = [
+      { Key: ANN, Status: 'Completed', Id: 'T1' },
+      { Key: ANN, Status: 'Success', Id: 'T1' },
+      { Key: ANN, Status: 'Paid', Id: 'T2' },
+    ];
+    expect(read(rows, columns).items).toMatchObject([
+      { state: 'sent', status: 'Completed', reference: 'T1', arrived: ['T1', 'T2'] },
+    ]);
+  });
+
   test('lists the transfers of an item apart, by where their money is', () => {
     const rows = ['Pending', 'Ausgeführt', 'Completed', 'Denied', 'Unclaimed'].map((Status, n) => ({
       Key: ANN,
