@@ -74,6 +74,12 @@ describe('of a payment whose subscription a code bound, the payer', () => {
     expect(payers(user('user-1', bound), key('sub_1', late))).toEqual(['user-1']);
   });
 
+  test('is any user whom an event names where the payment is from before the code, also who signed in with it', () => {
+    const late = { ...byCode, touchedAt: payment.occurredAt + 1 };
+    const candidates = [user('clicked', binding), user('signed-in', late), key('sub_1', late)];
+    expect(payers(...candidates)).toEqual(['clicked', 'signed-in']);
+  });
+
   // @promise code-person-by-hand
   test('is the person whom a founder gave away as one, the user first', () => {
     const given = byHand('att_given', 5);
@@ -132,6 +138,7 @@ describe('of a payment whose subscription a code bound, the payer', () => {
         user('signed-in', byCode),
         user('user-1', byHand('att_given', 5)),
         key('sub_1', byCode),
+        key('anonymous', ofAttribution('att_phone')),
       ],
       ['other', 'user-1'],
     ],
