@@ -100,9 +100,7 @@ const latestOf = <V extends PayeeVersion>(versions: readonly V[]): V | null =>
 export function payeeAt<V extends PayeeVersion>(versions: readonly V[], at: number): PayeeAt<V> {
   const latest = latestOf(versions);
   const inForce = latestOf(versions.filter(({ countsFrom }) => countsFrom <= at));
-  if (latest !== null && latest !== inForce) {
-    return { inForce, waiting: latest, excludedAs: 'payee_changed' };
-  }
+  if (latest !== inForce) return { inForce, waiting: latest, excludedAs: 'payee_changed' };
   const hasPayee = inForce !== null && inForce.method !== 'none';
   return { inForce, waiting: null, excludedAs: hasPayee ? null : 'no_payee' };
 }
