@@ -7,7 +7,7 @@ import { Link } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Session } from '../api/client.ts';
 import { KEYS, LIVE_MS, useStep } from '../api/queries.ts';
-import { ErrorBox, Secret, Waiting } from '../parts.tsx';
+import { copyText, ErrorBox, Secret, Waiting } from '../parts.tsx';
 import { ICON } from '../parts/icon.ts';
 import { canUsePasskeys, raiseWithPasskey } from '../passkeys/ceremonies.ts';
 import { usePasskeys } from '../passkeys/queries.ts';
@@ -222,11 +222,21 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
   const create = useNewKey();
   const created = create.data?.key;
   const canCreate = !isKeyRefused && mayCreateKey(session);
+  const [isCopied, setIsCopied] = useState<boolean | null>(null);
+  /** Goes on with the new key once it is copied, since it is shown once. Where a browser cannot copy, somebody does first. */
+  const goOn = async () => {
+    if (created !== undefined && isCopied === null) {
+      const isDone = await copyText(created);
+      setIsCopied(isDone);
+      if (!isDone) return;
+    }
+    raise.mutate(created ?? key, { onSuccess: onRaised });
+  };
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        raise.mutate(created ?? key, { onSuccess: onRaised });
+        void goOn();
       }}
     >
       <Stack>
@@ -284,6 +294,11 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
             again later than in 15 minutes needs it.
           </Secret>
         )}
+        {isCopied === false && (
+          <Text size="sm" role="status">
+            This browser does not copy by itself. Select the key, copy it, then continue.
+          </Text>
+        )}
         {raise.error !== null && <ErrorBox error={raise.error} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onCancel}>
@@ -294,7 +309,7 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
             {...(isSecond ? { variant: 'default' as const } : {})}
             loading={raise.isPending}
           >
-            Continue
+            {created !== undefined && isCopied === null ? 'Copy the key and continue' : 'Continue'}
           </Button>
         </Group>
       </Stack>
