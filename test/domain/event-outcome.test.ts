@@ -46,7 +46,7 @@ test.each<[string, Partial<Explained>, string]>([
 });
 
 test.each<[string, Partial<Explained>, string]>([
-  ['the cause', { likelyCause: 'no_attributed_install' }, CAUSE_EXPLANATIONS.no_attributed_install],
+  ['the cause', { likelyCause: 'user_not_attributed' }, CAUSE_EXPLANATIONS.user_not_attributed],
   [
     'the cause before anything else',
     { likelyCause: 'anonymous_user_id', kind: 'cancellation', hasEarned: true },
