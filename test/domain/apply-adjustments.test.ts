@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { applyAdjustments } from '../../src/domain/apply-adjustments.ts';
 import type { AdjustmentSnapshot, PaymentSnapshot } from '../../src/domain/payment-snapshot.ts';
-import type { AdjustmentId, EventId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
+import { adjustment } from '../support/payment-snapshots.ts';
 
 const at = (day: number) => 1_790_000_000_000 + day * DAY_MS;
 
@@ -35,25 +35,15 @@ const reversedBy = (adjustments: readonly AdjustmentSnapshot[]) =>
 /** A refund of 30 dollars that was made on day 1 and stated at once. */
 function refund(n: number, over: Partial<AdjustmentSnapshot> = {}): AdjustmentSnapshot {
   const madeAt = over.madeAt === undefined ? at(1) : over.madeAt;
-  return {
-    adjustmentId: `adj_${n}` as AdjustmentId,
-    eventId: `evt_${n}` as EventId,
-    ref: `re_${n}`,
-    paymentRef: 'pi_1',
-    isTotal: false,
+  const statedAt = madeAt ?? at(1);
+  return adjustment(n, {
     madeAt,
-    statedAt: madeAt ?? at(1),
-    occurredAt: madeAt ?? at(1),
-    referenceRate: null,
-    kind: 'refund',
-    state: 'applied',
-    reversesAll: false,
-    currency: 'USD',
+    statedAt,
+    occurredAt: statedAt,
     amountMinor: 3_000,
     usdCents: 3_000,
-    bookedMinor: 0,
     ...over,
-  };
+  });
 }
 
 const failed = (n: number, day: number, over: Partial<AdjustmentSnapshot> = {}) =>

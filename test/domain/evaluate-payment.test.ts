@@ -176,17 +176,7 @@ describe('a first evaluation', () => {
   test("an affiliate's own rate takes precedence over the app's, even if it is zero", () => {
     const withRate = (affiliateRateBps: number) => ({
       ...payment,
-      candidates: [
-        {
-          customerUserId: 'user-1',
-          via: 'event' as const,
-          identified: true,
-          nearlyIdentified: false,
-          identifiedInTest: false,
-          givenToNobodyAt: null,
-          binding: { ...binding, affiliateRateBps },
-        },
-      ],
+      candidates: [candidate('user-1', { identified: true, binding: { ...binding, affiliateRateBps } })],
     });
     expect(evaluatePayment(withRate(3_333)).earning?.amountCents).toBe(333);
     expect(evaluatePayment(withRate(0))).toMatchObject({ earning: null, likelyCause: 'rate_zero' });
@@ -197,17 +187,7 @@ describe('a first evaluation', () => {
     ['a paused affiliate', { affiliateStatus: 'paused' }, 'affiliate_paused'],
     ['a removed affiliate', { affiliateStatus: 'removed' }, 'affiliate_removed'],
   ] as const)('%s earns nothing, but the revenue stays attributed', (_title, over, likelyCause) => {
-    const candidates = [
-      {
-        customerUserId: 'user-1',
-        via: 'event' as const,
-        identified: true,
-        nearlyIdentified: false,
-        identifiedInTest: false,
-        givenToNobodyAt: null,
-        binding: { ...binding, ...over },
-      },
-    ];
+    const candidates = [candidate('user-1', { identified: true, binding: { ...binding, ...over } })];
     const evaluation = evaluatePayment({ ...payment, candidates });
     expect(evaluation).toMatchObject({ earning: null, likelyCause });
     expect(evaluation.revenue).toHaveLength(1);
@@ -224,86 +204,28 @@ describe('a first evaluation', () => {
     [
       'an id that no device reported',
       {
-        candidates: [
-          {
-            customerUserId: 'u',
-            via: 'event' as const,
-            identified: false,
-            nearlyIdentified: false,
-            identifiedInTest: false,
-            givenToNobodyAt: null,
-            binding: null,
-          },
-        ],
+        candidates: [candidate('u')],
       },
       'user_never_identified',
     ],
     [
       'an id that a device reported with another spelling',
       {
-        candidates: [
-          {
-            customerUserId: 'u',
-            via: 'event' as const,
-            identified: false,
-            nearlyIdentified: false,
-            identifiedInTest: false,
-            givenToNobodyAt: null,
-            binding: null,
-          },
-          {
-            customerUserId: 'V',
-            via: 'event' as const,
-            identified: false,
-            nearlyIdentified: true,
-            identifiedInTest: false,
-            givenToNobodyAt: null,
-            binding: null,
-          },
-        ],
+        candidates: [candidate('u'), candidate('V', { nearlyIdentified: true })],
       },
       'user_id_mismatch',
     ],
     [
       'a device without attribution',
       {
-        candidates: [
-          {
-            customerUserId: 'u',
-            via: 'event' as const,
-            identified: true,
-            nearlyIdentified: false,
-            identifiedInTest: false,
-            givenToNobodyAt: null,
-            binding: null,
-          },
-        ],
+        candidates: [candidate('u', { identified: true })],
       },
       'user_not_attributed',
     ],
     [
       'a user whom only a test key reported',
       {
-        candidates: [
-          {
-            customerUserId: 'u',
-            via: 'event' as const,
-            identified: false,
-            nearlyIdentified: false,
-            identifiedInTest: false,
-            givenToNobodyAt: null,
-            binding: null,
-          },
-          {
-            customerUserId: 'v',
-            via: 'event' as const,
-            identified: false,
-            nearlyIdentified: false,
-            identifiedInTest: true,
-            givenToNobodyAt: null,
-            binding: null,
-          },
-        ],
+        candidates: [candidate('u'), candidate('v', { identifiedInTest: true })],
       },
       'test_key_only',
     ],
@@ -318,24 +240,8 @@ describe('a first evaluation', () => {
 
   test('the first user id with an attribution decides', () => {
     const candidates = [
-      {
-        customerUserId: 'other',
-        via: 'event' as const,
-        identified: true,
-        nearlyIdentified: false,
-        identifiedInTest: false,
-        givenToNobodyAt: null,
-        binding: null,
-      },
-      {
-        customerUserId: 'user-1',
-        via: 'event' as const,
-        identified: true,
-        nearlyIdentified: false,
-        identifiedInTest: false,
-        givenToNobodyAt: null,
-        binding,
-      },
+      candidate('other', { identified: true }),
+      candidate('user-1', { identified: true, binding }),
     ];
     expect(evaluatePayment({ ...payment, candidates }).earning?.customerUserId).toBe('user-1');
   });
@@ -374,17 +280,7 @@ describe('a later evaluation', () => {
     'a payment from before the touch earns only if its user was bound before its delivery: %s',
     (_title, later, heals) => {
       const bound = { ...binding, boundAt: evaluated.receivedAt + later };
-      const candidates = [
-        {
-          customerUserId: 'user-1',
-          via: 'event' as const,
-          identified: true,
-          nearlyIdentified: false,
-          identifiedInTest: false,
-          givenToNobodyAt: null,
-          binding: bound,
-        },
-      ];
+      const candidates = [candidate('user-1', { identified: true, binding: bound })];
       const evaluation = evaluatePayment({ ...evaluated, candidates, occurredAt: binding.touchedAt - 1 });
       expect(evaluation.earning !== null).toBe(heals);
     },
@@ -393,24 +289,8 @@ describe('a later evaluation', () => {
   test('of two bound users the one whose binding may attribute the payment decides, in any position', () => {
     const late = { ...binding, bindingId: 'bnd_2' as BindingId, touchedAt: evaluated.occurredAt + 1 };
     const candidates = [
-      {
-        customerUserId: 'late',
-        via: 'event' as const,
-        identified: true,
-        nearlyIdentified: false,
-        identifiedInTest: false,
-        givenToNobodyAt: null,
-        binding: late,
-      },
-      {
-        customerUserId: 'early',
-        via: 'event' as const,
-        identified: true,
-        nearlyIdentified: false,
-        identifiedInTest: false,
-        givenToNobodyAt: null,
-        binding,
-      },
+      candidate('late', { identified: true, binding: late }),
+      candidate('early', { identified: true, binding }),
     ];
     expect(evaluatePayment({ ...evaluated, candidates }).earning?.customerUserId).toBe('early');
   });
@@ -426,17 +306,7 @@ describe('a later evaluation', () => {
     ['one millisecond older', 30 * DAY_MS + 1, false],
   ])('a later evaluation heals a payment only within the window: %s', (_title, age, heals) => {
     const old = { ...binding, touchedAt: NOW - 60 * DAY_MS };
-    const candidates = [
-      {
-        customerUserId: 'user-1',
-        via: 'event' as const,
-        identified: true,
-        nearlyIdentified: false,
-        identifiedInTest: false,
-        givenToNobodyAt: null,
-        binding: old,
-      },
-    ];
+    const candidates = [candidate('user-1', { identified: true, binding: old })];
     const evaluation = evaluatePayment({ ...evaluated, candidates, occurredAt: NOW - age });
     expect(evaluation.earning !== null).toBe(heals);
     if (!heals) expect(evaluation.likelyCause).toBe('outside_attribution_window');

@@ -12,6 +12,7 @@ import type { Evaluation } from '../../src/domain/evaluation.ts';
 import type { PaymentSnapshot } from '../../src/domain/payment-snapshot.ts';
 import type { AdjustmentId, AffiliateId, BindingId, EventId } from '../../src/domain/ids.ts';
 import { normalizedEvent } from '../../src/providers/shared/normalized-event.ts';
+import { NOTHING } from '../support/payment-snapshots.ts';
 
 const paid: EventReading = {
   sourceEventId: 'e-1',
@@ -166,25 +167,7 @@ describe('the current reading', () => {
 });
 
 const payment = { evaluatedAt: 1, likelyCause: null, baseCents: 1_000 } as PaymentSnapshot;
-const nothing: Evaluation = {
-  likelyCause: null,
-  customerUserId: 'u',
-  baseCents: 1_000,
-  fx: null,
-  binding: null,
-  decidedBindingId: null,
-  boundBy: null,
-  furtherKeys: [],
-  waitsForUser: false,
-  numbered: null,
-  earning: null,
-  reversals: [],
-  correction: null,
-  revenue: [],
-  booked: [],
-  unconverted: [],
-  converted: [],
-};
+const nothing: Evaluation = { ...NOTHING, customerUserId: 'u', baseCents: 1_000 };
 const binding = { affiliateId: 'aff_1' as AffiliateId, bindingId: 'bnd_1' as BindingId } as NonNullable<
   Evaluation['binding']
 >;

@@ -61,17 +61,7 @@ export const payment: PaymentSnapshot = {
   countedElsewhere: false,
   duplicateOf: null,
   inherited: null,
-  candidates: [
-    {
-      customerUserId: 'user-1',
-      via: 'event' as const,
-      identified: true,
-      nearlyIdentified: false,
-      identifiedInTest: false,
-      givenToNobodyAt: null,
-      binding,
-    },
-  ],
+  candidates: [candidate('user-1', { identified: true, binding })],
   adjustments: [],
   app: { commissionRateBps: 2_000, attributionWindowDays: 30, holdPeriodDays: 30 },
   referenceRate: null,
