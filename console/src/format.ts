@@ -13,6 +13,9 @@ function once<T>(make: () => T): () => T {
 const dateFormat = (options: Intl.DateTimeFormatOptions) =>
   once(() => new Intl.DateTimeFormat(LOCALE, options));
 
+const numberFormat = (options: Intl.NumberFormatOptions) =>
+  once(() => new Intl.NumberFormat(LOCALE, options));
+
 const dateTime = dateFormat({ dateStyle: 'medium', timeStyle: 'short' });
 const date = dateFormat({ dateStyle: 'medium' });
 const dayOfMonth = dateFormat({ day: 'numeric', month: 'short' });
@@ -111,13 +114,14 @@ export function formatMoney(minor: number, currency = 'USD'): string {
 }
 
 const SHORT = { notation: 'compact', maximumFractionDigits: 1 } as const;
+const countShort = numberFormat(SHORT);
+const moneyShort = numberFormat({ ...SHORT, style: 'currency', currency: 'USD' });
 
 /** Formats cents in as few characters as the marks of an axis have room for, such as $120 or $1.2K. */
-export const formatMoneyShort = (cents: number): string =>
-  new Intl.NumberFormat(LOCALE, { ...SHORT, style: 'currency', currency: 'USD' }).format(cents / 100);
+export const formatMoneyShort = (cents: number): string => moneyShort().format(cents / 100);
 
 /** Formats a count like `formatMoneyShort`, such as 1.2K. */
-export const formatCountShort = (count: number): string => new Intl.NumberFormat(LOCALE, SHORT).format(count);
+export const formatCountShort = (count: number): string => countShort().format(count);
 
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/Edg\//, 'Edge'],
@@ -141,9 +145,9 @@ export function formatBrowser(userAgent: string | null): string {
   return system === undefined ? browser : `${browser} on ${system}`;
 }
 
-const whole = new Intl.NumberFormat(LOCALE);
+const whole = numberFormat({});
 
-export const formatCount = (count: number): string => whole.format(count);
+export const formatCount = (count: number): string => whole().format(count);
 
 /** Returns a count with its noun, which takes an "s" in the plural: "1 click", "2,794 clicks". */
 export const formatCountOf = (count: number, noun: string): string =>
@@ -154,10 +158,10 @@ export const atLeast = (text: string, isLowerBound: boolean): string =>
   isLowerBound ? `${text} or more` : text;
 
 const PERCENT_IN_BPS = 100;
-const rate = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 2 });
+const rate = numberFormat({ maximumFractionDigits: 2 });
 
 /** Returns a rate in basis points as percent: "12.5 %". */
-export const formatRate = (rateBps: number): string => `${rate.format(rateBps / PERCENT_IN_BPS)} %`;
+export const formatRate = (rateBps: number): string => `${rate().format(rateBps / PERCENT_IN_BPS)} %`;
 
 /** Returns a part of 1 in percent: "12.5 %". */
 export const formatShare = (part: number): string => formatRate(Math.round(part * 1_000) * 10);

@@ -186,7 +186,6 @@ export default function NewPolicyPage() {
       <Text size="sm">
         <Link to={`/apps/${appId}/policies`}>Policies and groups</Link>
       </Text>
-
       {canRead ? <NewPolicy key={appId} appId={appId} /> : <NoPermission permission="read" what="policies" />}
     </>
   );
