@@ -21,6 +21,13 @@ export const EARNED_BY_ANOTHER_EVENT =
   'The payment earned its commission through another event. This event changes nothing.';
 export const MOVES_NO_MONEY = 'The event moves no money.';
 export const NOTHING_DUE = 'No commission is due for this event.';
+export const SANDBOX_NEVER_EARNS = 'A sandbox event never earns a commission.';
+
+/** Returns why an event without a cause has no commission of its own. `hasEarned`: whether its payment has one. */
+export function explainNothing(kind: EventKind, hasEarned: boolean): string {
+  if (!PAYMENT_KINDS.has(kind) && !ADJUSTMENT_KINDS.has(kind)) return MOVES_NO_MONEY;
+  return hasEarned && PAYMENT_KINDS.has(kind) ? EARNED_BY_ANOTHER_EVENT : NOTHING_DUE;
+}
 
 /** Returns why an event has its outcome, a sentence for people. Null if a commission says it. */
 export function explainOutcome(event: {
@@ -37,13 +44,13 @@ export function explainOutcome(event: {
     case 'reversed':
       return null;
     case 'sandbox':
-      return 'A sandbox event never earns a commission.';
+      return SANDBOX_NEVER_EARNS;
     case 'waiting':
       if (event.waitsUntil !== null) return WAITS_FOR_DECISION;
       return event.likelyCause === null ? WAITING_FOR_PAYMENT : CAUSE_EXPLANATIONS[event.likelyCause];
     case 'nothing':
-      if (event.likelyCause !== null) return CAUSE_EXPLANATIONS[event.likelyCause];
-      if (!PAYMENT_KINDS.has(event.kind) && !ADJUSTMENT_KINDS.has(event.kind)) return MOVES_NO_MONEY;
-      return event.hasEarned && PAYMENT_KINDS.has(event.kind) ? EARNED_BY_ANOTHER_EVENT : NOTHING_DUE;
+      return event.likelyCause === null
+        ? explainNothing(event.kind, event.hasEarned)
+        : CAUSE_EXPLANATIONS[event.likelyCause];
   }
 }

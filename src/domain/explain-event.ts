@@ -9,12 +9,7 @@ import type {
   ExplainedPayment,
   ExplainedUser,
 } from './event-history.ts';
-import {
-  EARNED_BY_ANOTHER_EVENT,
-  MOVES_NO_MONEY,
-  NOTHING_DUE,
-  WAITING_FOR_PAYMENT,
-} from './event-outcome.ts';
+import { explainNothing, MOVES_NO_MONEY, SANDBOX_NEVER_EARNS, WAITING_FOR_PAYMENT } from './event-outcome.ts';
 import { ADJUSTMENT_KINDS, componentMinor, PAYMENT_KINDS } from './events.ts';
 import type { PaymentComponent } from './events.ts';
 import { CAUSE_EXPLANATIONS } from './likely-causes.ts';
@@ -333,11 +328,9 @@ function writeCommission(
     return step('write_commission', 'reversed', explanation, facts);
   }
   const cause = payment?.likelyCause ?? likelyCause;
-  if (event.environment === 'production' && cause !== null) {
-    return step('write_commission', cause, CAUSE_EXPLANATIONS[cause], facts);
-  }
-  const explanation = commissions.length > 0 ? EARNED_BY_ANOTHER_EVENT : NOTHING_DUE;
-  return step('write_commission', 'none', explanation, facts);
+  if (event.environment === 'sandbox') return step('write_commission', 'none', SANDBOX_NEVER_EARNS, facts);
+  if (cause !== null) return step('write_commission', cause, CAUSE_EXPLANATIONS[cause], facts);
+  return step('write_commission', 'none', explainNothing(event.kind, commissions.length > 0), facts);
 }
 
 function earningSentence(earning: ExplainedCommission): string {

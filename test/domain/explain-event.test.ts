@@ -871,11 +871,11 @@ describe('the step write_commission', () => {
     expect(step('write_commission', { ...causes, payment: null }).decision).toBe('price_unknown');
   });
 
-  test('a sandbox event has no commission and no cause', () => {
+  test('a sandbox event has no commission and no cause, and says why', () => {
     const sandbox = { ...event, environment: 'sandbox', likelyCause: 'price_unknown' } as const;
     expect(step('write_commission', { event: sandbox, commissions: [] })).toMatchObject({
       decision: 'none',
-      explanation: saying('No commission is due'),
+      explanation: saying('sandbox event never earns'),
     });
   });
 
