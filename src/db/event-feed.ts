@@ -182,6 +182,13 @@ export async function searchEvents(
       union
       (select id from events where app_id = ${appId} and payment_ref = ${text} limit ${limit})
       union
+      -- A charge or payment intent of Stripe is another name of the invoice that its events report.
+      (select x.id
+         from payment_aliases a join events x on x.app_id = a.app_id and x.payment_ref = a.payment_ref
+        where a.app_id = ${appId} and a.environment in ('production', 'sandbox') and a.store = 'stripe'
+          and a.alias_ref = ${text}
+        limit ${limit})
+      union
       (select id from events where app_id = ${appId} and customer_user_id = ${text}
         order by received_at desc, id desc limit ${limit})
     )

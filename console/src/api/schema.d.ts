@@ -595,7 +595,7 @@ export interface paths {
         };
         /**
          * Finds affiliates, links, codes and events by a text.
-         * @description Affiliates match by the beginning of the e-mail address or `externalId`, by the id, and by any part of the name; in an app with more than 4,000 affiliates, some match only by the beginning of the name. Links match by the beginning of the slug or `externalId`, and by the id, codes by the beginning of the value or `externalId`, and by the id. Case does not matter, except in an `externalId`. Events match by the whole `sourceEventId`, `customerUserId` or id of the payment at the store.
+         * @description Affiliates match by the beginning of the e-mail address or `externalId`, by the id, and by any part of the name; in an app with more than 4,000 affiliates, some match only by the beginning of the name. Links match by the beginning of the slug or `externalId`, and by the id, codes by the beginning of the value or `externalId`, and by the id. Case does not matter, except in an `externalId`. Events match by the whole `sourceEventId`, `customerUserId` or id of the payment at the store: for Stripe, that of its invoice, payment intent or charge.
          *
          *     Requires an account key with the permission `read`.
          */

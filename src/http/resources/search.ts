@@ -34,7 +34,8 @@ export const searchRoutes = [
       'Affiliates match by the beginning of the e-mail address or `externalId`, by the id, and by any part of the name; in an app ' +
       'with more than 4,000 affiliates, some match only by the beginning of the name. Links match by the beginning of the ' +
       'slug or `externalId`, and by the id, codes by the beginning of the value or `externalId`, and by the id. Case does not matter, ' +
-      'except in an `externalId`. Events match by the whole `sourceEventId`, `customerUserId` or id of the payment at the store.',
+      'except in an `externalId`. Events match by the whole `sourceEventId`, `customerUserId` or id of the payment at the store: for ' +
+      'Stripe, that of its invoice, payment intent or charge.',
     query: z.object({ q: label.meta({ description: 'The text.', examples: ['ada'] }) }),
     response: { status: 200, schema: found },
     handler: async ({ deps, app, query }) => {
