@@ -9,6 +9,7 @@ import type { Session } from '../api/client.ts';
 import { KEYS, LIVE_MS, useStep } from '../api/queries.ts';
 import { copyText, ErrorBox, Secret, Waiting } from '../parts.tsx';
 import { ICON } from '../parts/icon.ts';
+import { sayDone } from '../parts/toast.tsx';
 import { canUsePasskeys, raiseWithPasskey } from '../passkeys/ceremonies.ts';
 import { usePasskeys } from '../passkeys/queries.ts';
 import { useCurrentSession } from '../session.ts';
@@ -223,20 +224,20 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
   const created = create.data?.key;
   const canCreate = !isKeyRefused && mayCreateKey(session);
   const [isCopied, setIsCopied] = useState<boolean | null>(null);
-  /** Goes on with the new key once it is copied, since it is shown once. Where a browser cannot copy, somebody does first. */
-  const goOn = async () => {
-    if (created !== undefined && isCopied === null) {
-      const isDone = await copyText(created);
-      setIsCopied(isDone);
-      if (!isDone) return;
-    }
-    raise.mutate(created ?? key, { onSuccess: onRaised });
+  const goOn = (given: string) => raise.mutate(given, { onSuccess: onRaised });
+  /** Goes on with a new key once it is copied, since it is shown once. Where a browser cannot copy, somebody does first. */
+  const goOnWithNew = async (fresh: string) => {
+    const isDone = await copyText(fresh);
+    setIsCopied(isDone);
+    if (!isDone) return;
+    sayDone(`The new key “${KEY_LABEL}” is in your clipboard. Keep it: it is not shown again.`);
+    goOn(fresh);
   };
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        void goOn();
+        goOn(created ?? key);
       }}
     >
       <Stack>
@@ -261,7 +262,7 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
             <Text size="sm" className="quiet">
               No such key yet?{' '}
               {canCreate ? (
-                'Within 15 minutes after a sign-in you can create one here.'
+                'Within 15 minutes after a sign-in you can create one here. It is copied, since it is shown once. Keep it: paying again later than in 15 minutes needs it.'
               ) : (
                 <>
                   It is created within 15 minutes after a sign-in with an account key, or with a link that the
@@ -280,9 +281,11 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
                   variant="default"
                   size="xs"
                   loading={create.isPending}
-                  onClick={() => create.mutate(undefined)}
+                  onClick={() =>
+                    create.mutate(undefined, { onSuccess: (fresh) => void goOnWithNew(fresh.key) })
+                  }
                 >
-                  Create a key
+                  Create and copy a key
                 </Button>
               </Group>
             )}
@@ -309,7 +312,7 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
             {...(isSecond ? { variant: 'default' as const } : {})}
             loading={raise.isPending}
           >
-            {created !== undefined && isCopied === null ? 'Copy the key and continue' : 'Continue'}
+            Continue
           </Button>
         </Group>
       </Stack>
