@@ -45,7 +45,13 @@ const columnsOf = (
   { name: 'Address', share: 26, dropsAt: 2, isOffPhone: true, cell: (row) => row.url },
   { name: 'State', cell: (row) => <State link={row} /> },
   { name: 'Clicks', kind: 'number', dropsAt: 1, cell: (row) => formatCount(row.clicks) },
-  { name: 'Installs', kind: 'number', dropsAt: 1, cell: (row) => formatCount(row.installs) },
+  {
+    name: 'Installs',
+    kind: 'number',
+    dropsAt: 1,
+    isOffPhone: true,
+    cell: (row) => formatCount(row.installs),
+  },
   {
     name: 'Revenue',
     kind: 'number',
@@ -62,6 +68,7 @@ const columnsOf = (
           variant="default"
           size="compact-sm"
           aria-label={`Open ${row.slug}`}
+          className="opens"
           data-opens-row
           onClick={() => onOpen(row.id)}
         >

@@ -18,8 +18,8 @@ function Name({ appId, row }: { readonly appId: string; readonly row: Leader }) 
     return <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>;
   return (
     <>
-      <Link to={`/apps/${appId}/links?q=${encodeURIComponent(row.slug)}`}>{row.slug}</Link>
-      <Text size="xs" className="quiet">
+      <Link to={`/apps/${appId}/links?q=${encodeURIComponent(row.slug)}`}>{row.slug}</Link>{' '}
+      <Text component="span" size="xs" className="quiet">
         {row.affiliateName}
       </Text>
     </>
