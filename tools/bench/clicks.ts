@@ -82,23 +82,28 @@ for (const { name, rounds } of subjects) {
   const of = (figure: keyof Round) => median(rounds.map((round) => round[figure]));
   process.stdout.write(
     `${name.padEnd(24)} ${IN_FLIGHT} in flight: ${of('perSecond').toFixed(0)} per second, p50 ${of('p50Ms').toFixed(1)} ms, ` +
-      `p99 ${of('p99Ms').toFixed(1)} ms, ${of('walBytes').toFixed(0)} bytes of WAL per click\n`,
+      `p99 ${of('p99Ms').toFixed(1)} ms, ${of('threadMs').toFixed(3)} ms of the main thread and ` +
+      `${of('walBytes').toFixed(0)} bytes of WAL per click\n`,
   );
 }
-const [ours = [], ordinary = [], nothing = [], redirects = []] = subjects.map(({ rounds }) =>
-  rounds.map(({ perSecond }) => perSecond),
-);
+const [ours, ordinary, nothing, redirects] = subjects;
+type Subject = { readonly rounds: readonly Round[] };
+const medianOf = ({ rounds }: Subject, figure: keyof Round) => median(rounds.map((round) => round[figure]));
 const compare = (
   path: string,
-  [own, theirs]: readonly [readonly number[], readonly number[]],
+  [own, theirs]: readonly [Subject, Subject],
   comparedWith: string,
   limit: number,
 ) => {
-  const times = median(own.map((rate, round) => rate / (theirs[round] ?? Number.NaN)));
+  const times = median(
+    own.rounds.map(({ perSecond }, round) => perSecond / (theirs.rounds[round]?.perSecond ?? Number.NaN)),
+  );
+  const rateOf = (subject: Subject) => `${medianOf(subject, 'perSecond').toFixed(0)}/s`;
+  const threadOf = (subject: Subject) => medianOf(subject, 'threadMs').toFixed(2);
   report({
     path: `\`${path}\`, ${IN_FLIGHT} in flight`,
     comparedWith,
-    measured: `${median(own).toFixed(0)}/s against ${median(theirs).toFixed(0)}/s: ${ratio(times)}`,
+    measured: `${rateOf(own)} against ${rateOf(theirs)}: ${ratio(times)}; ${threadOf(own)} against ${threadOf(theirs)} ms of the main thread`,
     target: `at least ${limit}`,
     isReached: times >= limit,
   });
@@ -108,7 +113,7 @@ compare('POST /clicks', [ours, ordinary], 'an ordinary Koa handler with one inse
 compare('POST /clicks', [ours, nothing], NOTHING, 0.6);
 compare('GET /l/…', [redirects, nothing], NOTHING, 0.5);
 
-const half = median(ours) / 2;
+const half = medianOf(ours, 'perSecond') / 2;
 const arriving = async (port: number) =>
   await measure({ port, path: '/clicks', seconds: SECONDS, perSecond: half, inFlight: 256 });
 const textOf = ({ p50Ms, p99Ms }: Round) => `p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`;

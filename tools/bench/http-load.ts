@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { HttpSocket } from './http-socket.ts';
+import { mainThreadTimeMs } from './processor-time.ts';
 import { percentile } from './support.ts';
 
 /*
@@ -37,6 +38,8 @@ export interface LoadFigures {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
+  /** Processor time of the first thread of this process, which serves, for each request. */
+  readonly threadMs: number;
 }
 
 /** Sends requests over sockets, one at a time on each. Runs in the thread. */
@@ -76,15 +79,18 @@ async function send(load: Load): Promise<Answered> {
 
 /** Sends requests from a thread. Throws when one fails. */
 export async function sendLoad(load: Load): Promise<LoadFigures> {
+  const before = mainThreadTimeMs();
   const worker = new Worker(new URL(import.meta.url), { workerData: load });
   const [{ timesMs, failed, seconds }] = (await once(worker, 'message')) as [Answered];
   if (failed.length > 0) {
     throw new Error(`${failed.length} of ${timesMs.length} requests to ${load.path} failed: ${failed[0]}`);
   }
+  const threadMs = (mainThreadTimeMs() - before) / timesMs.length;
   const sorted = timesMs.toSorted((a, b) => a - b);
   return {
     sent: timesMs.length,
     perSecond: timesMs.length / seconds,
+    threadMs,
     p50Ms: percentile(sorted, 0.5),
     p99Ms: percentile(sorted, 0.99),
   };

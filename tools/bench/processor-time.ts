@@ -23,16 +23,32 @@ export function processorTimeMs(root: number): number {
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue;
     const stat = read(`/proc/${name}/stat`);
-    const fields = stat
-      .slice(stat.lastIndexOf(')') + 2)
-      .split(' ')
-      .map(Number);
-    const own = (fields[11] ?? 0) + (fields[12] ?? 0);
+    const fields = fieldsOf(stat);
+    const own = usedOf(stat);
     if (Number(name) === root) ticks += own + (fields[13] ?? 0) + (fields[14] ?? 0);
     else if (fields[1] === root) ticks += own;
   }
   return ticks * MS_PER_TICK;
 }
+
+/** Returns the processor time that the first thread of this process has used, ms. */
+export function mainThreadTimeMs(): number {
+  const stat = readFileSync(`/proc/self/task/${process.pid}/stat`, 'utf8');
+  return usedOf(stat) * MS_PER_TICK;
+}
+
+/** Returns the processor time in a line of `/proc/…/stat`, in ticks, without that of children. */
+function usedOf(stat: string): number {
+  const fields = fieldsOf(stat);
+  return (fields[11] ?? 0) + (fields[12] ?? 0);
+}
+
+/** Returns the fields of such a line that follow the name of the program, which may contain spaces. */
+const fieldsOf = (stat: string) =>
+  stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number);
 
 /** Returns the text of a file, or nothing when its process has ended. */
 function read(file: string): string {
