@@ -1,24 +1,36 @@
 #!/usr/bin/env bash
 # Runs the tests of every SDK whose toolchain is installed, and names the SDKs that were left out.
-#   run-tests.sh [--require NAME,NAME] [--quick]
+#   run-tests.sh [--require NAME,NAME] [--quick | --without-mutants | --mutants]
 # --require fails if the toolchain of a named SDK is missing; with CI=true that is every SDK. --quick leaves out the tests
-# against the real service and the mutants, which need `npm ci && npm run build` at the root.
+# against the real service and the mutants, which need `npm ci && npm run build` at the root. --mutants runs nothing else, beside or after
+# a run --without-mutants, which installs their packages.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 all=(node web react-native kotlin swift flutter nextjs)
 required=()
 quick=false
+mutants=true
 [[ ${CI:-} == true ]] && required=("${all[@]}")
 # Lists what failed at the end, also where the output is no terminal.
 export NODE_OPTIONS="${NODE_OPTIONS:-} --test-reporter=spec"
 while (($# > 0)); do
   case $1 in
     --require) IFS=, read -ra required <<<"$2"; shift 2 ;;
-    --quick) quick=true; shift ;;
-    *) echo "usage: run-tests.sh [--require NAME,NAME] [--quick]" >&2; exit 2 ;;
+    --quick) quick=true; mutants=false; shift ;;
+    --without-mutants) mutants=false; shift ;;
+    --mutants) mutants=only; shift ;;
+    *) echo "usage: run-tests.sh [--require NAME,NAME] [--quick | --without-mutants | --mutants]" >&2; exit 2 ;;
   esac
 done
+
+if [[ $mutants == only ]]; then
+  for ((second = 0; second < 900; second++)); do
+    [[ -f js/node_modules/.package-lock.json ]] && break
+    sleep 1
+  done
+  exec node conformance/mutants.mjs
+fi
 
 # Chromium without windows needs a third less of the processors.
 chromium=${CHROMIUM:-/usr/bin/chromium-headless-shell}
@@ -119,6 +131,8 @@ if [[ $quick == false ]]; then
   echo "--- scripted answers and the service"
   node conformance/verify-real.mjs
   note_time 'scripted answers and the service'
+fi
+if [[ $mutants == true ]]; then
   echo "--- mutants"
   node conformance/mutants.mjs
   note_time 'mutants'
