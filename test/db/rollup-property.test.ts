@@ -371,6 +371,6 @@ test('every dashboard sum equals its facts, whatever facts, folds, killed folds 
       expect(await findRollupDifferences(database.sql, [tenant.appId])).toEqual([]);
     }),
     // A smaller example takes minutes to find.
-    { ...cases(4, 300), endOnFailure: true },
+    { ...cases(4, 200), endOnFailure: true },
   );
 }, 1_000_000);

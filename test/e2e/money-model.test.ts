@@ -544,7 +544,7 @@ test.each(THEMES)(
     await fc.assert(property, {
       ...(path === undefined ? {} : { path }),
       ...(minutes === undefined
-        ? cases(3, 30)
+        ? cases(3, 20)
         : { numRuns: 1_000_000, interruptAfterTimeLimit: (Number(minutes) * 60_000) / THEMES.length }),
       ...(seed === undefined ? {} : { seed: Number(seed) }),
       // To find a smaller one takes many minutes: it is asked for by a seed.
