@@ -182,11 +182,11 @@ export async function searchEvents(
       union
       (select id from events where app_id = ${appId} and payment_ref = ${text} limit ${limit})
       union
-      -- A charge or payment intent of Stripe is another name of the invoice that its events report.
+      -- Stripe's invoice, payment intent and charge are names of one payment, of which each event reports one.
       (select x.id
-         from payment_aliases a join events x on x.app_id = a.app_id and x.payment_ref = a.payment_ref
-        where a.app_id = ${appId} and a.environment in ('production', 'sandbox') and a.store = 'stripe'
-          and a.alias_ref = ${text}
+         from (values ('production'), ('sandbox')) e (environment)
+        cross join lateral same_payment_refs(${appId}, e.environment, 'stripe', array[${text}::text]) n
+         join events x on x.app_id = ${appId} and x.payment_ref = n.ref and x.environment = e.environment
         limit ${limit})
       union
       (select id from events where app_id = ${appId} and customer_user_id = ${text}

@@ -259,12 +259,6 @@ describe('search', () => {
     expect(await eventsOf('GPA.1234')).toEqual(stored.map(({ id }) => id));
     expect(await eventsOf(stored[1]?.sourceEventId ?? '')).toEqual([stored[1]?.id]);
     expect(await eventsOf('GPA.123')).toEqual([]);
-    // Another name of the payment, which only one of its events has reported.
-    await api.sql`
-      insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
-      values (${own.appId}, 'production', 'stripe', 'pi_1234', 'GPA.1234')`;
-    expect(await eventsOf('pi_1234')).toEqual(stored.map(({ id }) => id));
-    expect((await get<Found>('/search?q=pi_1234', other)).body.events).toEqual([]);
     await api.sql`update events set customer_user_id = 'user 7' where id = ${String(stored[0]?.id)}`;
     expect((await find('user 7')).events).toMatchObject([
       { eventId: stored[0]?.id, customerUserId: 'user 7' },
