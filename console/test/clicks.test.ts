@@ -83,7 +83,7 @@ describeInBrowser('the clicks of common jobs in a browser', ({ service, signedIn
     });
     await walk('the first payment by a founder without a key that may pay', [
       button(page, 'Draft a payout run'),
-      inDialog(page, 'Create and copy a key'),
+      inDialog(page, 'Create a key and go on'),
       button(page, 'Approve …'),
       inDialog(page, /^Pay 2 creators/),
       async () => await page.getByText(/are booked for 2 creators/).waitFor(),
@@ -102,7 +102,7 @@ describeInBrowser('the clicks of common jobs in a browser', ({ service, signedIn
       navigator.clipboard.writeText = async () => await Promise.reject(new Error('not allowed'));
     });
     await button(page, 'Draft a payout run').click();
-    await inDialog(page, 'Create and copy a key').click();
+    await inDialog(page, 'Create a key and go on').click();
     await page.getByText('This browser does not copy by itself.').waitFor();
     await page
       .getByRole('dialog')

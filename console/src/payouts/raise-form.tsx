@@ -8,6 +8,7 @@ import { api, Problem, read } from '../api/client.ts';
 import type { Session } from '../api/client.ts';
 import { KEYS, LIVE_MS, useStep } from '../api/queries.ts';
 import { copyText, ErrorBox, Secret, Waiting } from '../parts.tsx';
+import { useHeldDialog } from '../parts/held.ts';
 import { ICON } from '../parts/icon.ts';
 import { sayDone } from '../parts/toast.tsx';
 import { canUsePasskeys, raiseWithPasskey } from '../passkeys/ceremonies.ts';
@@ -213,6 +214,12 @@ function useNewKey() {
   );
 }
 
+/** Keeps the dialog open while a key is created, which nobody could see if it closed meanwhile. */
+function Held() {
+  useHeldDialog();
+  return null;
+}
+
 function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: RaiseProps & Second) {
   const session = useCurrentSession();
   const [key, setKey] = useState('');
@@ -246,8 +253,30 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
             <Text size="sm">
               {isSecond
                 ? 'An account key with the permission “payout” does as well, and payouts then name that key.'
-                : 'Even a browser that is signed in needs an account key with the permission “payout” for this. It may then pay for 15 minutes, and payouts name that key.'}
+                : 'Paying needs an account key with the permission “payout”, also in a browser that is signed in. It may then pay for 15 minutes, and payouts name that key.'}
             </Text>
+            {canCreate && (
+              <>
+                <Group gap="sm">
+                  <Button
+                    {...(isSecond ? { variant: 'default' as const } : {})}
+                    loading={create.isPending}
+                    onClick={() =>
+                      create.mutate(undefined, { onSuccess: (fresh) => void goOnWithNew(fresh.key) })
+                    }
+                  >
+                    Create a key and go on
+                  </Button>
+                  <Text size="sm" className="quiet" style={{ flex: '1 1 200px' }}>
+                    It is copied. Keep it where you keep passwords: it is not shown again, and later payments
+                    need it.
+                  </Text>
+                </Group>
+                <Divider label="or, with a key that you have" />
+              </>
+            )}
+            {create.isPending && <Held />}
+            {create.error !== null && <ErrorBox error={create.error} />}
             <PasswordInput
               label="Key that may pay"
               placeholder="tri_sk_live_…"
@@ -260,36 +289,19 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
               onChange={(event) => setKey(event.currentTarget.value)}
             />
             <Text size="sm" className="quiet">
-              No such key yet?{' '}
-              {canCreate ? (
-                'Within 15 minutes after a sign-in you can create one here. It is copied, since it is shown once. Keep it: paying again later than in 15 minutes needs it.'
-              ) : (
+              {!canCreate && (
                 <>
-                  It is created within 15 minutes after a sign-in with an account key, or with a link that the
-                  operator of the service prints with the command <code>npm run -s admin -- console</code>.
+                  No such key yet? It is created within 15 minutes after a sign-in with an account key, or
+                  with a link that the operator of the service prints with the command{' '}
+                  <code>npm run -s admin -- console</code>.{' '}
                 </>
-              )}{' '}
+              )}
               The keys are on the page{' '}
               <Anchor component={Link} to="/access" target="_blank" size="sm">
                 Access
               </Anchor>
               , which opens in another tab; what you entered stays here.
             </Text>
-            {canCreate && (
-              <Group>
-                <Button
-                  variant="default"
-                  size="xs"
-                  loading={create.isPending}
-                  onClick={() =>
-                    create.mutate(undefined, { onSuccess: (fresh) => void goOnWithNew(fresh.key) })
-                  }
-                >
-                  Create and copy a key
-                </Button>
-              </Group>
-            )}
-            {create.error !== null && <ErrorBox error={create.error} />}
           </>
         ) : (
           <Secret text={created} what="the key">
@@ -304,12 +316,12 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
         )}
         {raise.error !== null && <ErrorBox error={raise.error} />}
         <Group justify="flex-end">
-          <Button variant="default" onClick={onCancel}>
+          <Button variant="default" onClick={onCancel} disabled={create.isPending}>
             Cancel
           </Button>
           <Button
             type="submit"
-            {...(isSecond ? { variant: 'default' as const } : {})}
+            {...(isSecond || (canCreate && created === undefined) ? { variant: 'default' as const } : {})}
             loading={raise.isPending}
           >
             Continue
