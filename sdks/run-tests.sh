@@ -24,9 +24,12 @@ while (($# > 0)); do
   esac
 done
 
+# Written once the packages are complete and built.
+installed=js/node_modules/.installed
 if [[ $mutants == only ]]; then
+  echo "Waiting for the packages of the SDKs"
   for ((second = 0; second < 900; second++)); do
-    [[ -f js/node_modules/.package-lock.json ]] && break
+    [[ -f $installed ]] && break
     sleep 1
   done
   exec node conformance/mutants.mjs
@@ -109,8 +112,10 @@ for name in ${left_out[@]+"${left_out[@]}"}; do
 done
 
 if ((${#names[@]} > 0)); then
+  rm -f "$installed"
   (cd js/test/tools && npm ci --no-audit --no-fund)
   (cd js && npm ci --no-audit --no-fund && npm run -s check && npm run -s build && node --test test/*.test.mjs)
+  touch "$installed"
   note_time 'installation and build'
 fi
 for name in ${names[@]+"${names[@]}"}; do
