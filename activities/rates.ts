@@ -43,7 +43,7 @@ export function createRatesActivities({ sql, logger, ratesUrl }: RatesActivityDe
         if (!(error instanceof RatesUnavailable)) throw error;
         const nonRetryable = error instanceof RatesAddressWrong;
         const message = nonRetryable ? `${error.message} Fix RATES_URL.` : error.message;
-        logger.warn({ msg: `exchange rates not fetched: ${message}` });
+        logger.warn({ msg: `exchange rates not fetched: ${message} Sales in US dollars need none.` });
         // Benign: the SDK would log a stack of this code, which says nothing about the bank's server.
         throw ApplicationFailure.create({
           message,

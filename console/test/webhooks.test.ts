@@ -205,7 +205,7 @@ describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service
     await row(page, /crm.*Not active.*410 Gone/).waitFor();
     await own.ok('DELETE', `${path}/${first.id}`);
     await open();
-    await page.getByText('Owed to creators now').waitFor();
+    await page.getByText('Owed and booked').waitFor();
     expect(await page.getByRole('heading', { name: 'To do' }).count()).toBe(0);
     expect(problems()).toEqual([]);
   });
@@ -269,7 +269,7 @@ describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service
     expect(await button(page, 'New endpoint').isDisabled()).toBe(true);
     // The overview does not ask for the endpoints either, which would be refused.
     await page.goto(`${service.url}/console/apps/${own.app.id}/overview`);
-    await page.getByText('Owed to creators now').waitFor();
+    await page.getByText('Owed and booked').waitFor();
     expect(problems()).toEqual([]);
   });
 

@@ -23,7 +23,10 @@ test('a failed fetch of exchange rates logs one line without a stack, and the SD
     category: 'BENIGN',
   });
   expect(lines.map((line) => JSON.parse(line) as object)).toEqual([
-    expect.objectContaining({ level: 40, msg: `exchange rates not fetched: ${sentence}` }),
+    expect.objectContaining({
+      level: 40,
+      msg: `exchange rates not fetched: ${sentence} Sales in US dollars need none.`,
+    }),
   ]);
   expect(lines.join('')).not.toMatch(/stack|private/);
 });

@@ -41,6 +41,7 @@ export function CodesAreOff({ appId }: { readonly appId: string }) {
           creator’s link stays with that creator either way.
         </Text>
         <Button
+          variant="default"
           size="compact-sm"
           disabled={!canWrite}
           loading={turnOn.isPending}

@@ -59,7 +59,7 @@ function Range({
             <Funnel sums={sumOf(current)} />
           </div>
         </Section>
-        <Section id="balances" title="Owed to creators now">
+        <Section id="balances" title="Owed and booked">
           <div className="surface">
             <Owed appId={appId} overview={overview} />
           </div>

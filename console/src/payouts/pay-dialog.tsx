@@ -56,7 +56,10 @@ function To({ appId, affiliateId }: { readonly appId: string; readonly affiliate
       <dt>To</dt>
       <dd>
         {latest === undefined || latest.method === 'none' ? (
-          <span className="quiet">No payee is noted</span>
+          <span className="quiet">
+            No payee is noted. You can <Link to={`/apps/${appId}/creators/${affiliateId}`}>note one</Link>, or
+            pay without.
+          </span>
         ) : (
           <>
             {payeeText(latest)}

@@ -127,13 +127,13 @@ function MarkForm({
       <Stack>
         <Text size="sm">
           {MARKS[state].meaning} The payout is {formatMoney(payout.totalCents)} to {payout.affiliateName}. The
-          mark names you, or the key that you entered.
+          mark names you, or the key that you entered. All fields are optional.
         </Text>
         {(state === 'sent' || state === 'returned') && (
           <>
             <TextInput
               label="Method"
-              placeholder="bank transfer"
+              placeholder="Such as bank transfer"
               maxLength={200}
               value={method}
               {...errors.at('method')}

@@ -112,8 +112,8 @@ export function CreatorStep({
     return (
       <Stack gap="md">
         <EitherDoes appId={appId} hasCodes={hasCodes} />
-        <CodesAreOff appId={appId} />
         <NewCreator appId={appId} />
+        <CodesAreOff appId={appId} />
       </Stack>
     );
   return (

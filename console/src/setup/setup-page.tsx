@@ -91,7 +91,7 @@ function DeliveryStep({ appId, setup }: { readonly appId: string; readonly setup
       ))}
       {accepted !== null && (
         <Text size="sm">
-          {accepted.title} delivered {formatAgo(accepted.receivedAt)}, and the service accepted it.
+          A webhook of {accepted.title} arrived {formatAgo(accepted.receivedAt)} and was accepted.
         </Text>
       )}
       {setup.firstSaleAt !== null ? (
@@ -99,7 +99,7 @@ function DeliveryStep({ appId, setup }: { readonly appId: string; readonly setup
           The first attributed purchase was made on {formatInstant(setup.firstSaleAt)}. The set-up is
           complete. Next, see what it earned on the page{' '}
           <Link to={`/apps/${appId}/commissions`}>Commissions</Link>, and pay it on the page{' '}
-          <Link to={`/apps/${appId}/payouts`}>Payouts</Link> when its hold period is over.
+          <Link to={`/apps/${appId}/payouts`}>Payouts</Link> as soon as it is due.
         </Text>
       ) : (
         isPublic && (
@@ -110,7 +110,7 @@ function DeliveryStep({ appId, setup }: { readonly appId: string; readonly setup
           </Text>
         )
       )}
-      {!isPublic && <TestPurchase setup={setup} />}
+      {!isPublic && setup.firstSaleAt === null && <TestPurchase setup={setup} />}
     </Stack>
   );
 }

@@ -70,13 +70,13 @@ USER_ID='${TRIAL_USER}'
 # Without an SDK: at the first launch
 curl ${url}/sdk/install -H 'Authorization: Bearer ${key}' \\
   -H 'Content-Type: application/json' \\
-  -d '{ "deviceId": "'"$DEVICE"'", "firstOpenAt": '$(date +%s)000', "claimToken": "'"$TOKEN"'" }'
+  -d '{ "deviceId": "'"$DEVICE"'", "firstOpenAt": '$(date +%s)000', "claimToken": "'"$TOKEN"'" }'; echo
 # If the user entered a link code instead of opening a link, replace "claimToken" by "affiliateCode", and set TOKEN to the code
 
 # After sign-in, with the id that the billing provider reports
 curl ${url}/sdk/identify -H 'Authorization: Bearer ${key}' \\
   -H 'Content-Type: application/json' \\
-  -d '{ "deviceId": "'"$DEVICE"'", "customerUserId": "'"$USER_ID"'", "identifiedAt": '$(date +%s)000' }'`,
+  -d '{ "deviceId": "'"$DEVICE"'", "customerUserId": "'"$USER_ID"'", "identifiedAt": '$(date +%s)000' }'; echo`,
   },
 ];
 
