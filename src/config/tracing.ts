@@ -14,14 +14,14 @@ export function useTracer(next: Tracer | null): void {
  * Runs `work` in a span of the current trace. Without a tracer it only runs `work`. A failure marks the span with the
  * class of the error, never with its message, which may quote a value. `isFailure` leaves out what is only a refusal.
  */
-export async function inSpan<T>(
+export function inSpan<T>(
   name: string,
   attributes: Attributes,
   work: () => Promise<T>,
   isFailure: (error: unknown) => boolean = () => true,
 ): Promise<T> {
-  if (tracer === null) return await work();
-  return await tracer.startActiveSpan(name, { attributes }, async (span) => {
+  if (tracer === null) return work();
+  return tracer.startActiveSpan(name, { attributes }, async (span) => {
     try {
       return await work();
     } catch (error) {

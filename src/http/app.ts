@@ -24,11 +24,16 @@ const allowAnyOrigin = cors({
   maxAge: 86_400,
 });
 
+/*
+ * A middleware that has nothing to do after the others returns what they return: an async function more is two promises more for each
+ * request, and the hooks of the Temporal SDK are called for every promise.
+ */
+
 /** Responses may contain keys, so they are not cached. */
-async function safeHeaders(ctx: HttpContext, next: () => Promise<unknown>): Promise<void> {
+function safeHeaders(ctx: HttpContext, next: () => Promise<unknown>): Promise<unknown> {
   ctx.set('X-Content-Type-Options', 'nosniff');
   ctx.set('Cache-Control', 'no-store');
-  await next();
+  return next();
 }
 
 /**
@@ -42,8 +47,8 @@ function closeUnread({ trustProxy }: HttpDeps) {
   };
 }
 
-async function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): Promise<void> {
-  await (OPEN_TARGET.test(ctx.url) ? allowAnyOrigin(ctx, async () => next()) : next());
+function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): Promise<unknown> {
+  return OPEN_TARGET.test(ctx.url) ? allowAnyOrigin(ctx, next) : next();
 }
 
 async function limitAddress(ctx: HttpContext, deps: HttpDeps): Promise<void> {
@@ -61,21 +66,20 @@ function hasPath(ctx: HttpContext): boolean {
 
 /** Responds with 400 to a target without a path, which every later part of the service reads. Counts towards the limit of the address. */
 function refuseWithoutPath(deps: HttpDeps) {
-  return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
-    if (!hasPath(ctx)) {
-      await limitAddress(ctx, deps);
-      throw new ApiError('invalid_request', { detail: 'The target of the request is not a valid address.' });
-    }
-    await next();
+  const refuse = async (ctx: HttpContext): Promise<never> => {
+    await limitAddress(ctx, deps);
+    throw new ApiError('invalid_request', { detail: 'The target of the request is not a valid address.' });
   };
+  return (ctx: HttpContext, next: () => Promise<unknown>): Promise<unknown> =>
+    hasPath(ctx) ? next() : refuse(ctx);
 }
 
 /** The longest `Accept` header that counts. Browsers send 200 characters; the framework takes time quadratic in its length. */
 const ACCEPT_LENGTH = 1_024;
 
-async function ignoreLongAccept({ req }: HttpContext, next: () => Promise<unknown>): Promise<void> {
+function ignoreLongAccept({ req }: HttpContext, next: () => Promise<unknown>): Promise<unknown> {
   if ((req.headers.accept ?? '').length > ACCEPT_LENGTH) delete req.headers.accept;
-  await next();
+  return next();
 }
 
 const SEE_DOCS = '`GET /docs` lists every route.';
@@ -119,12 +123,7 @@ function createRouters(deps: HttpDeps, routes: readonly Route[]): Routers {
       ctx.state.route = path;
       if (limitsAddress) await limitAddress(ctx, deps);
       const attributes = { 'http.request.method': method, 'http.route': path };
-      await inSpan(
-        `${method} ${path}`,
-        attributes,
-        async () => await run(ctx, deps, ctx.params),
-        isUnexpected,
-      );
+      await inSpan(`${method} ${path}`, attributes, () => run(ctx, deps, ctx.params), isUnexpected);
     });
   }
   return routers;
@@ -133,9 +132,8 @@ function createRouters(deps: HttpDeps, routes: readonly Route[]): Routers {
 /** Passes a request to the router of its first segment. */
 function route(routers: Routers) {
   const middleware = new Map([...routers].map(([segment, router]) => [segment, router.routes()]));
-  return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
-    await (middleware.get(firstSegment(ctx.path))?.(ctx as never, next) ?? next());
-  };
+  return (ctx: HttpContext, next: () => Promise<unknown>): Promise<unknown> =>
+    middleware.get(firstSegment(ctx.path))?.(ctx as never, next) ?? next();
 }
 
 /**

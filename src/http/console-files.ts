@@ -111,12 +111,7 @@ function sendPage(ctx: HttpContext, { pages }: ConsoleFiles): void {
  */
 export function serveConsole(limit: (ctx: HttpContext) => Promise<void>, folder = FOLDER) {
   const files = readFiles(folder);
-  return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
-    const isConsole = ctx.path === '/console' || ctx.path.startsWith('/console/');
-    if (!isConsole || (ctx.method !== 'GET' && ctx.method !== 'HEAD')) {
-      await next();
-      return;
-    }
+  const serve = async (ctx: HttpContext): Promise<void> => {
     ctx.state.route = '/console';
     await limit(ctx);
     if (files === null) {
@@ -135,5 +130,9 @@ export function serveConsole(limit: (ctx: HttpContext) => Promise<void>, folder 
       if (asset === undefined) throw new ApiError('not_found');
       sendAsset(ctx, asset);
     }
+  };
+  return (ctx: HttpContext, next: () => Promise<unknown>): Promise<unknown> => {
+    const isConsole = ctx.path === '/console' || ctx.path.startsWith('/console/');
+    return isConsole && (ctx.method === 'GET' || ctx.method === 'HEAD') ? serve(ctx) : next();
   };
 }
