@@ -187,7 +187,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await button(page, /^Receive the first purchase/).click();
     const purchase = await page.locator('pre', { hasText: '/webhooks/stripe/' }).innerText();
     await runPage(purchase, { PASTE_THE_SECRET: secret });
-    await page.getByText(/^Stripe delivered /).waitFor();
+    await page.getByText(/^A webhook of Stripe arrived /).waitFor();
     const events = await service.sql`
       select kind, environment, customer_user_id, amount_cents from events where app_id = ${appId}`;
     expect(events).toMatchObject([

@@ -110,7 +110,7 @@ function DeliveryStep({ appId, setup }: { readonly appId: string; readonly setup
           </Text>
         )
       )}
-      {!isPublic && setup.firstSaleAt === null && <TestPurchase setup={setup} />}
+      {!isPublic && <TestPurchase setup={setup} />}
     </Stack>
   );
 }
