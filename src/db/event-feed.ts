@@ -182,11 +182,21 @@ export async function searchEvents(
       union
       (select id from events where app_id = ${appId} and payment_ref = ${text} limit ${limit})
       union
-      -- Stripe's invoice, payment intent and charge are names of one payment, of which each event reports one.
+      -- Stripe's invoice, payment intent and charge are names of one payment: of its events, each reports one. A charge names its intent, and
+      -- an intent its invoice.
       (select x.id
-         from (values ('production'), ('sandbox')) e (environment)
-        cross join lateral same_payment_refs(${appId}, e.environment, 'stripe', array[${text}::text]) n
-         join events x on x.app_id = ${appId} and x.payment_ref = n.ref and x.environment = e.environment
+         from payment_aliases a
+         left join payment_aliases b
+           on b.app_id = a.app_id and b.environment = a.environment and b.store = a.store and b.alias_ref = a.payment_ref
+         join events x
+           on x.app_id = a.app_id and x.payment_ref = any(array[a.payment_ref, b.payment_ref]) and x.environment = a.environment
+        where a.app_id = ${appId} and a.environment in ('production', 'sandbox') and a.store = 'stripe' and a.alias_ref = ${text}
+        limit ${limit})
+      union
+      (select x.id
+         from payment_aliases a
+         join events x on x.app_id = a.app_id and x.payment_ref = a.alias_ref and x.environment = a.environment
+        where a.app_id = ${appId} and a.environment in ('production', 'sandbox') and a.store = 'stripe' and a.payment_ref = ${text}
         limit ${limit})
       union
       (select id from events where app_id = ${appId} and customer_user_id = ${text}
