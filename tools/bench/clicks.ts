@@ -1,8 +1,8 @@
 import { newId } from '../../src/db/new-id.ts';
-import { sendLoad } from './http-load.ts';
+import { compareLoads, sendLoad } from './http-load.ts';
 import type { Load, LoadFigures } from './http-load.ts';
 import { startPlainServer } from './plain-server.ts';
-import { ratio, report } from './report.ts';
+import { report } from './report.ts';
 import { createBenchApp, median, startBenchServer } from './support.ts';
 
 /**
@@ -86,24 +86,18 @@ for (const { name, rounds } of subjects) {
       `${of('walBytes').toFixed(0)} bytes of WAL per click\n`,
   );
 }
-const [ours, ordinary, nothing, redirects] = subjects;
-type Subject = { readonly rounds: readonly Round[] };
-const medianOf = ({ rounds }: Subject, figure: keyof Round) => median(rounds.map((round) => round[figure]));
+const [ours = [], ordinary = [], nothing = [], redirects = []] = subjects.map(({ rounds }) => rounds);
 const compare = (
   path: string,
-  [own, theirs]: readonly [Subject, Subject],
+  [own, theirs]: readonly [readonly Round[], readonly Round[]],
   comparedWith: string,
   limit: number,
 ) => {
-  const times = median(
-    own.rounds.map(({ perSecond }, round) => perSecond / (theirs.rounds[round]?.perSecond ?? Number.NaN)),
-  );
-  const rateOf = (subject: Subject) => `${medianOf(subject, 'perSecond').toFixed(0)}/s`;
-  const threadOf = (subject: Subject) => medianOf(subject, 'threadMs').toFixed(2);
+  const { times, measured } = compareLoads(own, theirs);
   report({
     path: `\`${path}\`, ${IN_FLIGHT} in flight`,
     comparedWith,
-    measured: `${rateOf(own)} against ${rateOf(theirs)}: ${ratio(times)}; ${threadOf(own)} against ${threadOf(theirs)} ms of the main thread`,
+    measured,
     target: `at least ${limit}`,
     isReached: times >= limit,
   });
@@ -113,7 +107,7 @@ compare('POST /clicks', [ours, ordinary], 'an ordinary Koa handler with one inse
 compare('POST /clicks', [ours, nothing], NOTHING, 0.6);
 compare('GET /l/…', [redirects, nothing], NOTHING, 0.5);
 
-const half = medianOf(ours, 'perSecond') / 2;
+const half = median(ours.map(({ perSecond }) => perSecond)) / 2;
 const arriving = async (port: number) =>
   await measure({ port, path: '/clicks', seconds: SECONDS, perSecond: half, inFlight: 256 });
 const textOf = ({ p50Ms, p99Ms }: Round) => `p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`;

@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { HttpSocket } from './http-socket.ts';
 import { mainThreadTimeMs } from './processor-time.ts';
-import { percentile } from './support.ts';
+import { ratio } from './report.ts';
+import { median, percentile } from './support.ts';
 
 /*
  * Requests of one kind, sent by a thread of its own over plain sockets: the client of Node costs more than the service, and would
@@ -94,6 +95,19 @@ export async function sendLoad(load: Load): Promise<LoadFigures> {
     p50Ms: percentile(sorted, 0.5),
     p99Ms: percentile(sorted, 0.99),
   };
+}
+
+/** Returns how many times the rate of the rounds of another subject one subject has, in the median of neighbours, and both in words. */
+export function compareLoads(own: readonly LoadFigures[], theirs: readonly LoadFigures[]) {
+  const times = median(
+    own.map(({ perSecond }, round) => perSecond / (theirs[round]?.perSecond ?? Number.NaN)),
+  );
+  const rateOf = (rounds: readonly LoadFigures[]) =>
+    `${median(rounds.map(({ perSecond }) => perSecond)).toFixed(0)}/s`;
+  const threadOf = (rounds: readonly LoadFigures[]) =>
+    median(rounds.map(({ threadMs }) => threadMs)).toFixed(2);
+  const measured = `${rateOf(own)} against ${rateOf(theirs)}: ${ratio(times)}; ${threadOf(own)} against ${threadOf(theirs)} ms of the main thread`;
+  return { times, measured };
 }
 
 if (!isMainThread) parentPort?.postMessage(await send(workerData as Load), []);

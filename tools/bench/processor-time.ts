@@ -24,7 +24,7 @@ export function processorTimeMs(root: number): number {
     if (!/^\d+$/.test(name)) continue;
     const stat = read(`/proc/${name}/stat`);
     const fields = fieldsOf(stat);
-    const own = usedOf(stat);
+    const own = usedOf(fields);
     if (Number(name) === root) ticks += own + (fields[13] ?? 0) + (fields[14] ?? 0);
     else if (fields[1] === root) ticks += own;
   }
@@ -34,16 +34,13 @@ export function processorTimeMs(root: number): number {
 /** Returns the processor time that the first thread of this process has used, ms. */
 export function mainThreadTimeMs(): number {
   const stat = readFileSync(`/proc/self/task/${process.pid}/stat`, 'utf8');
-  return usedOf(stat) * MS_PER_TICK;
+  return usedOf(fieldsOf(stat)) * MS_PER_TICK;
 }
 
-/** Returns the processor time in a line of `/proc/…/stat`, in ticks, without that of children. */
-function usedOf(stat: string): number {
-  const fields = fieldsOf(stat);
-  return (fields[11] ?? 0) + (fields[12] ?? 0);
-}
+/** Returns the processor time in the fields of a process or a thread, in ticks, without that of children. */
+const usedOf = (fields: readonly number[]) => (fields[11] ?? 0) + (fields[12] ?? 0);
 
-/** Returns the fields of such a line that follow the name of the program, which may contain spaces. */
+/** Returns the fields of a line of `/proc/…/stat` that follow the name of the program, which may contain spaces. */
 const fieldsOf = (stat: string) =>
   stat
     .slice(stat.lastIndexOf(')') + 2)

@@ -1,9 +1,9 @@
 import { newId } from '../../src/db/new-id.ts';
-import { sendLoad } from './http-load.ts';
+import { compareLoads, sendLoad } from './http-load.ts';
 import type { LoadFigures } from './http-load.ts';
 import { startPlainServer } from './plain-server.ts';
-import { ratio, report } from './report.ts';
-import { createBenchApp, median, startBenchServer } from './support.ts';
+import { report } from './report.ts';
+import { createBenchApp, startBenchServer } from './support.ts';
 
 /**
  * `npm run bench -- sdk-calls`: `POST /sdk/install` of new devices with a code, and `POST /sdk/identify` of a new user of
@@ -73,21 +73,15 @@ for (let round = 0; round <= ROUNDS; round += 1) {
   }
 }
 const [ours, ordinary] = subjects;
-const rateOf = (figures: readonly LoadFigures[]) =>
-  `${median(figures.map(({ perSecond }) => perSecond)).toFixed(0)}/s`;
-const threadOf = (figures: readonly LoadFigures[]) =>
-  median(figures.map(({ threadMs }) => threadMs)).toFixed(2);
 for (const [call, limit] of [
   ['install', 1],
   ['identify', 0.9],
 ] as const) {
-  const times = median(
-    ours[call].map(({ perSecond }, round) => perSecond / (ordinary[call][round]?.perSecond ?? Number.NaN)),
-  );
+  const { times, measured } = compareLoads(ours[call], ordinary[call]);
   report({
     path: `\`POST /sdk/${call}\`, ${IN_FLIGHT} in flight`,
     comparedWith: 'an ordinary Koa handler with two statements',
-    measured: `${rateOf(ours[call])} against ${rateOf(ordinary[call])}: ${ratio(times)}; ${threadOf(ours[call])} against ${threadOf(ordinary[call])} ms of the main thread`,
+    measured,
     target: `at least ${limit}`,
     isReached: times >= limit,
   });

@@ -230,13 +230,14 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
   const create = useNewKey();
   const created = create.data?.key;
   const canCreate = !isKeyRefused && mayCreateKey(session);
-  const [isCopied, setIsCopied] = useState<boolean | null>(null);
+  const [mustCopy, setMustCopy] = useState(false);
   const goOn = (given: string) => raise.mutate(given, { onSuccess: onRaised });
   /** Goes on with a new key once it is copied, since it is shown once. Where a browser cannot copy, somebody does first. */
   const goOnWithNew = async (fresh: string) => {
-    const isDone = await copyText(fresh);
-    setIsCopied(isDone);
-    if (!isDone) return;
+    if (!(await copyText(fresh))) {
+      setMustCopy(true);
+      return;
+    }
     sayDone(`The new key “${KEY_LABEL}” is in your clipboard. Keep it: it is not shown again.`);
     goOn(fresh);
   };
@@ -309,7 +310,7 @@ function RaiseByKey({ isSecond, isKeyRefused = false, onRaised, onCancel }: Rais
             again later than in 15 minutes needs it.
           </Secret>
         )}
-        {isCopied === false && (
+        {mustCopy && (
           <Text size="sm" role="status">
             This browser does not copy by itself. Select the key, copy it, then continue.
           </Text>
