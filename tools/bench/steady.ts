@@ -5,12 +5,14 @@ import type { Stack } from './stack.ts';
 import { percentile } from './support.ts';
 
 /**
- * `npm run bench -- steady`: five minutes of purchases on a new database. The plans of a connection are made while the tables
- * are empty, so a plan that only fits empty tables shows here as a rising answer time.
+ * `npm run bench -- steady`: five minutes of purchases on a new database, or an hour with `BENCH_MINUTES=60 BENCH_WINDOWS=12`. The plans
+ * of a connection are made while the tables are empty, so a plan that only fits empty tables shows here as a rising answer time.
  */
 const MINUTES = Number(process.env['BENCH_MINUTES'] ?? 5);
 /** Windows of the run. The first one is what the others are compared with. */
 const WINDOWS = Number(process.env['BENCH_WINDOWS'] ?? 10);
+/** The window after which a process of an hour should no longer grow; a shorter run is compared with its first one. */
+const GROWN = MINUTES > 10 ? Math.ceil((10 * WINDOWS) / MINUTES) - 1 : 0;
 const IN_FLIGHT = 8;
 /** Until then the service compiles its code and connects. */
 const WARM_UP_MS = Number(process.env['BENCH_WARM_UP_MS'] ?? 5_000);
@@ -50,9 +52,10 @@ async function run(stack: Stack): Promise<void> {
     );
   }
   const [first] = windows;
-  if (first === undefined) return;
+  const grown = windows[GROWN];
+  if (first === undefined || grown === undefined) return;
   const worst = Math.max(...windows.map(({ p50Ms }) => p50Ms)) / first.p50Ms;
-  const memory = (windows.at(-1)?.memory ?? 0) / first.memory;
+  const memory = Math.max(...windows.slice(GROWN).map((window) => window.memory)) / grown.memory;
   report({
     path: `${MINUTES} minutes of steady purchases on a new database, p50`,
     comparedWith: 'its own first window',
@@ -62,8 +65,8 @@ async function run(stack: Stack): Promise<void> {
   });
   report({
     path: `${MINUTES} minutes of steady purchases on a new database, memory`,
-    comparedWith: 'its own first window',
-    measured: `${ratio(memory)} of ${(first.memory / MIB).toFixed(0)} MiB`,
+    comparedWith: GROWN === 0 ? 'its own first window' : 'its own after ten minutes',
+    measured: `at most ${ratio(memory)} of ${(grown.memory / MIB).toFixed(0)} MiB`,
     target: 'at most 1.1',
     isReached: memory <= 1.1,
   });
