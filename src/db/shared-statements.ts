@@ -48,10 +48,10 @@ class Queue<Item, Result> {
     this.#sharing = sharing;
   }
 
-  async run(item: Item): Promise<Result> {
-    if (this.#waiting.length >= MOST_WAITING)
-      throw new DatabaseUnavailable('too many calls wait for a statement');
-    return await new Promise((resolve, reject) => {
+  run(item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      if (this.#waiting.length >= MOST_WAITING)
+        throw new DatabaseUnavailable('too many calls wait for a statement');
       this.#waiting.push({ item, resolve, reject });
       this.#flush();
     });
@@ -125,9 +125,9 @@ export function shareStatements<Item, Result>(
   sharing: Sharing<Item>,
 ): (sql: Sql, item: Item) => Promise<Result> {
   const queues = new WeakMap<Sql, Queue<Item, Result>>();
-  return async (sql, item) => {
+  return (sql, item) => {
     const queue = queues.get(sql) ?? new Queue(sql, statement, sharing);
     queues.set(sql, queue);
-    return await queue.run(item);
+    return queue.run(item);
   };
 }

@@ -108,7 +108,7 @@ export class Admission {
    * are stuck leave the others room.
    */
   async run<T>(app: string, work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
-    if (!(await this.#enter(app, this.#waitMs))) throw overloaded();
+    if (!this.#enter(app) && !(await this.#wait(app, this.#waitMs))) throw overloaded();
     return await this.#work(app, work);
   }
 
@@ -122,7 +122,7 @@ export class Admission {
     work: (keepPlace: KeepPlace) => Promise<T>,
     isMeasured: (result: T, durationMs: number) => boolean,
   ): Promise<T | null> {
-    if (!(await this.#enter(app, waitMs))) return null;
+    if (!this.#enter(app) && !(await this.#wait(app, waitMs))) return null;
     const from = this.#elapsed();
     return await this.#work(app, async (keepPlace) => {
       const result = await work(keepPlace);
@@ -151,12 +151,15 @@ export class Admission {
     this.#leave(app);
   }
 
-  /** Takes a place for an app, for which the call may wait. Returns whether it got one. */
-  async #enter(app: string, waitMs: number): Promise<boolean> {
-    if (!this.isFull(app)) {
-      this.#begin(app);
-      return true;
-    }
+  /** Takes a place for an app. Returns whether there was one. */
+  #enter(app: string): boolean {
+    if (this.isFull(app)) return false;
+    this.#begin(app);
+    return true;
+  }
+
+  /** Waits for a place of an app, and takes it. Returns whether it got one. */
+  async #wait(app: string, waitMs: number): Promise<boolean> {
     if (this.#waiting.length >= this.#mostWaiting && !this.#makeRoom(app)) return false;
     return await new Promise<boolean>((resolve) => {
       const waiter: Waiter = {

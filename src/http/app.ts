@@ -51,8 +51,8 @@ function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): Promis
   return OPEN_TARGET.test(ctx.url) ? allowAnyOrigin(ctx, next) : next();
 }
 
-async function limitAddress(ctx: HttpContext, deps: HttpDeps): Promise<void> {
-  await limitRate(ctx, deps.rateLimits, 'address', addressCaller(ctx.ip));
+function limitAddress(ctx: HttpContext, deps: HttpDeps): void {
+  limitRate(ctx, deps.rateLimits, 'address', addressCaller(ctx.ip));
 }
 
 /** Whether the framework finds a path in the target: it throws for `http://[x/`, and finds none in `x://y`. */
@@ -66,12 +66,11 @@ function hasPath(ctx: HttpContext): boolean {
 
 /** Responds with 400 to a target without a path, which every later part of the service reads. Counts towards the limit of the address. */
 function refuseWithoutPath(deps: HttpDeps) {
-  const refuse = async (ctx: HttpContext): Promise<never> => {
-    await limitAddress(ctx, deps);
+  return (ctx: HttpContext, next: () => Promise<unknown>): Promise<unknown> => {
+    if (hasPath(ctx)) return next();
+    limitAddress(ctx, deps);
     throw new ApiError('invalid_request', { detail: 'The target of the request is not a valid address.' });
   };
-  return (ctx: HttpContext, next: () => Promise<unknown>): Promise<unknown> =>
-    hasPath(ctx) ? next() : refuse(ctx);
 }
 
 /** The longest `Accept` header that counts. Browsers send 200 characters; the framework takes time quadratic in its length. */
@@ -86,7 +85,7 @@ const SEE_DOCS = '`GET /docs` lists every route.';
 
 /** Responds to a request that no route matched: 404, 405, or 204 for OPTIONS. Counts towards the limit of the address. */
 async function respondUnrouted(ctx: HttpContext, deps: HttpDeps, routers: Routers): Promise<void> {
-  await limitAddress(ctx, deps);
+  limitAddress(ctx, deps);
   const matched = routers.get(firstSegment(ctx.path))?.stack.filter((layer) => layer.match(ctx.path)) ?? [];
   if (matched.length === 0) {
     throw new ApiError('not_found', { detail: `No route has this path. ${SEE_DOCS}` });
@@ -119,11 +118,11 @@ function createRouters(deps: HttpDeps, routes: readonly Route[]): Routers {
   for (const { method, path, limitsAddress, run } of routes) {
     const router = routers.get(firstSegment(path)) ?? new Router<HttpState>({ sensitive: true });
     routers.set(firstSegment(path), router);
-    router.register(path, [method], async (ctx) => {
+    router.register(path, [method], (ctx) => {
       ctx.state.route = path;
-      if (limitsAddress) await limitAddress(ctx, deps);
+      if (limitsAddress) limitAddress(ctx, deps);
       const attributes = { 'http.request.method': method, 'http.route': path };
-      await inSpan(`${method} ${path}`, attributes, () => run(ctx, deps, ctx.params), isUnexpected);
+      return inSpan(`${method} ${path}`, attributes, () => run(ctx, deps, ctx.params), isUnexpected);
     });
   }
   return routers;
@@ -160,7 +159,7 @@ export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes):
   app.use(problem(deps.logger));
   app.use(ignoreLongAccept);
   app.use(refuseWithoutPath(deps));
-  app.use(serveConsole(async (ctx) => await limitAddress(ctx, deps)));
+  app.use(serveConsole((ctx) => limitAddress(ctx, deps)));
   app.use(route(routers));
   app.use(async (ctx) => await respondUnrouted(ctx, deps, routers));
   // Errors of requests are handled above. An error here is a connection that broke during a response.

@@ -41,17 +41,17 @@ function unauthorized(kind: CallerKind, detail = UNAUTHORIZED[kind]): ApiError {
 }
 
 /** Throws the 401 of a call without a key or session, which counts against its address; 429 over that limit. */
-async function refuse(ctx: HttpContext, deps: HttpDeps, kind: CallerKind, detail?: string): Promise<never> {
-  await countAsFailed(ctx, deps);
+function refuse(ctx: HttpContext, deps: HttpDeps, kind: CallerKind, detail?: string): never {
+  countAsFailed(ctx, deps);
   throw unauthorized(kind, detail);
 }
 
 /** Returns the bearer key of the request. Throws 401 if it is not in the format of that kind. */
-async function bearerKey(ctx: HttpContext, deps: HttpDeps, kind: CallerKind): Promise<string> {
+function bearerKey(ctx: HttpContext, deps: HttpDeps, kind: CallerKind): string {
   const [, key] = /^Bearer +(\S+) *$/i.exec(ctx.get('Authorization')) ?? [];
   const sentKind = key === undefined ? null : keyKind(key);
   if (key === undefined || sentKind === null || (sentKind === 'account' ? 'account' : 'sdk') !== kind)
-    return await refuse(ctx, deps, kind, sentKind === null ? UNAUTHORIZED[kind] : OTHER_KIND[kind]);
+    return refuse(ctx, deps, kind, sentKind === null ? UNAUTHORIZED[kind] : OTHER_KIND[kind]);
   return key;
 }
 
@@ -68,8 +68,8 @@ export interface Caller extends AccountCaller {
 export async function authenticateAccount(ctx: HttpContext, deps: HttpDeps): Promise<Caller> {
   const token = readSessionToken(ctx, deps.publicUrl);
   if (token !== null) return await sessionCaller(ctx, deps, token);
-  const key = await bearerKey(ctx, deps, 'account');
-  await limitRate(ctx, deps.rateLimits, 'account', key);
+  const key = bearerKey(ctx, deps, 'account');
+  limitRate(ctx, deps.rateLimits, 'account', key);
   const caller = await findByCredential(ctx, deps, key, () => findAccountCaller(deps.sql, key, deps.now()));
   if (caller === undefined) throw unauthorized('account');
   ctx.state.accountId = caller.accountId;
@@ -82,7 +82,7 @@ export async function authenticateSession(
   deps: HttpDeps,
 ): Promise<Caller & { readonly session: Session }> {
   const token = readSessionToken(ctx, deps.publicUrl);
-  if (token === null) return await refuse(ctx, deps, 'account', NO_SESSION);
+  if (token === null) return refuse(ctx, deps, 'account', NO_SESSION);
   return await sessionCaller(ctx, deps, token);
 }
 
@@ -99,7 +99,7 @@ async function sessionCaller(
   token: string,
 ): Promise<Caller & { readonly session: Session }> {
   refuseOtherOrigins(ctx, deps.publicUrl);
-  await limitRate(ctx, deps.rateLimits, 'account', token);
+  limitRate(ctx, deps.rateLimits, 'account', token);
   const session = await findByCredential(ctx, deps, token, () => findSession(deps.sql, token, deps.now()));
   if (session === undefined) throw sessionEnded();
   ctx.state.accountId = session.accountId;
@@ -116,9 +116,9 @@ const NO_CREATOR_SESSION =
  */
 export async function authenticateCreator(ctx: HttpContext, deps: HttpDeps): Promise<CreatorSession> {
   const token = readSessionToken(ctx, deps.publicUrl, 'creator');
-  if (token === null) return await refuse(ctx, deps, 'account', NO_CREATOR_SESSION);
+  if (token === null) return refuse(ctx, deps, 'account', NO_CREATOR_SESSION);
   refuseOtherOrigins(ctx, deps.publicUrl);
-  await limitRate(ctx, deps.rateLimits, 'account', token);
+  limitRate(ctx, deps.rateLimits, 'account', token);
   const session = await findByCredential(ctx, deps, token, () =>
     findCreatorSession(deps.sql, token, deps.now()),
   );
@@ -141,9 +141,9 @@ const NO_OPERATOR_SESSION =
  */
 export async function authenticateOperator(ctx: HttpContext, deps: HttpDeps): Promise<OperatorSession> {
   const token = readSessionToken(ctx, deps.publicUrl, 'operator');
-  if (token === null) return await refuse(ctx, deps, 'account', NO_OPERATOR_SESSION);
+  if (token === null) return refuse(ctx, deps, 'account', NO_OPERATOR_SESSION);
   refuseOtherOrigins(ctx, deps.publicUrl);
-  await limitRate(ctx, deps.rateLimits, 'account', token);
+  limitRate(ctx, deps.rateLimits, 'account', token);
   const session = await findByCredential(ctx, deps, token, () =>
     findOperatorSession(deps.sql, token, deps.now()),
   );
@@ -212,7 +212,7 @@ export function mayPay({ permissions, session }: Caller): boolean {
 
 /** Returns the app and the kind of the request's SDK key. Throws 401 for no valid key. */
 export async function authenticateSdk(ctx: HttpContext, deps: HttpDeps): Promise<SdkCaller> {
-  const key = await bearerKey(ctx, deps, 'sdk');
+  const key = bearerKey(ctx, deps, 'sdk');
   const caller = await findByCredential(ctx, deps, key, () => findSdkCaller(deps.sql, key, deps.now()));
   if (caller === undefined) throw unauthorized('sdk');
   ctx.state.appId = caller.appId;

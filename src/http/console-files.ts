@@ -109,11 +109,11 @@ function sendPage(ctx: HttpContext, { pages }: ConsoleFiles): void {
  * Returns what serves the pages of the console: hashed files for ever, and the page itself for every other path under
  * `/console/`, because the page has routes of its own. Each of them needs no key, so `limit` counts it first.
  */
-export function serveConsole(limit: (ctx: HttpContext) => Promise<void>, folder = FOLDER) {
+export function serveConsole(limit: (ctx: HttpContext) => void, folder = FOLDER) {
   const files = readFiles(folder);
   const serve = async (ctx: HttpContext): Promise<void> => {
     ctx.state.route = '/console';
-    await limit(ctx);
+    limit(ctx);
     if (files === null) {
       throw new ApiError('not_found', {
         detail: 'The console is not built. Run `npm ci` and `npm run build`, then start the service again.',

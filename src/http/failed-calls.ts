@@ -12,16 +12,16 @@ type LinkDeps = Pick<HttpDeps, 'rateLimits' | 'knownLinks' | 'now'>;
  * Counts a call as failed against its address (IPv6: its /56), before anything is looked up for it. Throws 429 over the limit.
  * Returns a function that takes the count back once, when the call turns out not to have failed.
  */
-export async function countAsFailed(
+export function countAsFailed(
   ctx: HttpContext,
   { rateLimits }: Pick<HttpDeps, 'rateLimits'>,
   name: 'failures' | 'refusals' = 'failures',
-): Promise<() => Promise<void>> {
+): () => void {
   const site = addressSite(ctx.ip) ?? ctx.ip;
-  await refuseBeyondLimit(rateLimits, name, site);
+  refuseBeyondLimit(rateLimits, name, site);
   let isCounted = true;
-  return async () => {
-    if (isCounted) await rateLimits.uncount(name, site);
+  return () => {
+    if (isCounted) rateLimits.uncount(name, site);
     isCounted = false;
   };
 }
@@ -55,16 +55,16 @@ export async function findByCredential<T>(
     else knownCredentials.add(name, deps.now());
     return found;
   }
-  const uncount = await countAsFailed(ctx, deps);
+  const uncount = countAsFailed(ctx, deps);
   try {
     const found = await find();
     if (found === undefined) return undefined;
     knownCredentials.add(name, deps.now());
-    await uncount();
+    uncount();
     return found;
   } catch (error) {
     // The database was not available: that is not the fault of the call.
-    await uncount();
+    uncount();
     throw error;
   }
 }
@@ -93,7 +93,7 @@ export async function findCountingFailures<T>(
     knownLinks.forget(link);
   }
   const caller = `links ${addressSite(ctx.ip) ?? ctx.ip}`;
-  const state = await rateLimits.count('failures', caller);
+  const state = rateLimits.count('failures', caller);
   if (state !== null && state.count > LINK_LOOKUPS * state.limit) throw overLimit(state);
   let isFailed = false;
   try {
@@ -104,6 +104,6 @@ export async function findCountingFailures<T>(
     return found;
   } finally {
     // Otherwise the link was found, or the database was not available: that is not the fault of the call.
-    if (!isFailed) await rateLimits.uncount('failures', caller);
+    if (!isFailed) rateLimits.uncount('failures', caller);
   }
 }

@@ -80,11 +80,11 @@ export interface RateLimitState {
 
 /** Counts calls in this process, in windows of one minute. Returns null if the limit is off. */
 export interface RateLimits {
-  readonly count: (name: RateLimitName, caller: string) => Promise<RateLimitState | null>;
+  readonly count: (name: RateLimitName, caller: string) => RateLimitState | null;
   /** Takes back one call that was counted. */
-  readonly uncount: (name: RateLimitName, caller: string) => Promise<void>;
+  readonly uncount: (name: RateLimitName, caller: string) => void;
   /** Returns the state before another call, without counting one. */
-  readonly peek: (name: RateLimitName, caller: string) => Promise<RateLimitState | null>;
+  readonly peek: (name: RateLimitName, caller: string) => RateLimitState | null;
 }
 
 interface Window {
@@ -172,9 +172,9 @@ export function createRateLimits(settings: RateLimitSettings, counters = COUNTER
     if (limit > 0) limits.set(name, new Windows(limit));
   }
   return {
-    count: async (name, caller) => limits.get(name)?.count(idOf(caller)) ?? null,
-    uncount: async (name, caller) => limits.get(name)?.uncount(idOf(caller)),
-    peek: async (name, caller) => limits.get(name)?.peek(idOf(caller)) ?? null,
+    count: (name, caller) => limits.get(name)?.count(idOf(caller)) ?? null,
+    uncount: (name, caller) => limits.get(name)?.uncount(idOf(caller)),
+    peek: (name, caller) => limits.get(name)?.peek(idOf(caller)) ?? null,
   };
 }
 
@@ -187,22 +187,14 @@ export function overLimit({ limit, resetSeconds }: RateLimitState): ApiError {
 }
 
 /** Throws 429 with `Retry-After` if the caller has reached the limit. Counts nothing. */
-export async function refuseOverLimit(
-  limits: RateLimits,
-  name: RateLimitName,
-  caller: string,
-): Promise<void> {
-  const state = await limits.peek(name, caller);
+export function refuseOverLimit(limits: RateLimits, name: RateLimitName, caller: string): void {
+  const state = limits.peek(name, caller);
   if (state !== null && !state.isAllowed) throw overLimit(state);
 }
 
 /** Counts a call. Throws 429 with `Retry-After` over the limit. */
-export async function refuseBeyondLimit(
-  limits: RateLimits,
-  name: RateLimitName,
-  caller: string,
-): Promise<void> {
-  const state = await limits.count(name, caller);
+export function refuseBeyondLimit(limits: RateLimits, name: RateLimitName, caller: string): void {
+  const state = limits.count(name, caller);
   if (state !== null && !state.isAllowed) throw overLimit(state);
 }
 
@@ -210,13 +202,8 @@ export async function refuseBeyondLimit(
  * Counts a call and sets `RateLimit-Policy` and `RateLimit` of the response. Throws 429 with `Retry-After` over the
  * limit.
  */
-export async function limitRate(
-  ctx: HttpContext,
-  limits: RateLimits,
-  name: RateLimitName,
-  caller: string,
-): Promise<void> {
-  const state = await limits.count(name, caller);
+export function limitRate(ctx: HttpContext, limits: RateLimits, name: RateLimitName, caller: string): void {
+  const state = limits.count(name, caller);
   if (state === null) return;
   const { limit, remaining, resetSeconds } = state;
   ctx.set('RateLimit-Policy', `"${name}";q=${limit};w=${WINDOW_SECONDS}`);

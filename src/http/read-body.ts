@@ -37,7 +37,7 @@ export interface HeldBody<T> {
  * Receives a body into one buffer, which `memory` counts. Throws 400 for a body that ends early or arrives in too many parts,
  * and 413 beyond the limit; then nothing more is read.
  */
-async function receive(
+function receive(
   request: IncomingMessage,
   length: number | undefined,
   limitBytes: number,
@@ -47,7 +47,7 @@ async function receive(
     new ApiError('payload_too_large', { detail: `The body has more than ${limitBytes} bytes.` });
   if (length !== undefined && length > limitBytes) throw tooLarge();
   if (request.destroyed) throw endedEarly();
-  return await new Promise((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     let buffer: Buffer = Buffer.alloc(0);
     let [size, parts] = [0, 0];
     const makeRoom = (bytes: number) => {

@@ -14,10 +14,10 @@ import { route } from '../routing/route.ts';
 import type { RawReply } from '../reply.ts';
 
 /** Decides whether to record a click. Over the rate limit of `POST /clicks` a visitor is redirected and not counted. */
-async function clickOf(ctx: HttpContext, deps: HttpDeps, target: RedirectTarget): Promise<Visit['click']> {
+function clickOf(ctx: HttpContext, deps: HttpDeps, target: RedirectTarget): Visit['click'] {
   if (!target.isCounted) return 'skip';
   if (ctx.method === 'HEAD') return 'preview';
-  const state = await deps.rateLimits.count('clicks', clickCaller(target.appId, ctx.ip));
+  const state = deps.rateLimits.count('clicks', clickCaller(target.appId, ctx.ip));
   return state === null || state.isAllowed ? 'record' : 'skip';
 }
 
@@ -26,7 +26,7 @@ async function redirect(
   linkSubdomain: string,
   slug: string,
 ): Promise<RawReply> {
-  const address = await deps.rateLimits.count('address', addressCaller(ctx.ip));
+  const address = deps.rateLimits.count('address', addressCaller(ctx.ip));
   const isLink = isSubdomain(linkSubdomain) && isSlug(slug);
   const target = foundOrThrow(
     await findCountingFailures(ctx, deps, isLink ? `${linkSubdomain} ${slug.toLowerCase()}` : '', async () =>
@@ -34,7 +34,7 @@ async function redirect(
     ),
   );
   ctx.state.appId = target.appId;
-  const click = address?.isAllowed === false ? 'skip' : await clickOf(ctx, deps, target);
+  const click = address?.isAllowed === false ? 'skip' : clickOf(ctx, deps, target);
   const location = await followLink(deps, target, {
     click,
     at: now,

@@ -54,7 +54,7 @@ export const signInLinkRoutes = [
     handler: async ({ ctx, deps, body, now }) => {
       refuseForeignSignIn(ctx, deps.publicUrl);
       if (deps.sendsMail !== true) throw withAdvice('mail_not_configured');
-      await refuseBeyondLimit(deps.rateLimits, 'signIn', `mail ${body.email.toLowerCase()}`);
+      refuseBeyondLimit(deps.rateLimits, 'signIn', `mail ${body.email.toLowerCase()}`);
       await inSteps(async () => await mailSignInLinks(deps, body.email, now));
       return { expiresAt: now + SIGN_IN_LINK_MS };
     },

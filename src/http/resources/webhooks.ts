@@ -86,12 +86,12 @@ export const webhookRoutes = [
       if (!isProviderName(provider)) throw notFound();
       const sender = `${customerAppId} ${provider} ${addressCaller(ctx.ip)}`;
       const isKnown = deps.knownSenders.has(sender, now);
-      if (!isKnown) await refuseOverLimit(deps.rateLimits, 'refusals', sender);
+      if (!isKnown) refuseOverLimit(deps.rateLimits, 'refusals', sender);
       // Those of all unknown apps count together, as long as the app was not found.
       const isFound =
         isKnown ||
         (isId('app', customerAppId) && deps.webhookCache.secretsOf(customerAppId, provider) !== undefined);
-      const uncount = isFound ? async () => {} : await countAsFailed(ctx, deps, 'refusals');
+      const uncount = isFound ? () => {} : countAsFailed(ctx, deps, 'refusals');
       let held: HeldBody<Buffer> = { body: Buffer.alloc(0), free: () => {} };
       const result = await receiveWebhook(
         {
@@ -111,18 +111,18 @@ export const webhookRoutes = [
           receivedAt: now,
           // The raw bytes, because signatures cover them and not the parsed value.
           readBody: async () => {
-            await uncount();
+            uncount();
             held = await readBytes(ctx, deps, WEBHOOK_BODY_BYTES);
             return held.body;
           },
         },
       )
-        .catch(async (error: unknown) => {
-          await uncount();
+        .catch((error: unknown) => {
+          uncount();
           throw error;
         })
         .finally(() => held.free());
-      if (result.kind === 'refused') await deps.rateLimits.count('refusals', sender);
+      if (result.kind === 'refused') deps.rateLimits.count('refusals', sender);
       else deps.knownSenders.add(sender, now);
       switch (result.kind) {
         case 'done':

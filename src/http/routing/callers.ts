@@ -213,8 +213,7 @@ export function consoleSession(
             'Only an owner of the account, or who signed in with a link of the operator, manages its members.',
         });
       }
-      if (addressLimit !== undefined)
-        await limitRate(ctx, deps.rateLimits, addressLimit, addressCaller(ctx.ip));
+      if (addressLimit !== undefined) limitRate(ctx, deps.rateLimits, addressLimit, addressCaller(ctx.ip));
       const call = await read(actingDeps(request, actorOf(caller)), OPEN_BODY_BYTES);
       const { accountId } = params;
       if (accountId !== undefined && accountId !== caller.accountId) throw notFound();
@@ -324,9 +323,9 @@ export function sdkKey({ addressLimit }: { readonly addressLimit?: RateLimitName
       const { ctx, deps } = withoutKey(request);
       const { appId, keyKind } = await authenticateSdk(ctx, deps);
       if (addressLimit !== undefined)
-        await limitRate(ctx, deps.rateLimits, addressLimit, `${appId} ${addressCaller(ctx.ip)}`);
+        limitRate(ctx, deps.rateLimits, addressLimit, `${appId} ${addressCaller(ctx.ip)}`);
       const call = await read(deps, OPEN_BODY_BYTES);
-      await limitRate(ctx, deps.rateLimits, 'sdk', `${appId} ${call.body.deviceId}`);
+      limitRate(ctx, deps.rateLimits, 'sdk', `${appId} ${call.body.deviceId}`);
       return { ...call, appId, keyKind };
     },
   };
@@ -346,7 +345,7 @@ export function anyone({
     limitsAddress,
     paths: OTHER_PATHS,
     openCall: ({ ctx }) => addressSite(ctx.ip) ?? ctx.ip,
-    check: async (request, read) => await read(withoutKey(request).deps, OPEN_BODY_BYTES),
+    check: (request, read) => read(withoutKey(request).deps, OPEN_BODY_BYTES),
   };
 }
 
@@ -357,5 +356,5 @@ export const billingProvider: CallerRule<object> = {
   rateLimitName: null,
   limitsAddress: false,
   paths: OTHER_PATHS,
-  check: async (request, read) => await read(withoutKey(request).deps, OPEN_BODY_BYTES),
+  check: (request, read) => read(withoutKey(request).deps, OPEN_BODY_BYTES),
 };

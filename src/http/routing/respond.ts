@@ -28,8 +28,7 @@ export async function respond<
 ): Promise<void> {
   const { ctx, deps, body, now } = call;
   const { status } = response;
-  const handle = async (idGenerator: IdGenerator, query = call.query) =>
-    await handler({ ...call, query, idGenerator });
+  const handle = (idGenerator: IdGenerator, query = call.query) => handler({ ...call, query, idGenerator });
   if ('contentType' in response) {
     const reply = (await handle(createIdGenerator(now))) as RawReply;
     sendReply(ctx, { status, ...reply });
@@ -46,14 +45,11 @@ export async function respond<
       },
     );
     sendReply(ctx, { status, ...reply });
+  } else if (account === undefined) {
+    sendReply(ctx, jsonReply(status, await handle(createIdGenerator(now))));
   } else {
     const reply = async (idGenerator: IdGenerator) => jsonReply(status, await handle(idGenerator));
-    sendReply(
-      ctx,
-      account === undefined
-        ? await reply(createIdGenerator(now))
-        : await respondOnce(ctx, deps, account, body, reply),
-    );
+    sendReply(ctx, await respondOnce(ctx, deps, account, body, reply));
   }
 }
 

@@ -86,15 +86,12 @@ export function route<
     rateLimitName: rateLimit?.name ?? caller.rateLimitName,
     limitsAddress: caller.limitsAddress,
     run: async (ctx, deps, params) => {
-      const call = await caller.check(
-        { ctx, deps, method, params },
-        async (own, bodyLimitBytes) =>
-          await readCall<I, Q, B>(spec, { ctx, deps: own, params }, bodyLimitBytes),
+      const call = await caller.check({ ctx, deps, method, params }, (own, bodyLimitBytes) =>
+        readCall<I, Q, B>(spec, { ctx, deps: own, params }, bodyLimitBytes),
       );
-      if (rateLimit !== undefined)
-        await limitRate(ctx, deps.rateLimits, rateLimit.name, rateLimit.caller(call));
+      if (rateLimit !== undefined) limitRate(ctx, deps.rateLimits, rateLimit.name, rateLimit.caller(call));
       const account = storesResponses ? caller.idempotencyAccount?.(call) : undefined;
-      const send = async () => await respond(spec, call, account);
+      const send = () => respond(spec, call, account);
       const openSharer = isLimited ? caller.openCall?.(call) : undefined;
       const fileSharer = makesFile(ctx) ? caller.fileSharer?.(call) : undefined;
       const creator = caller.creatorCall?.(call);
