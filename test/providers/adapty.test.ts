@@ -214,6 +214,21 @@ describe('reading a body', () => {
     }
   });
 
+  test('an event without a profile names no anonymous customer', () => {
+    const body = { ...adaptyEvent({}), profile_id: undefined };
+    expect(eventOf(adapty.parse(bodyOf(body))).anonymousUserIds).toEqual([]);
+  });
+
+  test('the tax is in the currency that is counted', () => {
+    const taxes = { tax_amount_usd: 1, tax_amount_local: 2 };
+    const taxOf = (overrides: Parameters<typeof adaptyEvent>[0]) =>
+      eventOf(adapty.parse(bodyOf(adaptyEvent({ ...overrides, extra: taxes })))).payment?.components?.tax;
+    expect(taxOf({ currency: 'EUR' })).toEqual({ minor: 200 });
+    expect(taxOf({ currency: 'EUR', localPrice: null })).toEqual({ minor: 100 });
+    expect(taxOf({ currency: 'USD' })).toEqual({ minor: 100 });
+    expect(taxOf({ currency: 'USD', usd: null, localPrice: 9.99 })).toEqual({ minor: 200 });
+  });
+
   test('a purchase without a product counts', () => {
     expect(eventOf(parse({ usd: 8.12, extra: { vendor_product_id: undefined } }))).toMatchObject({
       productId: null,

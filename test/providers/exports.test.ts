@@ -470,6 +470,98 @@ describe('Superwall and Adapty', () => {
     expect(only(read('adapty', { ...adapty, environment: 'Sandbox' })).environment).toBe('sandbox');
   });
 
+  /** Returns the bodies that a row is read as. */
+  function bodiesOf(provider: ProviderName, row: ExportRow) {
+    const reading = formatOf(provider, row).read(row, { exportedAt: EXPORTED_AT });
+    if (reading.kind !== 'events') throw new Error(reading.kind);
+    return reading.bodies;
+  }
+
+  test('a row of Superwall becomes the body of its legacy format, with every fact that the row has', () => {
+    const row = { ...superwall, ts: '2026-03-02 10:00:00', periodType: 'TRIAL', isTrialConversion: '1' };
+    const at = Date.UTC(2026, 2, 2, 10);
+    expect(bodiesOf('superwall', row)).toEqual([
+      {
+        object: 'event',
+        type: 'initial_purchase',
+        timestamp: at,
+        data: {
+          id: 'reconciliation:4711:initial_purchase',
+          name: 'initial_purchase',
+          ts: at,
+          purchasedAt: AT,
+          environment: 'PRODUCTION',
+          periodType: 'TRIAL',
+          isTrialConversion: true,
+          productId: 'lantern.plus.monthly',
+          originalAppUserId: 'user-hazel',
+          transactionId: '4711',
+          store: 'APP_STORE',
+          price: 19.99,
+          priceInPurchasedCurrency: 19.99,
+          currencyCode: 'USD',
+        },
+      },
+    ]);
+  });
+
+  test('a row of Adapty becomes the body of its webhook, with every fact that the row has', () => {
+    const row = {
+      ...adapty,
+      event_type: 'Subscription_Renewed',
+      revenue_usd: '5.01',
+      revenue_local: '4.50',
+      currency: 'EUR',
+      cancellation_reason: 'upgraded',
+    };
+    const moment = new Date(AT).toISOString();
+    expect(bodiesOf('adapty', row)).toEqual([
+      {
+        event_type: 'subscription_renewed',
+        event_datetime: moment,
+        customer_user_id: 'user-hazel',
+        event_properties: {
+          store: 'app_store',
+          currency: 'EUR',
+          price_usd: 5.01,
+          price_local: 4.5,
+          profile_event_id: `reconciliation:subscription_renewed:4711:${AT}`,
+          environment: 'Production',
+          vendor_product_id: 'lantern.plus.monthly',
+          transaction_id: '4711',
+          event_datetime: moment,
+          cancellation_reason: 'upgraded',
+        },
+      },
+    ]);
+    const [{ event_properties: stated } = {}] = bodiesOf('adapty', { ...row, transaction_id: '' });
+    expect(stated).toMatchObject({
+      profile_event_id: `reconciliation:subscription_renewed::${AT}`,
+      transaction_id: null,
+    });
+  });
+
+  test.each<[ProviderName, ExportRow, string]>([
+    ['superwall', { ...superwall, id: '' }, 'unreadable: id or name is empty.'],
+    ['superwall', { ...superwall, name: 'null' }, 'unreadable: id or name is empty.'],
+    ['superwall', { ...superwall, ts: 'yesterday' }, 'unreadable: ts is not a time'],
+    ['superwall', { ...superwall, price: '19,99' }, 'unreadable: price is not a decimal'],
+    [
+      'superwall',
+      { ...superwall, priceInPurchasedCurrency: '19,99' },
+      'unreadable: priceInPurchasedCurrency is not a decimal',
+    ],
+    ['adapty', { ...adapty, event_type: ' ' }, 'unreadable: event_type is empty.'],
+    ['adapty', { ...adapty, event_datetime: 'yesterday' }, 'unreadable: event_datetime is not a time'],
+    ['adapty', { ...adapty, revenue_usd: '1 000.00' }, 'unreadable: revenue_usd is not a decimal'],
+    ['adapty', { ...adapty, revenue_local: '19,99' }, 'unreadable: revenue_local is not a decimal'],
+  ])(
+    'a row of %s that can not be read is not compared, and says which cell is wrong: %#',
+    (provider, row, words) => {
+      expect(read(provider, row)).toContain(words);
+    },
+  );
+
   test('the refund of an upgrade, whose amount is not the refunded one, takes nothing back', () => {
     const upgraded = { ...adapty, event_type: 'subscription_refunded', cancellation_reason: 'upgraded' };
     expect(only(read('adapty', upgraded))).toMatchObject({ adjustment: null, priceUnknown: true });

@@ -218,6 +218,66 @@ describe('the codes of a subscription that begins without a payment', () => {
       used('app_store', 'spring'),
     ],
     [
+      'a trial that Superwall reports later, from the time of its purchase',
+      'superwall',
+      superwallEvent({
+        ...begun,
+        occurredAt: USED_AT + 5_000,
+        purchasedAt: USED_AT,
+        periodType: 'TRIAL',
+        extra: { offerCode: 'SPRING20' },
+      }),
+      used('app_store', 'SPRING20'),
+    ],
+    [
+      'a trial at Superwall without the time of its purchase, from the time of its event',
+      'superwall',
+      superwallEvent({
+        ...begun,
+        periodType: 'TRIAL',
+        extra: { offerCode: 'SPRING20', purchasedAt: undefined },
+      }),
+      used('app_store', 'SPRING20'),
+    ],
+    [
+      'a trial at Superwall without a store, which has no codes',
+      'superwall',
+      superwallEvent({ ...begun, periodType: 'TRIAL', extra: { offerCode: 'SPRING20', store: null } }),
+      [],
+    ],
+    [
+      'a trial that Adapty reports later, from the time of its purchase',
+      'adapty',
+      adaptyEvent({
+        ...begun,
+        type: 'trial_started',
+        occurredAt: USED_AT + 5_000,
+        purchasedAt: USED_AT,
+        extra: { promotional_offer_id: 'spring' },
+      }),
+      used('app_store', 'spring'),
+    ],
+    [
+      'a trial at Adapty without the time of its purchase, from the time of its event',
+      'adapty',
+      adaptyEvent({
+        ...begun,
+        type: 'trial_started',
+        extra: { promotional_offer_id: 'spring', purchase_date: undefined },
+      }),
+      used('app_store', 'spring'),
+    ],
+    [
+      'a trial at Adapty without a store, which has no codes',
+      'adapty',
+      adaptyEvent({
+        ...begun,
+        type: 'trial_started',
+        extra: { promotional_offer_id: 'spring', store: null },
+      }),
+      [],
+    ],
+    [
       'a free period at Adapty',
       'adapty',
       adaptyEvent({ ...begun, extra: { promotional_offer_id: 'spring' } }),

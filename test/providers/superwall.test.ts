@@ -636,6 +636,14 @@ describe('the format V2', () => {
     });
   });
 
+  test('an event that states only its environment is one of the legacy format', () => {
+    const data = { id: 'E-1', name: 'expiration', environment: 'SANDBOX' };
+    expect(superwall.parse(bodyOf({ timestamp: STORE_START, data }))).toMatchObject({
+      outcome: 'event',
+      event: { kind: 'expiration', environment: 'sandbox', occurredAt: STORE_START },
+    });
+  });
+
   test('the attributes of a user replace no fact', () => {
     const body = asSuperwallV2(superwallEvent({ eventId: 'E-1:initial_purchase' }), 'data.event', {
       event: forged,

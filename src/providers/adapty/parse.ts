@@ -41,7 +41,7 @@ const priceSchema = z
     fields: { usd: 'event_properties.price_usd', local: 'event_properties.price_local' },
   }));
 
-/** The tax, and what is left after the store's fee, in dollars and in the currency of the purchase. */
+/** The tax, and what is left after the store's fee, in dollars and in the currency of the purchase. Reads any object. */
 const componentsSchema = z.object({
   proceeds_usd: decimalAmount,
   proceeds_local: decimalAmount,
@@ -56,7 +56,7 @@ function addComponents(
   fields: z.infer<typeof componentsSchema>,
 ): PaymentFact {
   const { currency, amountMinor } = payment;
-  const isLocal = price.currency === currency && (currency !== 'USD' || price.usd == null);
+  const isLocal = currency !== 'USD' || price.usd == null;
   const tax = toMinor(isLocal ? fields.tax_amount_local : fields.tax_amount_usd, currency);
   const proceeds = toMinor(isLocal ? fields.proceeds_local : fields.proceeds_usd, currency);
   const storeFee = proceeds === null ? null : amountMinor - proceeds;
@@ -180,9 +180,7 @@ function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResul
     // Also of an unknown price: the payments that follow come without the code.
     if (paid.value.payment === null)
       return done({ ...purchase, ...paid.value, subscriptionCodes: codesOfTrial(body, event) });
-    const components = read.readAs(componentsSchema, raw, 'event_properties');
-    if (!components.ok) return failed(components.reason);
-    const payment = addComponents(paid.value.payment, price.value, components.value);
+    const payment = addComponents(paid.value.payment, price.value, componentsSchema.parse(raw));
     return done({
       ...purchase,
       ...paid.value,

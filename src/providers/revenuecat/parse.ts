@@ -75,7 +75,7 @@ const oneOffSchema = z.union([
   z.object({ expiration_at_ms: z.null(), renewal_number: z.null().optional() }),
 ]);
 
-/** RevenueCat estimates both. `commission_percentage` is the share of the store. */
+/** RevenueCat estimates both. `commission_percentage` is the share of the store. Reads any object, as the two schemas below do. */
 const componentsSchema = z
   .object({ tax_percentage: shareOfPrice, commission_percentage: shareOfPrice })
   .transform((shares) => ({
@@ -198,16 +198,13 @@ function transactionOf(raw: unknown): Read<StoreTransaction> {
 
 function readPaid(event: Base, raw: unknown, price: StorePrice): ParseResult {
   const free = isGift(event) || price.usd === 0 || (isTrial(event) && price.usd == null);
-  const subscription = read.readAs(subscriptionSchema, raw, 'event');
-  if (!subscription.ok) return failed(subscription.reason);
-  const { key, boughtAt } = subscription.value;
-  const codes = read.readAs(codesSchema, raw, 'event');
-  if (!codes.ok) return failed(codes.reason);
+  const { key, boughtAt } = subscriptionSchema.parse(raw);
+  const codes = codesSchema.parse(raw);
   const purchase = eventOf(event, paidKind(event, free));
   if (isGift(event)) return done(purchase);
   const paidEvent = { ...purchase, userKeys: read.distinct([key]) };
   const usedAt = boughtAt ?? event.event_timestamp_ms;
-  const subscriptionCodes = codesOfSubscription(key, usedAt, codes.value);
+  const subscriptionCodes = codesOfSubscription(key, usedAt, codes);
   if (free) return done({ ...paidEvent, subscriptionCodes });
   const paid = money.storePayment(price, transactionOf(raw));
   if (!paid.ok) return failed(paid.reason);
@@ -216,14 +213,12 @@ function readPaid(event: Base, raw: unknown, price: StorePrice): ParseResult {
   const time = read.readAs(purchaseTimeSchema, raw, 'event');
   if (!time.ok) return failed(time.reason);
   const occurredAt = time.value.purchased_at_ms ?? event.event_timestamp_ms;
-  const components = read.readAs(componentsSchema, raw, 'event');
-  if (!components.ok) return failed(components.reason);
-  const payment = withComponents(paid.value.payment, components.value);
+  const payment = withComponents(paid.value.payment, componentsSchema.parse(raw));
   return done({
     ...paidEvent,
     ...paid.value,
     payment,
-    codes: codesOf(payment, codes.value),
+    codes: codesOf(payment, codes),
     occurredAt,
   });
 }

@@ -9,8 +9,8 @@ const STATED = ['transactionId', 'store', 'price', 'environment'];
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const fieldsOf = (value: unknown): Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
+/** Returns the fields of an object. A list has none that are read. */
+const fieldsOf = (value: unknown): Fields => (typeof value === 'object' ? { ...value } : {});
 
 /** Whether `data` is an event of the legacy format: a test, or an event that states something of its payment. */
 function isLegacy(data: Fields): boolean {

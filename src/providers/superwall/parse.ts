@@ -51,7 +51,7 @@ const transactionSchema = z
   .object({ transactionId: money.transactionId, store: money.storeName })
   .transform(({ transactionId: ref, store }): StoreTransaction => ({ store, ref }));
 
-/** Shares of the price. `proceeds` is after both, so it says nothing about either. */
+/** Shares of the price. `proceeds` is after both, so it says nothing about either. Reads any object, as the next schema does. */
 const componentsSchema = z
   .object({ taxPercentage: shareOfPrice, commissionPercentage: shareOfPrice })
   .transform((shares) => ({
@@ -104,24 +104,21 @@ function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice):
   const kind = paidKind(data, price);
   // A family member's event may have the organizer's transaction and code.
   const key = data.isFamilyShare ? null : money.subscriptionKey(data.store, data.originalTransactionId);
-  const codes = read.readAs(codesSchema, raw, 'data');
-  if (!codes.ok) return failed(codes.reason);
+  const codes = codesSchema.parse(raw);
   const event = { ...eventOf(data, eventAt, kind), userKeys: read.distinct([key]) };
-  const subscriptionCodes = codesOfSubscription(key, data.purchasedAt ?? eventAt, codes.value);
+  const subscriptionCodes = codesOfSubscription(key, data.purchasedAt ?? eventAt, codes);
   if (kind === 'trial_started') return done({ ...event, subscriptionCodes });
   const paid = money.storePayment(price, read.readAs(transactionSchema, raw, 'data'));
   if (!paid.ok) return failed(paid.reason);
   // Also of an unknown price: the payments that follow come without the code.
   if (paid.value.payment === null) return done({ ...event, ...paid.value, subscriptionCodes });
-  const components = read.readAs(componentsSchema, raw, 'data');
-  if (!components.ok) return failed(components.reason);
-  const payment = withComponents(paid.value.payment, components.value);
+  const payment = withComponents(paid.value.payment, componentsSchema.parse(raw));
   return done({
     ...event,
     ...paid.value,
     occurredAt: data.purchasedAt ?? eventAt,
     payment,
-    codes: codesOf(payment, codes.value),
+    codes: codesOf(payment, codes),
   });
 }
 
