@@ -24,6 +24,7 @@ import type { TemporalWorkflowStarter } from './workflow-starter.ts';
 
 /** Work without an outcome for this long has its workflow started again. */
 const OVERDUE_MS = 30_000;
+/** How long the relay waits before it looks for such work again. */
 const PAUSE_MS = 5_000;
 /** How often the relay records that no payment waits for a conversion. */
 const NOTE_PAUSE_MS = 60_000;

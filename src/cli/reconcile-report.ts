@@ -1,4 +1,4 @@
-import { neutralizeFormula } from '../db/payout-csv.ts';
+import { csvLine, neutralizeFormula } from '../domain/csv-cells.ts';
 import { FINDING_KINDS } from '../domain/reconcile-findings.ts';
 import type { Finding, FindingKind } from '../domain/reconcile-findings.ts';
 import { CAUSE_EXPLANATIONS } from '../domain/likely-causes.ts';
@@ -55,11 +55,6 @@ const FOREIGN: ReadonlySet<string> = new Set([
   'store',
   'detail',
 ]);
-
-function csvLine(cells: readonly string[]): string {
-  const quoted = cells.map((cell) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell));
-  return `${quoted.join(',')}\r\n`;
-}
 
 async function writeCsv(findings: AsyncIterable<Finding>, write: (text: string) => void): Promise<void> {
   write(csvLine(Object.keys(COLUMNS)));

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { csvLine } from '../domain/csv-cells.ts';
 import type { PayoutId } from '../domain/ids.ts';
 import type { CreatorScope } from './creator-sessions.ts';
-import { EOL, formatUsd, quoteWhereNeeded, readCompressedCsv } from './payout-csv.ts';
+import { formatUsd, readCompressedCsv } from './payout-csv.ts';
 import type { PayoutCsv } from './payout-csv.ts';
 import { readRows } from './read-payout-csv.ts';
 import type { PayoutListRow } from './payout-lists.ts';
@@ -66,21 +67,19 @@ export async function readStatementSums(
 
 const COLUMNS = ['payout_id', 'commission_id', 'occurred_at', 'amount_usd', 'currency'];
 
-const lineOf = (cells: readonly string[]) => cells.map(quoteWhereNeeded).join(',') + EOL;
-
 /** Returns the statement of a payout as CSV: its lines without ids of events, and a last line with the total. */
 export async function readStatementCsv(
   sql: Sql,
   { appId }: CreatorScope,
   { id, totalCents }: CreatorPayout,
 ): Promise<PayoutCsv> {
-  const parts = [Buffer.from(lineOf(COLUMNS))];
+  const parts = [Buffer.from(csvLine(COLUMNS))];
   const stored = await readCompressedCsv(sql, appId, id);
   if (stored !== undefined) {
     const columns = ['commission_id', 'occurred_at', 'amount_usd_cents'];
     for await (const rows of readRows(id, stored, columns)) {
       const lines = rows.map(([commissionId = '', occurredAt, cents]) =>
-        lineOf([
+        csvLine([
           id,
           commissionId,
           new Date(Number(occurredAt)).toISOString(),
@@ -91,7 +90,7 @@ export async function readStatementCsv(
       parts.push(Buffer.from(lines.join('')));
     }
   }
-  parts.push(Buffer.from(lineOf([id, 'total', '', formatUsd(totalCents), 'USD'])));
+  parts.push(Buffer.from(csvLine([id, 'total', '', formatUsd(totalCents), 'USD'])));
   const bytes = Buffer.concat(parts);
   return { payoutId: id, bytes, sha256: createHash('sha256').update(bytes).digest() };
 }

@@ -1,14 +1,8 @@
 import { createHash } from 'node:crypto';
+import { csvLine, neutralizeFormula } from '../domain/csv-cells.ts';
 import type { AppId, PayoutId } from '../domain/ids.ts';
 import { NEW_ADDRESS_MS } from '../domain/payee-code.ts';
-import {
-  COLUMNS,
-  EOL,
-  formatUsd,
-  neutralizeFormula,
-  quoteWhereNeeded,
-  readCompressedCsv,
-} from './payout-csv.ts';
+import { COLUMNS, formatUsd, readCompressedCsv } from './payout-csv.ts';
 import type { PayoutCsv } from './payout-csv.ts';
 import { readRows } from './read-payout-csv.ts';
 import type { Sql } from './sql.ts';
@@ -17,8 +11,6 @@ const EXTENDED_COLUMNS = [...COLUMNS, 'affiliate_email', 'occurred_at_iso', 'aff
 /** Where the cents of a line are; the amount and the currency follow. */
 const CENTS = COLUMNS.indexOf('amount_usd_cents');
 const OCCURRED_AT = COLUMNS.indexOf('occurred_at');
-
-const lineOf = (cells: readonly string[]) => cells.map(quoteWhereNeeded).join(',') + EOL;
 
 /** Returns the cells with the amount of a line in its three columns. */
 const withAmount = (cells: readonly string[], cents: number) =>
@@ -57,7 +49,7 @@ export async function readExtendedPayoutCsv(
   if (stored === undefined) return undefined;
   const { email, problem } = await readShownEmail(sql, payoutId);
   const affiliateEmail = neutralizeFormula(email ?? '');
-  const parts = [Buffer.from(lineOf(EXTENDED_COLUMNS))];
+  const parts = [Buffer.from(csvLine(EXTENDED_COLUMNS))];
   let totalCents = 0;
   // A stored CSV may have fewer columns: their cells are empty.
   for await (const rows of readRows(payoutId, stored, COLUMNS)) {
@@ -65,14 +57,14 @@ export async function readExtendedPayoutCsv(
       const cents = Number(cells[CENTS]);
       totalCents += cents;
       const occurredAtIso = new Date(Number(cells[OCCURRED_AT])).toISOString();
-      return lineOf([...withAmount(cells, cents), affiliateEmail, occurredAtIso, problem ?? '']);
+      return csvLine([...withAmount(cells, cents), affiliateEmail, occurredAtIso, problem ?? '']);
     });
     parts.push(Buffer.from(lines.join('')));
   }
   const total = EXTENDED_COLUMNS.map((name) =>
     name === 'payout_id' ? payoutId : name === 'commission_id' ? 'total' : '',
   );
-  parts.push(Buffer.from(lineOf(withAmount(total, totalCents))));
+  parts.push(Buffer.from(csvLine(withAmount(total, totalCents))));
   const bytes = Buffer.concat(parts);
   return { payoutId, bytes, sha256: createHash('sha256').update(bytes).digest() };
 }

@@ -3,8 +3,9 @@ import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
-import { number, string } from '@json2csv/formatters';
+import { number } from '@json2csv/formatters';
 import { Parser } from '@json2csv/plainjs';
+import { EOL, neutralizeFormula, quoteWhereNeeded } from '../domain/csv-cells.ts';
 import type { AppId, PayoutId } from '../domain/ids.ts';
 import { formatMinor } from '../domain/money.ts';
 import { findPayout, listPayoutItems, storeCsv } from './stored-payouts.ts';
@@ -32,32 +33,9 @@ export const COLUMNS = [
   'occurred_at',
 ] as const;
 
-export const EOL = '\r\n';
-
-/**
- * The start of a cell that a spreadsheet would run as a formula, in ASCII or full-width characters. A spreadsheet may split a
- * cell at a semicolon, a tab, a vertical bar or a line end, and drops quotes, spaces and characters that are not shown before a
- * formula, however many. The class has none of those that split, so the search never reads a character twice.
- */
-const FORMULA =
-  // oxlint-disable-next-line no-control-regex -- control characters are looked past on purpose
-  /^(?=[\t\r])|(?<=^|[;|\t\r\n])(?=["'\p{Zs}\p{Zl}\p{Zp}\p{Cf}\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*[=+\-@＝＋－＠])/gu;
-
-/** Puts an apostrophe before each part of a text that a spreadsheet would run as a formula, so that it is shown as text. */
-export function neutralizeFormula(text: string): string {
-  return text.replaceAll(FORMULA, "'");
-}
-
 /** Formats cents as dollars with two decimals: -5 is `-0.05`. */
 export function formatUsd(cents: number): string {
   return formatMinor(cents, 'USD');
-}
-
-const quoted = string();
-
-/** Quotes text as RFC 4180 requires, including a lone carriage return. */
-export function quoteWhereNeeded(text: string): string {
-  return /[",\r\n]/.test(text) ? quoted(text) : text;
 }
 
 const parser = new Parser({

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { SecretUnreadable } from '../config/secret-box.ts';
 import type { SecretBox } from '../config/secret-box.ts';
+import { neutralizeFormula, quoteWhereNeeded } from '../domain/csv-cells.ts';
 import { hasRowOf, writePayoutFiles } from '../domain/payout-run-files.ts';
 import type { FileRow } from '../domain/payout-run-files.ts';
 import type { PayoutFileMethod } from '../domain/payout-run.ts';
@@ -20,7 +21,6 @@ import type { SealedRecipient } from './payees.ts';
 import { itemsOfRun } from './payout-runs.ts';
 import { reencrypt } from './reencryption.ts';
 import type { Encrypted } from './reencryption.ts';
-import { neutralizeFormula, quoteWhereNeeded } from './payout-csv.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 

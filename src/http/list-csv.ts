@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Parser } from '@json2csv/plainjs';
 import * as z from 'zod';
-import { EOL, neutralizeFormula, quoteWhereNeeded } from '../db/payout-csv.ts';
+import { EOL, neutralizeFormula, quoteWhereNeeded } from '../domain/csv-cells.ts';
 import type { RawReply } from './reply.ts';
 
 /** The content type that a caller asks for to get a list as CSV. */

@@ -3,7 +3,8 @@ import { gzipSync } from 'node:zlib';
 import { Parser } from '@json2csv/plainjs';
 import { expect, test } from '@jest/globals';
 import type { PayoutId } from '../../src/domain/ids.ts';
-import { COLUMNS, quoteWhereNeeded, recordsOf } from '../../src/db/payout-csv.ts';
+import { COLUMNS, recordsOf } from '../../src/db/payout-csv.ts';
+import { quoteWhereNeeded } from '../../src/domain/csv-cells.ts';
 import { readRows } from '../../src/db/read-payout-csv.ts';
 
 const PAYOUT = 'pay_x' as PayoutId;

@@ -1,6 +1,6 @@
 import { HIDDEN_CHARACTERS, NO_HIDDEN_CHARACTERS } from '../../domain/hidden-characters.ts';
 import * as z from 'zod';
-import { neutralizeFormula } from '../../db/payout-csv.ts';
+import { neutralizeFormula } from '../../domain/csv-cells.ts';
 import { erasePayees } from '../../db/payee-erasure.ts';
 import { findPayee, listPayees, setPayee } from '../../db/payees.ts';
 import type { StoredPayee } from '../../db/payees.ts';

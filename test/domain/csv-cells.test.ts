@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { neutralizeFormula } from '../../src/db/payout-csv.ts';
+import { neutralizeFormula } from '../../src/domain/csv-cells.ts';
 
 // @promise csv-formulas
 test.each([
