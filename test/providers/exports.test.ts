@@ -43,6 +43,13 @@ function read(provider: ProviderName, row: ExportRow): NormalizedEvent[] | strin
   return reading.bodies.map((body) => eventOf(providers[provider].parse(bodyOf(body))));
 }
 
+/** Returns the bodies that a row is read as. */
+function bodiesOf(provider: ProviderName, row: ExportRow) {
+  const reading = formatOf(provider, row).read(row, { exportedAt: EXPORTED_AT });
+  if (reading.kind !== 'events') throw new Error(reading.kind);
+  return reading.bodies;
+}
+
 function rowsOf(provider: ProviderName, sales: readonly ListedSale[]): readonly ExportRow[] {
   const objects = (text: string) => JSON.parse(text) as { data: ExportRow[] };
   switch (provider) {
@@ -154,6 +161,102 @@ describe('RevenueCat', () => {
     expect(event(over)).toMatchObject({ environment: 'production', payment: expected });
   });
 
+  test('a row becomes the body of the webhook, with every fact that the row has', () => {
+    const renewal = {
+      ...row,
+      purchased_currency: 'EUR',
+      purchase_price_in_purchased_currency: '17.50',
+      renewal_number: '3',
+      refunded_at: '2026-03-09 00:00:00',
+    };
+    const event = {
+      app_user_id: 'user-hazel',
+      original_app_user_id: '$RCAnonymousID:87c6049c58069238dce29853916d624c',
+      aliases: [],
+      currency: 'EUR',
+      environment: 'PRODUCTION',
+      event_timestamp_ms: AT,
+      expiration_at_ms: AT + 30 * 86_400_000,
+      id: 'reconciliation:app_store:4711:3',
+      is_family_share: false,
+      is_trial_conversion: false,
+      period_type: 'NORMAL',
+      price: 19.99,
+      price_in_purchased_currency: 17.5,
+      product_id: 'lantern.plus.monthly',
+      purchased_at_ms: AT,
+      renewal_number: 3,
+      store: 'APP_STORE',
+      transaction_id: '4711',
+      type: 'RENEWAL',
+    };
+    const refundedAt = Date.UTC(2026, 2, 9);
+    const refund = {
+      ...event,
+      type: 'CANCELLATION',
+      cancel_reason: 'CUSTOMER_SUPPORT',
+      event_timestamp_ms: refundedAt,
+      id: `reconciliation:refund:app_store:4711:3:${refundedAt}`,
+      price: -19.99,
+      price_in_purchased_currency: -17.5,
+    };
+    expect(bodiesOf('revenuecat', renewal)).toEqual([
+      { api_version: '1.0', event },
+      { api_version: '1.0', event: refund },
+    ]);
+  });
+
+  test.each<[string, ExportRow, object]>([
+    ['the first period', { renewal_number: '1' }, { type: 'INITIAL_PURCHASE', renewal_number: 1 }],
+    ['the second period', { renewal_number: '2' }, { type: 'RENEWAL', renewal_number: 2 }],
+    [
+      'a period without its number',
+      { renewal_number: 'two' },
+      { type: 'INITIAL_PURCHASE', renewal_number: null, id: 'reconciliation:app_store:4711:' },
+    ],
+    [
+      'a purchase that does not renew',
+      { is_auto_renewable: 'false' },
+      {
+        type: 'NON_RENEWING_PURCHASE',
+        renewal_number: null,
+        expiration_at_ms: null,
+        id: 'reconciliation:app_store:4711',
+      },
+    ],
+    [
+      'a trial that converts, is shared and is of the sandbox',
+      {
+        is_trial_period: 'true',
+        is_trial_conversion: 't',
+        ownership_type: 'Family_Shared',
+        is_sandbox: '1',
+      },
+      {
+        period_type: 'TRIAL',
+        is_trial_conversion: true,
+        is_family_share: true,
+        environment: 'SANDBOX',
+      },
+    ],
+  ])('%s is reported as one', (_, over, event) => {
+    expect(bodiesOf('revenuecat', { ...row, ...over })).toEqual([
+      expect.objectContaining({ event: expect.objectContaining(event) }),
+    ]);
+  });
+
+  test('the refund of a row without an amount is no event, and one in one currency has only that', () => {
+    const refunded = { ...row, refunded_at: '2026-03-09 00:00:00' };
+    const free = { purchase_price_in_usd: '0', purchase_price_in_purchased_currency: '' };
+    expect(bodiesOf('revenuecat', { ...refunded, ...free })).toHaveLength(1);
+    const [, refund] = bodiesOf('revenuecat', {
+      ...refunded,
+      purchase_price_in_usd: '',
+      purchased_currency: 'EUR',
+    });
+    expect(refund).toMatchObject({ event: { price: null, price_in_purchased_currency: -19.99 } });
+  });
+
   test('a sandbox transaction is of the sandbox, and a renewal after a trial is a conversion', () => {
     expect(event({ is_sandbox: 'true' }).environment).toBe('sandbox');
     expect(event({ renewal_number: '2', is_trial_conversion: 'true' }).kind).toBe('trial_converted');
@@ -171,6 +274,13 @@ describe('RevenueCat', () => {
       'unreadable: purchase_price_in_usd is not a decimal',
     ],
     ['without a time', { start_time: 'yesterday' }, 'unreadable: start_time is not a time'],
+    [
+      'with a comma in the local price',
+      { purchase_price_in_purchased_currency: '19,99' },
+      'unreadable: purchase_price_in_purchased_currency is not a decimal',
+    ],
+    ['without the time of its refund', { refunded_at: 'yesterday' }, 'unreadable: refunded_at is not a time'],
+    ['without a store', { store: '' }, 'unreadable: store_transaction_id or store is empty'],
     [
       'without a transaction',
       { store_transaction_id: '' },
@@ -451,6 +561,66 @@ describe('Stripe', () => {
   });
 });
 
+describe('Paddle', () => {
+  const transaction = { id: 'txn_1', status: 'completed', currency_code: 'USD', details: {} };
+  const adjustment = {
+    id: 'adj_1',
+    status: 'approved',
+    action: 'refund',
+    transaction_id: 'txn_1',
+    currency_code: 'USD',
+    totals: {},
+  };
+  const times = {
+    billed_at: '2026-03-03T00:00:00Z',
+    updated_at: '2026-03-04T00:00:00Z',
+    created_at: '2026-03-02T00:00:00Z',
+  };
+
+  test.each<[string, ExportRow, string]>([
+    ['when it was billed', times, '2026-03-03T00:00:00.000Z'],
+    ['else when it was changed', { ...times, billed_at: null }, '2026-03-04T00:00:00.000Z'],
+    [
+      'else when it was created',
+      { created_at: times.created_at, updated_at: 'yesterday' },
+      '2026-03-02T00:00:00.000Z',
+    ],
+  ])('a transaction is a notification from %s', (_, stated, at) => {
+    const entity = { ...transaction, ...stated };
+    expect(bodiesOf('paddle', entity)).toEqual([
+      {
+        event_id: 'reconciliation:transaction.completed:txn_1:completed',
+        event_type: 'transaction.completed',
+        occurred_at: at,
+        data: entity,
+      },
+    ]);
+  });
+
+  test.each<[string, ExportRow, string]>([
+    ['when it was changed', times, '2026-03-04T00:00:00.000Z'],
+    ['else when it was created', { ...times, updated_at: null }, '2026-03-02T00:00:00.000Z'],
+  ])('an adjustment is a notification from %s', (_, stated, at) => {
+    const entity = { ...adjustment, ...stated };
+    expect(bodiesOf('paddle', entity)).toEqual([
+      {
+        event_id: 'reconciliation:adjustment.updated:adj_1:approved',
+        event_type: 'adjustment.updated',
+        occurred_at: at,
+        data: entity,
+      },
+    ]);
+  });
+
+  test('what is not completed or has no time is not compared, and says why', () => {
+    expect(read('paddle', { ...transaction, ...times, status: 'billed' })).toBe(
+      'skipped: a transaction that is not completed',
+    );
+    expect(read('paddle', transaction)).toContain('unreadable: billed_at is not a time');
+    expect(read('paddle', adjustment)).toContain('unreadable: updated_at is not a time');
+  });
+});
+
 describe('Superwall and Adapty', () => {
   const [superwall = {}] = superwallRows([SALE]);
   const [adapty = {}] = adaptyRows([SALE]);
@@ -469,13 +639,6 @@ describe('Superwall and Adapty', () => {
     expect(only(read('superwall', { ...superwall, environment: 'SANDBOX' })).environment).toBe('sandbox');
     expect(only(read('adapty', { ...adapty, environment: 'Sandbox' })).environment).toBe('sandbox');
   });
-
-  /** Returns the bodies that a row is read as. */
-  function bodiesOf(provider: ProviderName, row: ExportRow) {
-    const reading = formatOf(provider, row).read(row, { exportedAt: EXPORTED_AT });
-    if (reading.kind !== 'events') throw new Error(reading.kind);
-    return reading.bodies;
-  }
 
   test('a row of Superwall becomes the body of its legacy format, with every fact that the row has', () => {
     const row = { ...superwall, ts: '2026-03-02 10:00:00', periodType: 'TRIAL', isTrialConversion: '1' };

@@ -139,7 +139,8 @@ describe('the codes of a purchase', () => {
 
 const subscriptionCodesOf = (provider: ProviderName, body: Payload) => {
   const result = providers[provider].parse(bodyOf(body));
-  return result.outcome === 'failed' ? [] : result.event?.subscriptionCodes;
+  if (result.outcome === 'failed') throw new Error(result.reason);
+  return result.event?.subscriptionCodes;
 };
 const USED_AT = Date.UTC(2026, 2, 5, 10);
 const used = (namespace: string, value: string, userKey = 'app_store:first-1') => [
