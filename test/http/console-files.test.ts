@@ -23,7 +23,7 @@ async function serve(from: string): Promise<{ server: Server; url: string }> {
   const app = new Koa<HttpState>();
   app.use(requestId);
   app.use(problem(pino({ level: 'silent' })));
-  app.use(serveConsole(async () => {}, from));
+  app.use(serveConsole(() => {}, from));
   app.use(async (ctx) => {
     ctx.body = 'not the console';
   });
