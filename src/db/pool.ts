@@ -115,9 +115,7 @@ export class Pool {
     return await new Promise<T>((resolve, reject) => {
       this.#startChecks();
       connection.statement = { ...limits, sentAt: this.#now(), answerBy: Infinity, fail: reject };
-      const working = work();
-      connection.working = Promise.allSettled([working]);
-      working.then(resolve, reject);
+      connection.working = work().then(resolve, reject);
     });
   }
 
@@ -155,14 +153,14 @@ export class Pool {
     clearInterval(this.#checks);
   }
 
-  async #acquire({ giveUpAt, share, isUrgent = false }: StatementLimits): Promise<Connection> {
-    if (this.#isClosed) throw new PoolClosed('the pool is closed');
-    // Each share has room of its own: what one account sends refuses no webhook and no health check.
-    const waiting = this.#waiting.reduce((count, waiter) => (waiter.share === share ? count + 1 : count), 0);
-    if (waiting >= this.#options.maxWaiting) {
-      throw new PoolOverloaded(`${waiting} statements of this part of the pool wait for a connection`);
-    }
-    return await new Promise((resolve, reject) => {
+  #acquire({ giveUpAt, share, isUrgent = false }: StatementLimits): Promise<Connection> {
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed) throw new PoolClosed('the pool is closed');
+      // Each share has room of its own: what one account sends refuses no webhook and no health check.
+      const waiting = this.#waiting.filter((waiter) => waiter.share === share).length;
+      if (waiting >= this.#options.maxWaiting) {
+        throw new PoolOverloaded(`${waiting} statements of this part of the pool wait for a connection`);
+      }
       this.#waiting[isUrgent ? 'unshift' : 'push']({ giveUpAt, share, take: resolve, fail: reject });
       this.#startChecks();
       this.#dispatch();

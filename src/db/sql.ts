@@ -217,8 +217,7 @@ export function connect(options: SqlOptions): Sql {
 
   /** Returns the calls that send statements with `send`. */
   function statementsOf(send: Send, actor: string | null): Statements {
-    const all = async (strings: TemplateStringsArray, ...values: unknown[]) =>
-      await send(strings, values, () => true);
+    const all = (strings: TemplateStringsArray, ...values: unknown[]) => send(strings, values, () => true);
     const statements = Object.assign(all, { actor }) as unknown as Statements;
     statements.maybe = async <T extends object>(
       strings: TemplateStringsArray,
@@ -254,7 +253,7 @@ export function connect(options: SqlOptions): Sql {
     };
     const sendOne = isLarge ? sendLarge : sendStatement;
     const statements = statementsOf(
-      async (...statement) => await attempt(async (client) => await sendOne(client, ...statement), view),
+      (...statement) => attempt((client) => sendOne(client, ...statement), view),
       view.actor,
     );
     const sql = Object.assign(statements, { isTransaction: !allowsTransactions }) as Sql;
@@ -262,10 +261,8 @@ export function connect(options: SqlOptions): Sql {
     sql.transaction = async (work) => {
       if (!allowsTransactions) throw new Error('these statements belong to a transaction already');
       const outcome = await attempt(async (client, hold) => {
-        const ended = await runTransaction(
-          client,
-          { begin, hold },
-          async (send) => await work(statementsOf(send, view.actor)),
+        const ended = await runTransaction(client, { begin, hold }, (send) =>
+          work(statementsOf(send, view.actor)),
         );
         // The transaction runs again after a fault of the environment, and fails with any other error.
         if ('error' in ended && isEnvironmentFault(ended.error)) throw ended.error;

@@ -45,9 +45,9 @@ function receive(
 ): Promise<Buffer> {
   const tooLarge = () =>
     new ApiError('payload_too_large', { detail: `The body has more than ${limitBytes} bytes.` });
-  if (length !== undefined && length > limitBytes) throw tooLarge();
-  if (request.destroyed) throw endedEarly();
   return new Promise((resolve, reject) => {
+    if (length !== undefined && length > limitBytes) throw tooLarge();
+    if (request.destroyed) throw endedEarly();
     let buffer: Buffer = Buffer.alloc(0);
     let [size, parts] = [0, 0];
     const makeRoom = (bytes: number) => {
