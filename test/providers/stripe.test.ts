@@ -29,6 +29,7 @@ import {
   stripeSubscription,
   withoutComponents,
 } from '../support/provider-fixtures.ts';
+import type { Payload } from '../support/provider-fixtures.ts';
 
 const reference = new Stripe('sk_test_fake').webhooks;
 
@@ -572,6 +573,40 @@ describe('payments', () => {
     const legacy = { chargeId: 'ch_1', paymentIntentId: 'pi_1' };
     const payload = stripeInvoicePaid({ legacy, extra: { paid_out_of_band: true } });
     expect(eventOf(parse(payload))).toMatchObject({ kind: 'other', payment: null });
+  });
+
+  const priced = (product: string) => ({ pricing: { price_details: { product } } });
+  const period = { type: 'subscription_item_details', subscription_item_details: { proration: false } };
+  const prorated = { type: 'subscription_item_details', subscription_item_details: { proration: true } };
+  const old = { ...priced('prod_old'), amount: -500, parent: prorated };
+  const upgraded = { ...priced('prod_new'), amount: 900, parent: prorated };
+  const renewed = { ...priced('prod_new'), amount: 2_000, parent: period };
+  const addOn = { ...priced('prod_seat'), amount: 300, parent: period };
+  const item = { ...priced('prod_setup'), amount: 50_000, parent: { type: 'invoice_item_details' } };
+  // @promise stripe-invoice-product
+  test.each<[string, readonly Payload[], string | null]>([
+    ['the plan beside a dearer set-up fee', [item, renewed], 'prod_new'],
+    ['the plan of a trial beside a set-up fee', [item, { ...renewed, amount: 0 }], 'prod_new'],
+    ['the new plan of a renewal after an upgrade', [old, upgraded, renewed], 'prod_new'],
+    ['the new plan of an upgrade', [old, upgraded], 'prod_new'],
+    ['the dearest of two plans', [addOn, renewed], 'prod_new'],
+    ['the first of two plans at one price', [{ ...addOn, amount: 2_000 }, renewed], 'prod_seat'],
+    ['the dearest of items alone', [{ ...item, ...priced('prod_a'), amount: 5 }, item], 'prod_setup'],
+    ['a plan without an amount', [{ ...renewed, amount: null }], 'prod_new'],
+    [
+      'the plan of an older API version beside an item and a proration',
+      [
+        { price: { product: 'prod_setup' }, amount: 50_000, type: 'invoiceitem', proration: false },
+        { price: { product: 'prod_old' }, amount: 9_000, type: 'subscription', proration: true },
+        { plan: { product: 'prod_new' }, amount: 2_000, type: 'subscription', proration: false },
+      ],
+      'prod_new',
+    ],
+    ['a line without a product beside one with', [{ ...renewed, pricing: null }, item], 'prod_setup'],
+    ['no product', [{ amount: 100, parent: period }], null],
+  ])('the product of an invoice is that of %s', (_, data, productId) => {
+    const event = eventOf(parse(stripeInvoicePaid({ extra: { lines: { data } } })));
+    expect(event.productId).toBe(productId);
   });
 
   test('the user of an invoice comes from the subscription, then the lines, then the invoice', () => {

@@ -40,6 +40,40 @@ export const sumOfTaxes = read.anything.transform((value) => {
   }, 0);
 });
 
+/** A line of an invoice. `parent` since API version 2025-03-31, `type` and the fields beside it before. */
+export const invoiceLine = read.part({
+  ...pricedShape,
+  amount: read.anything.transform((value) => (Number.isSafeInteger(value) ? Number(value) : 0)),
+  description: read.optionalText,
+  metadata: read.userMetadata,
+  subscription: ref,
+  type: read.optionalText,
+  proration: read.flag,
+  parent: read.part({
+    type: read.optionalText,
+    subscription_item_details: read.part({ subscription: ref, proration: read.flag }),
+  }),
+});
+type InvoiceLine = z.infer<typeof invoiceLine>;
+
+/** Whether a line is of a period of a subscription: neither an item besides it nor the change of a period that was paid before. */
+function isPeriod({ type, proration, parent }: InvoiceLine): boolean {
+  const kind = parent.type ?? type;
+  const isItem = kind === 'invoice_item_details' || kind === 'invoiceitem';
+  return !isItem && !proration && !parent.subscription_item_details.proration;
+}
+
+/**
+ * Returns the product of an invoice: that of its largest line of a period, else that of its largest line. Stripe lists items that
+ * were waiting, such as a set-up fee, and prorations before the lines of the period.
+ */
+export function productOfInvoice(lines: readonly InvoiceLine[]): string | null {
+  const withProduct = lines.filter((line) => productOf([line]) !== null);
+  const ofPeriod = withProduct.filter(isPeriod);
+  const largest = (ofPeriod.length > 0 ? ofPeriod : withProduct).toSorted((a, b) => b.amount - a.amount);
+  return productOf(largest);
+}
+
 export function productOf(priced: readonly Priced[]): string | null {
   for (const { pricing, price, plan } of priced) {
     const product = pricing.price_details.product ?? price.product ?? plan.product;

@@ -17,7 +17,7 @@ import * as read from '../shared/read-body.ts';
 import { aliasesOf, done, ignored, originalAmount, readObject, STORE } from './envelope.ts';
 import type { Details, Envelope } from './envelope.ts';
 import { STRIPE_MINOR_UNITS } from './currencies.ts';
-import { amount, list, optionalAmount, pricedShape, productOf, ref, sumOfTaxes } from './objects.ts';
+import { amount, invoiceLine, list, optionalAmount, productOfInvoice, ref, sumOfTaxes } from './objects.ts';
 
 const metadata = read.userMetadata;
 
@@ -47,15 +47,7 @@ const invoiceSchema = z.object({
   status_transitions: read.part({ paid_at: read.optionalEpochSeconds }),
   discounts,
   payments: list(read.part({ payment: read.part({ payment_intent: ref, charge: ref }) })),
-  lines: list(
-    read.part({
-      ...pricedShape,
-      description: read.optionalText,
-      metadata,
-      subscription: ref,
-      parent: read.part({ subscription_item_details: read.part({ subscription: ref }) }),
-    }),
-  ),
+  lines: list(invoiceLine),
 });
 type Invoice = z.infer<typeof invoiceSchema>;
 
@@ -172,7 +164,7 @@ export function readInvoicePaid(envelope: Envelope): ParseResult {
   });
   return done(envelope, payment === null ? freeInvoiceKind(invoice) : invoiceKind(invoice), {
     occurredAt: invoice.status_transitions.paid_at ?? envelope.created,
-    productId: productOf(lines),
+    productId: productOfInvoice(lines),
     userIds: read.distinct([
       invoice.parent.subscription_details.metadata.app_user_id,
       invoice.subscription_details.metadata.app_user_id,
