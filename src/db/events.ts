@@ -206,7 +206,10 @@ function insertEvent(
     returning id, delivery_id`;
 }
 
-/** Fills empty columns of the delivery's stored event, if the event states money that was not stored. */
+/**
+ * Fills empty columns of the delivery's stored event, if the event states money that was not stored. One that was ignored is stored as `other`:
+ * it gets its kind.
+ */
 function fillEvent(sql: Sql, facts: EventFacts, likelyCause: Fragment): Fragment {
   const { event } = facts;
   const { store, paymentRef, currency, amountMinor, usdCents } = moneyOf(facts);
@@ -216,6 +219,8 @@ function fillEvent(sql: Sql, facts: EventFacts, likelyCause: Fragment): Fragment
            amount_minor = coalesce(e.amount_minor, ${amountMinor}::bigint),
            amount_cents = coalesce(e.amount_cents, ${usdCents}::bigint),
            customer_user_id = coalesce(e.customer_user_id, ${event.userIds[0] ?? null}),
+           kind = case when e.kind = 'other' then ${event.kind}::text else e.kind end,
+           product_id = coalesce(e.product_id, ${event.productId}::text),
            likely_cause = ${likelyCause}, ${setComponents(sql, facts)}
      where ${(event.payment ?? event.adjustment) !== null}::boolean
        and e.delivery_id = ${facts.deliveryId} and e.payment_ref is null`;

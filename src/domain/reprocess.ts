@@ -105,8 +105,13 @@ export function compareReadings(stored: EventReading, today: EventReading): Read
       stored[field] !== today[field] &&
       !(field === 'usdCents' && (stored.usdCents === null || today.usdCents === null)),
   );
+  // An event that was ignored is stored as `other`, for which a policy finds neither its product nor its tax.
   const isFilled = (field: keyof EventReading) =>
-    !hadMoney && MONEY_FIELDS.has(field) && stored[field] === null;
+    !hadMoney &&
+    ((MONEY_FIELDS.has(field) && stored[field] === null) ||
+      (today.paymentRef !== null &&
+        ((field === 'kind' && stored.kind === 'other') ||
+          (field === 'productId' && stored.productId === null))));
   return {
     changes: differing
       .filter((field) => !isFilled(field))

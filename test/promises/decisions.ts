@@ -248,6 +248,8 @@ const MONEY: readonly PromiseSection[] = [
       'stripe-credit-notes':
         'what a Stripe credit note returns outside Stripe takes back its share until it is voided',
       'stripe-out-of-band': 'money that an invoice received outside Stripe does not earn',
+      'stripe-invoice-product':
+        'the product of an invoice is that of the plan, not of an item or a proration, in whichever order its lines are',
       'stripe-subscription-names-user':
         'a user named later on a Stripe subscription heals its earlier invoices',
       'keys-beside-users':
@@ -997,6 +999,8 @@ const OPERATION: readonly PromiseSection[] = [
       'reprocess-output': 'a reprocess prints a table or JSON',
       'reprocess-appends-once': 'a reprocess appends what is missing, once',
       'reprocess-never-edits': 'a reprocess never edits existing rows',
+      'reprocess-fills-kind':
+        'an event that was ignored gets its kind and product with its money, which policies decide by',
       'reprocess-selection': 'a reprocess selects one delivery, or a range of receipt times',
       'reprocess-survives-crash': 'a reprocess survives a crash',
       'reprocess-nothing-to-do': 'deliveries processed by this version need no reprocess',
@@ -1078,6 +1082,8 @@ const CONSOLE: readonly PromiseSection[] = [
       'member-apps': 'an app outside those of a member is to the member as an unknown one, on every route',
       'member-managers':
         'only owners, and who signed in with a link of the operator, manage members; a key never does',
+      'member-payout-given':
+        'who may not pay gives nobody the right to pay, as a member or for an app more: a copied link and a browser left open suffice for none',
       'member-key-hidden': 'nobody lists, rotates or revokes the key of a member',
       'account-tenant-members': 'members of another account are a 404',
       'member-foreign-app': 'a member is given only apps of the account',
