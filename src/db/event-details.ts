@@ -68,7 +68,9 @@ export function detailsOf(sql: Sql, { event, appId, environment, source }: Event
           insert into payment_user_keys (app_id, source, user_key, payment_id, environment, position)
           select ${appId}, ${source}, k."userKey", payment.id, ${environment}, k.position
             from payment, jsonb_to_recordset(${sql.json(keys)}) k ("userKey" text, position int)
-          on conflict do nothing
+           order by k."userKey"
+          on conflict (app_id, user_key, payment_id, source) do update set position = excluded.position
+           where excluded.position < payment_user_keys.position
           returning 1)`,
     },
     {

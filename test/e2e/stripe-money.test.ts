@@ -1226,6 +1226,28 @@ describe('invoices that were paid in parts', () => {
   });
 });
 
+// @promise keys-beside-users
+test('the order of the keys of a payment does not depend on the order of its events', async () => {
+  const full: Event = (sale) =>
+    withFields(invoice({ ...sale, userId: 'null' }), ['data', 'object'], { customer: 'cus_1' });
+  const bare: Event = (sale) =>
+    withFields(full(sale), ['data', 'object'], {
+      subscription: null,
+      subscription_details: null,
+      lines: { data: [] },
+    });
+  const positionsAfter = async (...events: readonly Event[]) => {
+    const shop = await newShop();
+    for (const event of events) await shop.deliver(event);
+    const rows = await api.sql<{ userKey: string; position: number }>`
+      select user_key, position from payment_user_keys where app_id = ${shop.app.appId} order by user_key`;
+    return rows.map(({ userKey, position }) => [userKey.replace(shop.sale.subscriptionId, 'sub'), position]);
+  };
+  const inOrder = await positionsAfter(bare, full);
+  expect(inOrder).toHaveLength(2);
+  expect(await positionsAfter(full, bare)).toEqual(inOrder);
+});
+
 describe('connected accounts', () => {
   const connected: Event = (sale) => ({ ...invoice(sale), account: 'acct_FakeSeller01' });
   const connectedRefund: Event = (sale) => ({ ...refund(5_000, 2)(sale), account: 'acct_FakeSeller01' });
@@ -1303,7 +1325,7 @@ describe('connected accounts', () => {
     ]);
   });
 
-  // @promise stripe-accounts-reprocessed
+  // @promise stripe-accounts-reprocessed, reprocess-fills-kind
   test('a reprocess counts the stored events of an account that was listed later, and keeps them when it no longer is', async () => {
     const shop = await newShop();
     const reprocess = async () =>
@@ -1315,6 +1337,14 @@ describe('connected accounts', () => {
     expect(await shop.books()).toEqual(nothing);
     expect(await reprocess()).toMatchObject({ applied: 2 });
     expect(await shop.books()).toEqual(half);
+    // A policy finds the product and the tax of an event by its kind.
+    expect(
+      await api.sql`select kind, product_id from events where app_id = ${shop.app.appId} order by received_at, id`,
+    ).toEqual([
+      { kind: 'purchase', productId: 'prod_LanternPlus' },
+      { kind: 'refund', productId: null },
+    ]);
+    expect(await reprocess()).toMatchObject({ applied: 0 });
     await list(shop, []);
     expect(await reprocess()).toMatchObject({ applied: 0 });
     expect(await shop.books()).toEqual(half);
