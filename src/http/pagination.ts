@@ -80,6 +80,12 @@ export const timeKey = z.int().min(0);
 /** The sort key of a list by time, in epoch milliseconds. */
 export const millisKey = z.int().min(0).max(LAST_INSTANT);
 
+/** The largest number of a column of the type `integer`. */
+const MAX_INTEGER = 2_147_483_647;
+
+/** The sort key of a list by a position or a version, which is an `integer` in the database. */
+export const integerKey = z.int().min(0).max(MAX_INTEGER);
+
 /** The sort key of a list by an amount, cents. It may be negative. */
 export const centsKey = z.string().regex(/^-?\d{1,18}$/);
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { newId } from '../../src/db/new-id.ts';
 import { instant } from '../../src/db/sql.ts';
+import { encodeCursor } from '../../src/http/pagination.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning, payOut } from '../support/ledger.ts';
@@ -277,3 +278,30 @@ describe('payouts', () => {
     );
   });
 });
+
+// @promise cursor-400
+test.each<
+  [string, (runId: string, policyId: string) => [path: string, list: string, filters: Record<string, string>]]
+>([
+  ['items of a run', (runId) => [`/payout-runs/${runId}/items`, 'payout-run-items', { runId }]],
+  ['exclusions of a run', (runId) => [`/payout-runs/${runId}/excluded`, 'payout-run-exclusions', { runId }]],
+  [
+    'versions of a policy',
+    (_, policyId) => [`/policies/${policyId}/versions`, 'policy versions', { policyId }],
+  ],
+])(
+  'a cursor whose position no column can have is refused, and no error of the service: %s',
+  async (_, listOf) => {
+    const { body: policy } = await api.call<{ id: string }>('POST', `/apps/${app.appId}/policies`, {
+      key: app.key,
+      body: { name: 'Spring' },
+    });
+    const [path, list, filters] = listOf(newId('payoutRun'), policy.id);
+    const key = { list, appId: app.appId, filters };
+    const cursor = encodeCursor(key, { sortKey: Number.MAX_SAFE_INTEGER, id: newId('affiliate') });
+    const answer = await api.call<{ code: string }>('GET', `/apps/${app.appId}${path}?cursor=${cursor}`, {
+      key: app.key,
+    });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
+  },
+);

@@ -30,7 +30,7 @@ import {
 } from '../fields.ts';
 import { instantInBody } from '../instants.ts';
 import { CSV_LIST } from '../list-csv.ts';
-import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
+import { decodeCursor, integerKey, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { policyTerms, presentedTerms, presentTerms, sentences, store, termsBytes } from '../policy-fields.ts';
 import { accountApp, withPermission } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
@@ -316,7 +316,7 @@ export const policyRoutes = [
       const { policyId } = ids;
       foundOrThrow(await findPolicy(deps.sql, app.id, policyId));
       const key = { list: 'policy versions', appId: app.id, filters: { policyId } };
-      const after = decodeCursor(key, timeKey, query.cursor);
+      const after = decodeCursor(key, integerKey, query.cursor);
       const page = await listVersions(deps.sql, app.id, policyId, after, query.limit);
       return presentPage(key, page, presentVersion);
     },

@@ -16,6 +16,7 @@ import type { ApiError } from '../errors.ts';
 import { count, epochMs, filterId, idOf, inputId, orNull, textField } from '../fields.ts';
 import {
   decodeCursor,
+  integerKey,
   EMPTY_PAGE,
   MAY_BE_SHORT,
   pageSchema,
@@ -66,9 +67,6 @@ const attempt = z
     ),
   })
   .meta({ id: 'WebhookAttempt', description: 'An attempt at a message.' });
-
-/** The largest number of the database type of an attempt's number. */
-const MAX_INTEGER = 2_147_483_647;
 
 const messageId = { messageId: 'webhookMessage' } as const;
 
@@ -169,7 +167,7 @@ export const webhookMessageRoutes = [
     response: { status: 200, schema: pageSchema(attempt) },
     handler: async ({ deps, app, ids, query }) => {
       const key = { list: 'webhook-attempts', appId: app.id, filters: { messageId: ids.messageId } };
-      const after = decodeCursor(key, z.int().min(0).max(MAX_INTEGER), query.cursor);
+      const after = decodeCursor(key, integerKey, query.cursor);
       foundOrThrow(await findWebhookMessage(deps.sql, app.id, ids.messageId));
       const page = await listWebhookAttempts(deps.sql, ids.messageId, after, query.limit);
       return presentPage(key, page, presentAttempt);
