@@ -93,13 +93,14 @@ export async function applyEvaluation(
 }
 
 /**
- * What refuses a payment that was read before the app's first policy came into effect, before its user was given to another creator, or
- * before one of its keys was bound.
+ * What refuses a payment that was read before the app's first policy came into effect, before its user was given to another creator, before
+ * one of its keys was bound, or before its user got purchases of another one.
  */
 const READ_TOO_EARLY = [
   'attributed_payments_have_a_number',
   'manual_attributions_are_followed',
   'bindings_app_id_customer_user_id_key',
+  'payment_numbers_have_no_gap',
 ];
 
 /** Whether an evaluation was refused because its payment was read too early: read and evaluate it again, in another transaction. */

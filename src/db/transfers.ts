@@ -11,7 +11,7 @@ const RECEIVERS_LIMIT = 200;
 
 /**
  * Binds the receivers of transfers to the giver's attribution, if exactly one giver has a binding and the receiver has
- * none. Stored placeholders are neither. Call it after the transfer was committed, and after a giver's binding was committed: the later call sees both.
+ * none. One whom the same attribution has bound already, and who has not paid, counts with the giver from now on. Stored placeholders are neither. Call it after the transfer was committed, and after a giver's binding was committed: the later call sees both.
  * Returns the receivers' bindings that are not healed yet.
  */
 export async function bindTransfers(
@@ -35,20 +35,30 @@ export async function bindTransfers(
       join bindings b on b.app_id = ${appId} and b.customer_user_id = g.customer_user_id`;
   const givers = bound.filter(isSomebody).map(({ customerUserId }) => customerUserId);
   if (givers.length === 0) return [];
-  const found = await sql<{
-    customerUserId: string;
-    attributionId: AttributionId;
-    isBound: boolean;
-  }>`
-    with ${transfers}, givers as (
-      select t.event_id, min(a.id) as attribution_id
+  const withGivers = sql.fragment`
+    ${transfers}, givers as (
+      select t.event_id, min(a.id) as attribution_id, min(b.attribution_id) as first_attribution_id, min(coalesce(b.counts_with, b.id::text)) as root
         from transfers t
         join user_transfers g on g.event_id = t.event_id and g.role = 'giver' and g.customer_user_id = any(${givers}::text[])
         join bindings b on b.app_id = ${appId} and b.customer_user_id = g.customer_user_id
        cross join lateral (select attribution_at(b, now()) as id) a
        where a.id is not null
        group by t.event_id having count(*) = 1
-    )
+    )`;
+  await sql`
+    with ${withGivers}
+    update bindings b set counts_with = g.root
+      from givers g join user_transfers r on r.event_id = g.event_id and r.role = 'receiver'
+     where b.app_id = ${appId} and b.customer_user_id = r.customer_user_id and is_somebody(b.customer_user_id)
+       and b.attribution_id in (g.attribution_id, g.first_attribution_id) and b.id <> g.root
+       and b.counts_with is null and b.first_paid_at is null and b.key_source is null and b.reassigned_at is null
+       and not exists (select from bindings y where y.counts_with = b.id)`;
+  const found = await sql<{
+    customerUserId: string;
+    attributionId: AttributionId;
+    isBound: boolean;
+  }>`
+    with ${withGivers}
     select r.customer_user_id, g.attribution_id, b.id is not null as is_bound
       from givers g
       join user_transfers r on r.event_id = g.event_id and r.role = 'receiver'

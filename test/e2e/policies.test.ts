@@ -298,6 +298,44 @@ describe('the first payment of a customer', () => {
   });
 
   // @promise policy-numbers
+  test('a user who was identified on the device before the transfer arrives goes on with the numbers, one who has paid does not', async () => {
+    await earnByPolicy(founder, service.sql, FIRST_ONLY);
+    const user = await founder.customer();
+    const { deviceId } = await service.sql.one<{ deviceId: string }>`
+      select device_id from identities where app_id = ${founder.app.id} and customer_user_id = ${user}`;
+    const [receiver, payer] = [`user-${randomUUID()}`, `user-${randomUUID()}`];
+    for (const other of [receiver, payer]) await founder.identify(deviceId, other);
+    await pay(user, Date.now() - 4 * DAY_MS);
+    await pay(payer, Date.now() - 3 * DAY_MS);
+    expect(await commissions()).toHaveLength(2);
+    await founder.revenuecat(
+      bodyOf(
+        revenuecatTransfer({ from: [user], to: [receiver, payer], occurredAt: Date.now() - 2 * DAY_MS }),
+      ),
+    );
+    expect(await pay(receiver, Date.now() - DAY_MS)).toBeUndefined();
+    expect(await commissions()).toHaveLength(2);
+    const rows = await service.sql<{ customerUserId: string; isGivers: boolean }>`
+      select b.customer_user_id, coalesce(b.counts_with = g.id, false) as is_givers
+        from bindings b, bindings g
+       where b.app_id = ${founder.app.id} and g.app_id = b.app_id and g.customer_user_id = ${user}`;
+    const counted = rows.filter(({ isGivers }) => isGivers).map(({ customerUserId }) => customerUserId);
+    expect(counted).toEqual([receiver]);
+    for (const [name, root] of [
+      [payer, user],
+      [receiver, null],
+      [receiver, payer],
+      [user, receiver],
+    ] as const) {
+      const change = service.sql`
+        update bindings b set counts_with = (
+          select g.id from bindings g where g.app_id = b.app_id and g.customer_user_id = ${root}::text)
+         where b.app_id = ${founder.app.id} and b.customer_user_id = ${name}`;
+      await expect(change).rejects.toThrow('the binding of a user cannot be changed');
+    }
+  });
+
+  // @promise policy-numbers
   test('a paused creator and a price of a rule that pays nothing use up a number', async () => {
     await earnByPolicy(founder, service.sql, FIRST_ONLY);
     const user = await founder.customer();

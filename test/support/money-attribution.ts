@@ -27,9 +27,10 @@ export class Attribution {
   readonly #installs = new Map<string, { creator: string; touchedAt: number }>();
   readonly #identified: { device: string; user: string }[] = [];
 
-  constructor(facts: Facts, windowMs: number) {
+  /** `hasPaid` returns whether a payment of a person was attributed. */
+  constructor(facts: Facts, windowMs: number, hasPaid: (person: string) => boolean) {
     this.#facts = facts;
-    this.#people = new People(facts);
+    this.#people = new People(facts, hasPaid);
     this.#windowMs = windowMs;
   }
 

@@ -54,7 +54,7 @@ export class MoneyModel {
     /** Returns an amount in US cents as a fraction. */
     readonly toUsd: (minor: bigint, currency: Currency, at: number) => readonly [over: bigint, under: bigint];
   }) {
-    this.#attribution = new Attribution(this.#facts, settings.windowMs);
+    this.#attribution = new Attribution(this.#facts, settings.windowMs, (person) => this.#paying.has(person));
     this.#toUsd = settings.toUsd;
   }
 

@@ -15,7 +15,7 @@ export interface Binding {
   readonly name: string;
   readonly isKey: boolean;
   /** Whose payments are numbered together: who was bound first of all who share it. */
-  readonly person: string;
+  person: string;
   readonly claim: Claim;
   readonly step: number;
 }
@@ -44,6 +44,8 @@ export class People {
   /** The subscriptions and anonymous customers that codes or founders bound. */
   readonly keys = new Map<string, Binding>();
   readonly #facts: Facts;
+  /** Whether a payment of a person was attributed. */
+  readonly #hasPaid: (person: string) => boolean;
   readonly #words: Word[] = [];
   readonly #transfers: NonNullable<Report['transfer']>[] = [];
   /** Users with a new binding, whose transfers pass it on. */
@@ -51,8 +53,9 @@ export class People {
   /** New bindings whose payments were not evaluated again, the oldest first. */
   readonly #toHeal: Binding[] = [];
 
-  constructor(facts: Facts) {
+  constructor(facts: Facts, hasPaid: (person: string) => boolean) {
     this.#facts = facts;
+    this.#hasPaid = hasPaid;
   }
 
   get count(): number {
@@ -121,7 +124,10 @@ export class People {
     return givers.length > 0;
   }
 
-  /** The receivers without a creator get that of the giver, if exactly one giver has one. They count as the giver does. */
+  /**
+   * The receivers without a creator get that of the giver, if exactly one giver has one. They count as the giver does, and so do those of the
+   * same installation who have not paid, with whom nobody counts and of whom a founder has said nothing.
+   */
   #receive({ from, to }: NonNullable<Report['transfer']>, step: number): void {
     const givers = [...new Set(from)]
       .flatMap((user) => this.users.get(user) ?? [])
@@ -130,9 +136,20 @@ export class People {
     const [giver, ...more] = givers;
     if (giver?.claim == null || more.length > 0) return;
     for (const name of to) {
-      if (this.users.has(name)) continue;
-      this.bindUser({ name, person: giver.binding.person, claim: giver.claim, step });
+      const bound = this.users.get(name);
+      if (bound !== undefined) this.#join(bound, giver);
+      else this.bindUser({ name, person: giver.binding.person, claim: giver.claim, step });
     }
+  }
+
+  #join(bound: Binding, { binding: giver, claim }: Counting): void {
+    const isAlone = ![...this.users.values(), ...this.keys.values()].some(
+      (other) => other !== bound && other.person === bound.name,
+    );
+    const isOfInstallation = bound.claim === giver.claim || bound.claim === claim;
+    const isTold = this.#words.some(({ about }) => about === bound);
+    if (bound.person === bound.name && isAlone && isOfInstallation && !isTold && !this.#hasPaid(bound.name))
+      bound.person = giver.person;
   }
 
   /** Users whom an event names with a key that is bound belong to its creator, if they have none. */
