@@ -12,5 +12,20 @@ export const ROLE_PERMISSIONS: Readonly<Record<MemberRole, readonly Permission[]
   analyst: ['read'],
 };
 
+/** What a member may do, and for which apps; null for all. */
+export interface MemberAccess {
+  readonly role: MemberRole;
+  readonly appIds: readonly string[] | null;
+}
+
+/** Whether a member may pay after a change where they could not before: at all, or for an app more. `before` is null for a new member. */
+export function givesPayout(before: MemberAccess | null, after: MemberAccess): boolean {
+  const pays = ({ role }: MemberAccess) => ROLE_PERMISSIONS[role].includes('payout');
+  if (!pays(after)) return false;
+  if (before === null || !pays(before)) return true;
+  const { appIds: seen } = before;
+  return seen !== null && (after.appIds === null || !after.appIds.every((appId) => seen.includes(appId)));
+}
+
 /** The most apps to which a member can be limited. */
 export const MOST_MEMBER_APPS = 200;

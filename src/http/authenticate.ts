@@ -11,6 +11,7 @@ import type { SdkCaller } from '../db/sdk-keys.ts';
 import { keyKind } from '../domain/keys.ts';
 import type { Permission } from '../domain/keys.ts';
 import type { AppId } from '../domain/ids.ts';
+import { RAISED_MS } from '../domain/sessions.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError, notFound } from './errors.ts';
@@ -184,6 +185,21 @@ export function notRaised({ member }: Pick<Session, 'member'>): ApiError {
   return new ApiError('session_not_raised', {
     detail:
       'Paying needs one of your passkeys, or a link that was mailed to you and opened in this browser within the last 15 minutes: `POST /session/mail-link` mails one. A key with the permission "payout" does, too. A copied link does not.',
+  });
+}
+
+/**
+ * Throws 403 if a session may not give somebody the right to pay, by a key or as a member: who finds a browser that was left open would
+ * give it to themselves. A session that may pay gives it, and one of a link of the operator for 15 minutes after the sign-in.
+ * A copied link never lets a member pay, so its session has to be raised first, however new it is.
+ */
+export function requireMayGivePayout(session: Session, now: number): void {
+  if (session.raisedKeyId !== null) return;
+  if (session.member !== null) throw notRaised(session);
+  if (now <= session.createdAt + RAISED_MS) return;
+  throw new ApiError('session_not_raised', {
+    detail:
+      'The right to pay is given within 15 minutes after the sign-in. Sign in again, or enter a key with the permission "payout".',
   });
 }
 

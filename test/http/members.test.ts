@@ -131,6 +131,39 @@ describe('who manages members', () => {
     expect((await remove(target, owner)).status).toBe(200);
   });
 
+  // @promise member-payout-given
+  test('a session that may not pay gives nobody the right to pay, as a member or for an app more', async () => {
+    const own = await newApp(api);
+    const by = await signInManager(api, own);
+    const analyst = await newMember(api, own, by, 'analyst');
+    const limited = await newMember(api, own, by, 'finance', { appIds: [own.appId] });
+    const owner = await signInMember(api, await newMember(api, own, by, 'owner'), by);
+    const invite = async (browser: Browser, role: string) => {
+      const body = { email: `${role}-${own.appId}@example.com`, name: 'New', role };
+      return await call('POST', membersOf(analyst), browser, body);
+    };
+    const refused = { status: 403, body: { code: 'session_not_raised' } };
+    const expectRefused = async (browser: Browser) => {
+      expect(await invite(browser, 'finance')).toMatchObject(refused);
+      expect(await patch(analyst, browser, { role: 'owner' })).toMatchObject(refused);
+      expect(await patch(limited, browser, { appIds: null })).toMatchObject(refused);
+    };
+    await expectRefused(owner);
+    // What gives no such right needs none.
+    expect((await invite(owner, 'admin')).status).toBe(201);
+    expect((await patch(limited, owner, { name: 'Renamed', role: 'finance' })).status).toBe(200);
+
+    // A session of a link of the operator gives it for fifteen minutes, and any after a key that pays was entered.
+    api.clock.now += 16 * 60_000;
+    await expectRefused(by);
+    api.clock.now -= 16 * 60_000;
+    const raised = await call('POST', '/session/raise', owner, { key: own.key });
+    expect(raised.status).toBe(200);
+    expect((await invite(owner, 'finance')).status).toBe(201);
+    expect((await patch(analyst, owner, { role: 'owner' })).status).toBe(200);
+    expect((await patch(limited, owner, { appIds: null })).status).toBe(200);
+  });
+
   // @promise member-key-hidden
   test('the key of a member is in no list of keys, and nobody rotates or revokes it', async () => {
     const member = await newMember(api, app, manager, 'owner');

@@ -6,6 +6,7 @@ import { formatInstant } from '../format.ts';
 import { ErrorBox, Secret } from '../parts.tsx';
 import { useChanges } from '../parts/changes.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
+import { RaiseOver, shownError } from '../payouts/raise-over.tsx';
 import { useCurrentSession } from '../session.ts';
 import { MEMBERS_KEY, ROLES } from './words.ts';
 import type { Member, Role } from './words.ts';
@@ -119,92 +120,103 @@ export function MemberForm({
     KEYS.session,
   );
   const errors = useFieldErrors(
-    invite.error ?? change.error,
+    shownError(invite.error ?? change.error),
     { email: 'E-mail address', name: 'Name', role: 'Role', appIds: 'Apps' },
     { member_exists: ['email', 'A member has this address already. Change that member instead.'] },
   );
+  const send = () => {
+    if (member === null) {
+      invite.mutate(undefined);
+      return;
+    }
+    // An owner sees all apps, whatever a colleague has chosen meanwhile.
+    const changes = { ...changesTo(body), ...(role === 'owner' && { appIds: null }) };
+    change.mutate(
+      { memberId: member.id, changes },
+      { onSuccess: onClose, onError: (error) => onError(error, changes) },
+    );
+  };
   if (invite.data !== undefined) return <Added member={invite.data} onClose={onClose} />;
   return (
-    <form
-      {...errors.root}
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (member === null) invite.mutate(undefined);
-        else {
-          // An owner sees all apps, whatever a colleague has chosen meanwhile.
-          const changes = { ...changesTo(body), ...(role === 'owner' && { appIds: null }) };
-          change.mutate(
-            { memberId: member.id, changes },
-            { onSuccess: onClose, onError: (error) => onError(error, changes) },
-          );
-        }
-      }}
-    >
-      <Stack>
-        {member === null && (
+    <>
+      <form
+        {...errors.root}
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+      >
+        <Stack>
+          {member === null && (
+            <TextInput
+              label="E-mail address"
+              type="email"
+              description="Links to sign in go there. It cannot be changed later."
+              required
+              withAsterisk={false}
+              maxLength={320}
+              data-autofocus
+              value={email}
+              {...errors.at('email')}
+              onChange={(event) => setEmail(event.currentTarget.value)}
+            />
+          )}
           <TextInput
-            label="E-mail address"
-            type="email"
-            description="Links to sign in go there. It cannot be changed later."
+            label="Name"
+            placeholder="Ann, finance"
+            description="Shown beside what the member has changed, also after the member is removed."
             required
             withAsterisk={false}
-            maxLength={320}
-            data-autofocus
-            value={email}
-            {...errors.at('email')}
-            onChange={(event) => setEmail(event.currentTarget.value)}
+            maxLength={200}
+            value={name}
+            {...errors.at('name')}
+            onChange={(event) => setName(event.currentTarget.value)}
           />
-        )}
-        <TextInput
-          label="Name"
-          placeholder="Ann, finance"
-          description="Shown beside what the member has changed, also after the member is removed."
-          required
-          withAsterisk={false}
-          maxLength={200}
-          value={name}
-          {...errors.at('name')}
-          onChange={(event) => setName(event.currentTarget.value)}
-        />
-        <NativeSelect
-          label="Role"
-          description={`${ROLES[role].may}.`}
-          data={ROLE_NAMES}
-          value={role}
-          {...errors.at('role')}
-          onChange={(event) => setRole(event.currentTarget.value as Role)}
-        />
-        {role !== 'owner' && (
-          <Checkbox
-            label="Only some apps"
-            description="All others cannot be seen, and no app or account key can be created."
-            checked={isLimited}
-            onChange={(event) => setIsLimited(event.currentTarget.checked)}
+          <NativeSelect
+            label="Role"
+            description={`${ROLES[role].may}.`}
+            data={ROLE_NAMES}
+            value={role}
+            {...errors.at('role')}
+            onChange={(event) => setRole(event.currentTarget.value as Role)}
           />
-        )}
-        {!seesAll && (
-          <Checkbox.Group label="Apps" value={appIds} onChange={setAppIds} {...errors.at('appIds')}>
-            <Stack gap="xs" mt={6}>
-              {apps.data?.map((app) => (
-                <Checkbox key={app.id} value={app.id} label={app.name} />
-              ))}
-            </Stack>
-          </Checkbox.Group>
-        )}
-        {errors.rest}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button
-            type="submit"
-            loading={invite.isPending || change.isPending}
-            disabled={!seesAll && appIds.length === 0}
-          >
-            {member === null ? 'Invite' : 'Save'}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+          {role !== 'owner' && (
+            <Checkbox
+              label="Only some apps"
+              description="All others cannot be seen, and no app or account key can be created."
+              checked={isLimited}
+              onChange={(event) => setIsLimited(event.currentTarget.checked)}
+            />
+          )}
+          {!seesAll && (
+            <Checkbox.Group label="Apps" value={appIds} onChange={setAppIds} {...errors.at('appIds')}>
+              <Stack gap="xs" mt={6}>
+                {apps.data?.map((app) => (
+                  <Checkbox key={app.id} value={app.id} label={app.name} />
+                ))}
+              </Stack>
+            </Checkbox.Group>
+          )}
+          {errors.rest}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button
+              type="submit"
+              loading={invite.isPending || change.isPending}
+              disabled={!seesAll && appIds.length === 0}
+            >
+              {member === null ? 'Invite' : 'Save'}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+      <RaiseOver
+        title="Give a member the right to pay"
+        change={member === null ? invite : change}
+        onRaised={send}
+      />
+    </>
   );
 }

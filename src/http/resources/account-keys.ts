@@ -11,9 +11,8 @@ import type { AccountKey } from '../../db/account-keys.ts';
 import type { Session } from '../../db/sessions.ts';
 import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import type { Permission } from '../../domain/keys.ts';
-import { RAISED_MS } from '../../domain/sessions.ts';
 import { permissions as permissionList } from '../enum-fields.ts';
-import { notRaised } from '../authenticate.ts';
+import { requireMayGivePayout } from '../authenticate.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
 import { epochMs, graceSeconds, idOf, label, orNull, textField } from '../fields.ts';
 import { consoleSession } from '../routing/callers.ts';
@@ -63,10 +62,7 @@ function presentKey(row: AccountKey) {
   };
 }
 
-/**
- * Throws 403 if a session may not give a key these permissions: it has fewer itself, or it would give itself the right to pay.
- * Paying needs a key that was entered at the sign-in or since, at most 15 minutes ago; a member needs a session that may pay.
- */
+/** Throws 403 if a session may not give a key these permissions: it has fewer itself, or it would give itself the right to pay. */
 function requireGrantable(session: Session, permissions: readonly Permission[], now: number): void {
   const mayPay = session.raisedKeyId !== null;
   const missing = permissions.filter(
@@ -77,14 +73,7 @@ function requireGrantable(session: Session, permissions: readonly Permission[], 
       detail: `A session gives a key only permissions that it has itself: not ${missing.join(', ')}.`,
     });
   }
-  // A copied link never lets a member pay, so its session has to be raised first, however new it is.
-  if (permissions.includes('payout') && !mayPay && session.member !== null) throw notRaised(session);
-  if (permissions.includes('payout') && !mayPay && now > session.createdAt + RAISED_MS) {
-    throw new ApiError('session_not_raised', {
-      detail:
-        'A key with the permission "payout" is created within 15 minutes after the sign-in. Sign in again, or enter such a key.',
-    });
-  }
+  if (permissions.includes('payout')) requireMayGivePayout(session, now);
 }
 
 export const accountKeyRoutes = [

@@ -6,9 +6,10 @@ import type { Member, MemberRefusal } from '../../db/members.ts';
 import { newId } from '../../db/new-id.ts';
 import { isId } from '../../domain/ids.ts';
 import type { AppId } from '../../domain/ids.ts';
-import { MOST_MEMBER_APPS } from '../../domain/members.ts';
+import { givesPayout, MOST_MEMBER_APPS } from '../../domain/members.ts';
 import { maskEmail } from '../../domain/payee.ts';
 import { signInUrl } from '../../domain/sessions.ts';
+import { requireMayGivePayout } from '../authenticate.ts';
 import { foundOrThrow, invalidField, notFound, tooManyEmails, withAdvice } from '../errors.ts';
 import { epochMs, idOf, inputId, label, orNull, textField } from '../fields.ts';
 import { maskedAddress, memberAppIds, memberRole } from '../member-fields.ts';
@@ -157,10 +158,11 @@ export const memberRoutes = [
         .extend({ isMailed: z.boolean().describe('Whether a mail with a link is on its way.') })
         .meta({ id: 'InvitedMember', description: 'The new member.' }),
     },
-    errors: ['forbidden', 'member_exists'],
-    handler: async ({ deps, ids: { accountId }, body, now }) => {
+    errors: ['forbidden', 'session_not_raised', 'member_exists'],
+    handler: async ({ deps, session, ids: { accountId }, body, now }) => {
       const id = newId('member');
       const given = { id, ...body, appIds: readAppIds(body.appIds ?? null) };
+      if (givesPayout(null, given)) requireMayGivePayout(session, now);
       const added = memberOrThrow(await addMember(deps.sql, accountId, given, now));
       if (deps.sendsMail !== true) return { ...presentMember(added), isMailed: false };
       const mail = await mailMemberLink(deps, accountId, id, { kind: 'member_invitation', now });
@@ -186,9 +188,13 @@ export const memberRoutes = [
       })
       .meta({ id: 'MemberChange', description: 'What to change.' }),
     response: { status: 200, schema: member },
-    errors: ['forbidden', 'last_owner'],
-    handler: async ({ deps, ids: { accountId, memberId }, body }) => {
+    errors: ['forbidden', 'session_not_raised', 'last_owner'],
+    handler: async ({ deps, session, ids: { accountId, memberId }, body, now }) => {
+      const before = foundOrThrow(await findMember(deps.sql, accountId, memberId));
       const change = { ...body, appIds: body.appIds === undefined ? undefined : readAppIds(body.appIds) };
+      const { role = before.role, appIds: seen = before.appIds } = change;
+      const gives = before.removedAt === null && givesPayout(before, { role, appIds: seen });
+      if (gives) requireMayGivePayout(session, now);
       const changed = foundOrThrow(await changeMember(deps.sql, accountId, memberId, change));
       return presentMember(memberOrThrow(changed));
     },
