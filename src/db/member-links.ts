@@ -13,7 +13,7 @@ export const MEMBER_MAILS_IN_AN_HOUR = {
   toAddress: { member_invitation: 5, member_sign_in: 30 },
   invitations: 1_000,
 } as const;
-/** The most accounts of which one call mails links to an address. */
+/** The most accounts of which one call mails links to an address: those that its member used last. */
 const MOST_ACCOUNTS = 10;
 
 interface MailDeps {
@@ -133,8 +133,10 @@ export async function mailMemberLink(
 /** Mails a sign-in link of each account to the members who have an address, without regard to case. */
 export async function mailSignInLinks(deps: MailDeps, address: string, now: number): Promise<void> {
   const members = await deps.sql<{ id: MemberId; accountId: AccountId }>`
-    select id, account_id from members where lower(email) = lower(${address}) and removed_at is null
-     order by created_at desc limit ${MOST_ACCOUNTS}`;
+    select m.id, m.account_id
+      from members m left join account_keys k on k.id = m.key_id
+     where lower(m.email) = lower(${address}) and m.removed_at is null
+     order by k.last_used_at desc nulls last, m.created_at desc limit ${MOST_ACCOUNTS}`;
   // For nobody, the same statement runs: a database that cannot be written to fails for every address.
   const nobody = { id: newId('member'), accountId: newId('account') };
   for (const { id, accountId } of members.length === 0 ? [nobody] : members)

@@ -5,8 +5,9 @@ import { DatabaseUnavailable } from '../../src/db/errors.ts';
 import { connect } from '../../src/db/sql.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import type { MemberId } from '../../src/domain/ids.ts';
+import { createIntake } from '../../src/http/intake.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
-import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import { newAccount, newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import {
   copiedToken,
@@ -86,6 +87,44 @@ describe('POST /sign-in-links', () => {
     // Each takes the whole step, however little there was to do.
     for (const time of times) expect(time).toBeGreaterThanOrEqual(245);
     expect(await mailedTokens(api, member)).toHaveLength(2);
+  });
+
+  // @promise app-shares
+  test('a call that waits for the end of its step leaves its place to others', async () => {
+    const narrow = await startTestApi({
+      sendsMail: true,
+      intake: createIntake(api.sql, { webhooks: 0, openCalls: 1 }),
+    });
+    const ended: string[] = [];
+    const asked = narrow.call('POST', '/sign-in-links', {
+      body: { email: 'nobody@example.com' },
+      headers: OWN_PAGE,
+    });
+    await Promise.all([
+      asked.then(({ status }) => ended.push(`link ${status}`)),
+      narrow.call('GET', '/l/-/-').then(({ status }) => ended.push(`redirect ${status}`)),
+    ]);
+    expect(ended).toEqual(['redirect 404', 'link 202']);
+    await narrow.close();
+  });
+
+  // @promise sign-in-links-same-answer
+  test('a member of more than ten accounts gets links of those that were used last', async () => {
+    const email = 'bookkeeper@example.com';
+    const members: TestMember[] = [];
+    for (let count = 0; count < 12; count += 1) {
+      const account = await newAccount(api);
+      api.clock.now += 1;
+      members.push(await newMember(api, account, await signInManager(api, account), 'analyst', { email }));
+    }
+    const mailed = async () =>
+      await Promise.all(members.map(async (member) => (await mailedTokens(api, member)).length));
+    await ask(email);
+    expect(await mailed()).toEqual([0, 0, ...Array.from({ length: 10 }, () => 1)]);
+    // The oldest account is used, the others never were.
+    await api.sql`update account_keys set last_used_at = now() where id = ${members[0]?.keyId ?? ''}`;
+    await ask(email);
+    expect(await mailed()).toEqual([1, 0, 1, ...Array.from({ length: 9 }, () => 2)]);
   });
 
   // @promise sign-in-links-same-answer

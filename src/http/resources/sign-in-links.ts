@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import { mailMemberLink, mailSignInLinks, MEMBER_MAILS_IN_AN_HOUR } from '../../db/member-links.ts';
 import { maskEmail } from '../../domain/payee.ts';
@@ -11,19 +10,6 @@ import { anyone, consoleSession } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import { refuseForeignSignIn } from '../session-cookie.ts';
 
-/** The steps in which the call of a stranger takes time, ms: the work for a known address fits into the first. */
-const STEP_MS = 250;
-
-/** Does work, and ends at the end of a step since it began, so that the time says nothing about the work. */
-async function inSteps(work: () => Promise<void>): Promise<void> {
-  const startedAt = performance.now();
-  try {
-    await work();
-  } finally {
-    await sleep(STEP_MS - ((performance.now() - startedAt) % STEP_MS));
-  }
-}
-
 /** How members get links by mail: strangers as far as the service knows, and those who are signed in. */
 export const signInLinkRoutes = [
   route({
@@ -33,7 +19,7 @@ export const signInLinkRoutes = [
     operationId: 'mailSignInLink',
     summary: 'Mails a sign-in link to a member.',
     description:
-      'The answer and its time are the same for an unknown address, to which nothing is mailed. The link works once, within 15 minutes; three that were not used are valid at a time. A member of several accounts gets a mail for each.',
+      'The answer and its time are the same for an unknown address, to which nothing is mailed. The link works once, within 15 minutes; three that were not used are valid at a time. A member of several accounts gets a mail for each of the ten that were used last.',
     body: z
       .strictObject({
         email: z
@@ -51,11 +37,13 @@ export const signInLinkRoutes = [
     },
     errors: ['mail_not_configured', 'cross_origin', 'unavailable'],
     rateLimit: { name: 'signIn', caller: ({ ctx }) => addressCaller(ctx.ip) },
+    // The work for a known address fits into the first step.
+    stepMs: 250,
     handler: async ({ ctx, deps, body, now }) => {
       refuseForeignSignIn(ctx, deps.publicUrl);
       if (deps.sendsMail !== true) throw withAdvice('mail_not_configured');
       refuseBeyondLimit(deps.rateLimits, 'signIn', `mail ${body.email.toLowerCase()}`);
-      await inSteps(async () => await mailSignInLinks(deps, body.email, now));
+      await mailSignInLinks(deps, body.email, now);
       return { expiresAt: now + SIGN_IN_LINK_MS };
     },
   }),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type * as z from 'zod';
 import type { Permission } from '../../domain/keys.ts';
 import type { HttpContext } from '../context.ts';
@@ -65,7 +66,7 @@ export function route<
       readonly rateLimit?: RateLimit<ParsedCall<I, Q, B> & Extra>;
     },
 ): Route {
-  const { caller, rateLimit, method, path, errors = [] } = spec;
+  const { caller, rateLimit, method, path, stepMs, errors = [] } = spec;
   if (!caller.paths.test(path)) throw new Error(`${method} ${path}: the caller is one of other paths`);
   const takesIdempotencyKey = caller.idempotencyAccount !== undefined && method === 'POST';
   const isRaw = 'contentType' in spec.response;
@@ -91,14 +92,23 @@ export function route<
       );
       if (rateLimit !== undefined) limitRate(ctx, deps.rateLimits, rateLimit.name, rateLimit.caller(call));
       const account = storesResponses ? caller.idempotencyAccount?.(call) : undefined;
-      const send = () => respond(spec, call, account);
+      let begunAt = performance.now();
+      const send = () => {
+        begunAt = performance.now();
+        return respond(spec, call, account);
+      };
       const openSharer = isLimited ? caller.openCall?.(call) : undefined;
       const fileSharer = makesFile(ctx) ? caller.fileSharer?.(call) : undefined;
       const creator = caller.creatorCall?.(call);
-      if (openSharer !== undefined) await deps.intake.openCalls.run(openSharer, send);
-      else if (fileSharer !== undefined) await deps.intake[files].run(fileSharer, ctx.res, send);
-      else if (creator !== undefined) await deps.intake.creatorCalls.run(creator, send);
-      else await send();
+      try {
+        if (openSharer !== undefined) await deps.intake.openCalls.run(openSharer, send);
+        else if (fileSharer !== undefined) await deps.intake[files].run(fileSharer, ctx.res, send);
+        else if (creator !== undefined) await deps.intake.creatorCalls.run(creator, send);
+        else await send();
+      } finally {
+        // Without the place, for which others wait.
+        if (stepMs !== undefined) await sleep(stepMs - ((performance.now() - begunAt) % stepMs));
+      }
     },
   };
 }
