@@ -3,9 +3,7 @@ import type { PayoutRequest } from '../db/payout-requests.ts';
 import { needsAnotherApprover } from '../db/payout-approval.ts';
 import { arePayoutsStopped } from '../db/payout-stops.ts';
 import { newId } from '../db/new-id.ts';
-import { readPayoutCsv, EMPTY_PAYOUT_CSV } from '../db/payout-csv.ts';
-import type { PayoutCsv } from '../db/payout-csv.ts';
-import type { AccountId, AffiliateId, AppId, KeyId } from '../domain/ids.ts';
+import type { AccountId, AffiliateId, AppId, KeyId, PayoutId } from '../domain/ids.ts';
 import type { CommandDeps } from './deps.ts';
 
 export interface ExportInput {
@@ -19,8 +17,15 @@ export interface ExportInput {
 }
 
 export type ExportResult =
-  /** `totalCents`: what the payout paid. `moreDue`: earnings remain that this payout had no room for. Another export pays them. */
-  | { readonly kind: 'csv'; readonly csv: PayoutCsv; readonly totalCents: number; readonly moreDue: boolean }
+  /** `payoutId` is null if nothing was due. `totalCents`: what the payout paid. `moreDue`: earnings remain that it had no room for: another export pays them. */
+  | {
+      readonly kind: 'settled';
+      readonly payoutId: PayoutId | null;
+      readonly totalCents: number;
+      readonly moreDue: boolean;
+      /** Whether an earlier call with the idempotency key has settled it. */
+      readonly isRepeated: boolean;
+    }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'total_changed'; readonly netCents: number }
   /** A founder has blocked the payouts of the creator. */
@@ -38,7 +43,7 @@ export type ExportResult =
 const WAIT_MS = 20_000;
 
 /**
- * Pays the amount due to an affiliate and returns the CSV. The request row decides: it is written first, the workflow
+ * Pays the amount due to an affiliate and stores the CSV. The request row decides: it is written first, the workflow
  * receives only its id, and a call that times out closes it. So the result always matches the ledger.
  */
 export async function exportPayout(
@@ -54,7 +59,7 @@ export async function exportPayout(
     request.affiliateId === input.affiliateId &&
     request.expectedTotalCents === input.expectedTotalCents;
   if (!isSame) return { kind: 'key_reused' };
-  if (request.status !== 'open') return await resultOf(deps, request);
+  if (request.status !== 'open') return resultOf(request, true);
   if (await arePayoutsStopped(sql)) {
     await closePayoutRequest(sql, request.id);
     return { kind: 'stopped' };
@@ -68,7 +73,7 @@ export async function exportPayout(
   deps.observeExport?.(
     status === 'open' || status === 'closed' || status === 'payee_changed' ? 'timed_out' : status,
   );
-  return await resultOf(deps, settled);
+  return resultOf(settled, false);
 }
 
 /** Has the payout workflow settle the request, or closes it after `WAIT_MS`. Returns the request as it is then. */
@@ -83,18 +88,14 @@ async function settle(
   return (await findPayoutRequest(sql, request.id)) ?? request;
 }
 
-async function resultOf({ sql }: Pick<CommandDeps, 'sql'>, request: PayoutRequest): Promise<ExportResult> {
-  switch (request.status) {
-    case 'paid': {
-      const csv =
-        request.payoutId === null ? undefined : await readPayoutCsv(sql, request.appId, request.payoutId);
-      if (csv === undefined) return { kind: 'not_found' };
-      return { kind: 'csv', csv, totalCents: request.netCents ?? 0, moreDue: request.moreDue };
-    }
+function resultOf({ status, payoutId, netCents, moreDue }: PayoutRequest, isRepeated: boolean): ExportResult {
+  switch (status) {
+    case 'paid':
+      return { kind: 'settled', payoutId, totalCents: netCents ?? 0, moreDue, isRepeated };
     case 'empty':
-      return { kind: 'csv', csv: EMPTY_PAYOUT_CSV, totalCents: 0, moreDue: request.moreDue };
+      return { kind: 'settled', payoutId: null, totalCents: 0, moreDue, isRepeated };
     case 'total_changed':
-      return { kind: 'total_changed', netCents: request.netCents ?? 0 };
+      return { kind: 'total_changed', netCents: netCents ?? 0 };
     case 'blocked':
       return { kind: 'blocked' };
     case 'open':

@@ -31,12 +31,13 @@ export class FileAdmission {
     this.#readingMs = readingMs;
   }
 
-  /** Runs `make` of a sharer, which sets the response, when there is a place. Throws 503 if there is none in time. */
-  async run(sharer: string, response: ServerResponse, make: () => Promise<void>): Promise<void> {
+  /** Runs `make` of a sharer, whose result is sent as the response, when there is a place. Throws 503 if there is none in time. */
+  async run<T>(sharer: string, response: ServerResponse, make: () => Promise<T>): Promise<T> {
     if (this.#admission.isFull(sharer)) this.#endSlowReader(sharer);
-    await this.#admission.run(sharer, async (keepPlace) => {
-      await make();
+    return await this.#admission.run(sharer, async (keepPlace) => {
+      const made = await make();
       keepPlace(this.#sent(sharer, response));
+      return made;
     });
   }
 

@@ -2547,7 +2547,7 @@ export interface paths {
         put?: never;
         /**
          * Mails a sign-in link to a member.
-         * @description The answer and its time are the same for an unknown address, to which nothing is mailed. The link works once, within 15 minutes; three that were not used are valid at a time. A member of several accounts gets a mail for each.
+         * @description The answer and its time are the same for an unknown address, to which nothing is mailed. The link works once, within 15 minutes; three that were not used are valid at a time. A member of several accounts gets a mail for each of the ten that were used last.
          */
         post: operations["mailSignInLink"];
         delete?: never;
@@ -32965,7 +32965,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `forbidden`: The key lacks a permission. `cross_origin`: The call comes from another site. */
+            /** @description `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -32977,7 +32977,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "forbidden" | "cross_origin";
+                        code: "forbidden" | "session_not_raised" | "cross_origin";
                     };
                 };
             };
@@ -33144,7 +33144,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `forbidden`: The key lacks a permission. `cross_origin`: The call comes from another site. */
+            /** @description `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. `cross_origin`: The call comes from another site. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -33156,7 +33156,7 @@ export interface operations {
                          * @description The code of the error. Stable.
                          * @enum {string}
                          */
-                        code: "forbidden" | "cross_origin";
+                        code: "forbidden" | "session_not_raised" | "cross_origin";
                     };
                 };
             };

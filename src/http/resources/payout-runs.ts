@@ -12,7 +12,7 @@ import { downloadFile, listRunFiles } from '../../db/payout-run-files.ts';
 import { arePayoutsStopped } from '../../db/payout-stops.ts';
 import { ApiError, foundOrThrow, payoutsStopped } from '../errors.ts';
 import { CSV_LIST } from '../list-csv.ts';
-import { decodeCursor, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
+import { decodeCursor, integerKey, pageQuery, pageSchema, presentPage, timeKey } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
 import {
@@ -142,7 +142,7 @@ export const payoutRunRoutes = [
     response: { status: 200, schema: pageSchema(payoutRunItem), asCsv: true },
     handler: async ({ deps, app, ids, query }) => {
       const key = { list: 'payout-run-items', appId: app.id, filters: { runId: ids.runId } };
-      const after = decodeCursor(key, timeKey, query.cursor);
+      const after = decodeCursor(key, integerKey, query.cursor);
       const page = await listRunItems(deps.sql, app.id, ids.runId, after, query.limit);
       return presentPage(key, foundOrThrow(page), presentItem);
     },
@@ -160,7 +160,7 @@ export const payoutRunRoutes = [
     response: { status: 200, schema: pageSchema(payoutRunExclusion), asCsv: true },
     handler: async ({ deps, app, ids, query }) => {
       const key = { list: 'payout-run-exclusions', appId: app.id, filters: { runId: ids.runId } };
-      const after = decodeCursor(key, timeKey, query.cursor);
+      const after = decodeCursor(key, integerKey, query.cursor);
       const page = await listRunExclusions(deps.sql, app.id, ids.runId, after, query.limit);
       return presentPage(key, foundOrThrow(page), presentExclusion);
     },
@@ -194,7 +194,8 @@ export const payoutRunRoutes = [
     description:
       'Always the same bytes. Each download is noted with its key. A row has a key of its own: the id of the item, in files for Wise its last 16 characters.',
     ids: { runId: 'payoutRun', fileId: 'payoutFile' },
-    errors: ['payout_file_erased'],
+    errors: ['payout_file_erased', 'unavailable'],
+    makesFile: true,
     response: {
       status: 200,
       contentType: 'text/csv',

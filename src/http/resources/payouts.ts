@@ -3,7 +3,7 @@ import { exportPayout } from '../../commands/export-payout.ts';
 import { appendTransfer, findMoney, listTransfers } from '../../db/payout-transfers.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../domain/payout.ts';
 import { readExtendedPayoutCsv } from '../../db/extended-payout-csv.ts';
-import { readPayoutCsv } from '../../db/payout-csv.ts';
+import { EMPTY_PAYOUT_CSV, readPayoutCsv } from '../../db/payout-csv.ts';
 import {
   findListedPayout,
   listNotPayable,
@@ -93,6 +93,9 @@ export const payoutRoutes = [
       ).optional(),
       affiliateId: inputId('affiliate').optional(),
     }),
+    errors: ['unavailable'],
+    // One row for each creator.
+    makesFile: true,
     response: { status: 200, schema: preview },
     handler: async ({ deps, app, query, now }) => {
       const { asOf = now } = query;
@@ -195,6 +198,7 @@ export const payoutRoutes = [
       'idempotency_key_reused',
       'payout_not_settled',
       'payouts_stopped',
+      'unavailable',
     ],
     response: { status: 200, contentType: 'text/csv', headers: EXPORT_HEADERS },
     handler: async ({ ctx, deps, caller, app, ids, body }) => {
@@ -207,8 +211,18 @@ export const payoutRoutes = [
         expectedTotalCents: body.expectedTotalCents ?? null,
       });
       switch (result.kind) {
-        case 'csv':
-          return presentExport(result, ids.affiliateId);
+        case 'settled': {
+          const { payoutId, isRepeated } = result;
+          const read = async () => {
+            const csv =
+              payoutId === null ? EMPTY_PAYOUT_CSV : await readPayoutCsv(deps.sql, app.id, payoutId);
+            return presentExport({ ...result, csv: foundOrThrow(csv) }, ids.affiliateId);
+          };
+          // Which has paid before can be asked for again and again. A call that pays gets its CSV, however many files are being read.
+          return isRepeated
+            ? await deps.intake.accountFiles.run(caller.accountId, ctx.res, read)
+            : await read();
+        }
         case 'not_found':
           throw notFound();
         case 'total_changed':
