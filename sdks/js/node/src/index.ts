@@ -290,10 +290,13 @@ export function createTributary(
       if (!client) return null;
       const referral = signupReferral(signup);
       // Both are queued before anything is awaited, so that the user follows the touch in any case.
-      const [, isBound] = await Promise.all([
+      const identify = () => client.identify(signup.userId, signup.signature);
+      const [isAccepted, isKnown] = await Promise.all([
         client.refer(referral, asReferral(undefined, signup.code) !== undefined),
-        client.identify(signup.userId, signup.signature),
+        identify(),
       ]);
+      // A user for whom nobody was found before is reported again after the touch.
+      const isBound = isKnown || (isAccepted && (await identify()));
       const { affiliateId } = client.current();
       return isBound && affiliateId !== null ? { affiliateId } : null;
     },

@@ -91,6 +91,18 @@ test('trackSignup without a referral reports the user, who may be known from a d
   assert.equal(await tributary.trackSignup({ userId: 'v' }), null);
 });
 
+test('a code that a user enters after a sign-up without one is answered with its affiliate', async () => {
+  server.load([
+    { path: 'identify', answer: 'unbound' },
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const tributary = createTributary(options);
+  assert.equal(await tributary.trackSignup({ userId: 'u' }), null);
+  assert.deepEqual(await tributary.trackSignup({ userId: 'u', code: 'SPRING' }), { affiliateId: 'aff_1' });
+  assert.equal(sent().length, 3);
+});
+
 test('a long user id has a device id that the service accepts', async () => {
   server.load([{ path: 'identify', answer: 'bound', times: 2 }]);
   const tributary = createTributary(options);

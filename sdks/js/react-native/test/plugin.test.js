@@ -27,9 +27,17 @@ const manifestOf = (config) => {
 test('the AndroidManifest has a verified intent filter for each domain, and one for the scheme', () => {
   const filters = JSON.stringify(manifestOf(withTributary(APP, OPTIONS)));
   expect(filters).toContain('"android:autoVerify":"true"');
-  expect(filters).toContain('"android:scheme":"https","android:host":"tributary.example.com"');
+  expect(filters).toContain(
+    '"android:scheme":"https","android:host":"tributary.example.com","android:pathPrefix":"/l/"',
+  );
   expect(filters).toContain('{"android:scheme":"shop"}');
   expect(filters).toContain('android.intent.category.BROWSABLE');
+});
+
+test('on a domain that apps share, only the links of the app open it', () => {
+  const filters = JSON.stringify(manifestOf(withTributary(APP, { ...OPTIONS, pathPrefix: '/l/my-app/' })));
+  expect(filters).toContain('"android:pathPrefix":"/l/my-app/"');
+  expect(filters).not.toContain('"android:pathPrefix":"/l/"');
 });
 
 test('the entitlements and the Info.plist have the domain and the scheme', () => {
@@ -71,6 +79,8 @@ test.each([
   [{ domains: ['tributary.example.com/r'] }, /is no domain/],
   [{ domains: ['Tributary.example.com'] }, /is no domain/],
   [{ domains: 'tributary.example.com' }, /must be a list/],
+  [{ pathPrefix: 'l/' }, /is no path prefix/],
+  [{ pathPrefix: '/l/?a' }, /is no path prefix/],
   [{ scheme: 'shop://' }, /is no scheme/],
 ])('the build stops at %j and says why', (options, message) => {
   expect(() => withTributary(APP, options)).toThrow(message);

@@ -82,6 +82,7 @@ const callInWindow = require('callInWindow');
 const getUrl = require('getUrl');
 const injectScript = require('injectScript');
 const isConsentGranted = require('isConsentGranted');
+const makeString = require('makeString');
 const queryPermission = require('queryPermission');
 const setInWindow = require('setInWindow');
 
@@ -104,7 +105,8 @@ const apply = () => {
   callInWindow('tributary.start', options);
   // Before the start, false only means that the visitor has not chosen yet.
   callInWindow('tributary.setEnabled', isGranted);
-  if (isGranted && data.userId) callInWindow('tributary.identify', data.userId);
+  // A variable of the data layer may be a number.
+  if (isGranted && data.userId) callInWindow('tributary.identify', makeString(data.userId));
 };
 
 const load = (onSuccess, onFailure) => {

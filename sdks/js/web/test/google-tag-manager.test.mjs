@@ -144,6 +144,7 @@ function defineSandbox({ code: source, permissions: granted }) {
       consent(type);
       return isGranted(type);
     },
+    makeString: String,
     queryPermission: (permission, value) => permission === 'inject_script' && mayInject(value),
     setInWindow(path, value, isForced) {
       access(path, 'write');
@@ -250,6 +251,7 @@ test('the template declares each permission that its APIs need, and no other', (
     getUrl: 'get_url',
     injectScript: 'inject_script',
     isConsentGranted: 'access_consent',
+    makeString: undefined,
     queryPermission: undefined,
     setInWindow: 'access_globals',
   };
@@ -283,6 +285,18 @@ test('with a consent the tag reports the install and the user, and succeeds with
   assert.equal(identify.customerUserId, 'user-1');
   await until(async () => (await events()).length > 0);
   assert.deepEqual(await events(), ['success']);
+  await assertNoProblems();
+});
+
+test('a user id that the data layer has as a number is reported as text', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  await open('/?via=spring', 'granted');
+  await fire({ userId: 4711 });
+  await until(() => sent().length === 2);
+  assert.equal(sent()[1][1].customerUserId, '4711');
   await assertNoProblems();
 });
 
