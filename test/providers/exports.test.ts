@@ -169,7 +169,7 @@ describe('RevenueCat', () => {
       renewal_number: '3',
       refunded_at: '2026-03-09 00:00:00',
     };
-    const event = {
+    const body = {
       app_user_id: 'user-hazel',
       original_app_user_id: '$RCAnonymousID:87c6049c58069238dce29853916d624c',
       aliases: [],
@@ -192,7 +192,7 @@ describe('RevenueCat', () => {
     };
     const refundedAt = Date.UTC(2026, 2, 9);
     const refund = {
-      ...event,
+      ...body,
       type: 'CANCELLATION',
       cancel_reason: 'CUSTOMER_SUPPORT',
       event_timestamp_ms: refundedAt,
@@ -201,7 +201,7 @@ describe('RevenueCat', () => {
       price_in_purchased_currency: -17.5,
     };
     expect(bodiesOf('revenuecat', renewal)).toEqual([
-      { api_version: '1.0', event },
+      { api_version: '1.0', event: body },
       { api_version: '1.0', event: refund },
     ]);
   });
@@ -239,9 +239,9 @@ describe('RevenueCat', () => {
         environment: 'SANDBOX',
       },
     ],
-  ])('%s is reported as one', (_, over, event) => {
+  ])('%s is reported as one', (_, over, fields) => {
     expect(bodiesOf('revenuecat', { ...row, ...over })).toEqual([
-      expect.objectContaining({ event: expect.objectContaining(event) }),
+      expect.objectContaining({ event: expect.objectContaining(fields) }),
     ]);
   });
 
