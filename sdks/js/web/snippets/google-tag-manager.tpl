@@ -528,6 +528,7 @@ setup: |-
   mock('isConsentGranted', true);
   mock('queryPermission', true);
   mock('addConsentListener', () => {});
+  mock('makeString', (value) => '' + value);
   mock('getUrl', 'https://www.shop.example/?via=spring');
   mock('setInWindow', true);
   mock('callInWindow', () => {});
