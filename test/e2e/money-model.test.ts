@@ -346,7 +346,7 @@ class Game {
         await this.install(step);
         break;
       case 'identify': {
-        const device = `device-${name}-${step.user}-${step.device}`;
+        const device = `device-${name}-${step.of ?? step.user}-${step.device}`;
         const user = `user-${name}-${step.user}`;
         const body = { deviceId: device, customerUserId: user, identifiedAt: now };
         await api.call('POST', '/sdk/identify', { key: app.sdkKey, body });

@@ -233,7 +233,7 @@ const anyUndoneSale = fc
   }));
 
 /** A user whom no device reports. */
-const ORGANIC = 3;
+export const ORGANIC = 3;
 
 /**
  * The invoice of a company, which may name its user, often one without a creator. Sessions tie the company's subscriptions and

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { customerStory } from './customer-stories.ts';
 import { exportedStory } from './export-stories.ts';
 import type { Policy, Rule, Store } from './money-policies.ts';
-import { anyTarget, anyUser, productOf, SALES, WINDOW_DAYS } from './money-sales.ts';
+import { anyTarget, anyUser, ORGANIC, productOf, SALES, WINDOW_DAYS } from './money-sales.ts';
 import type { Sale, SaleContext, SaleStep, Target, Theme } from './money-sales.ts';
 import { isLong } from './rounds.ts';
 import { paddleStory, revenuecatStory } from './store-stories.ts';
@@ -19,7 +19,8 @@ export type Step =
       readonly daysAgo: number;
       readonly by: Touch;
     }
-  | { readonly do: 'identify'; readonly user: number; readonly device: number }
+  /** On a device of the user `of`, by default of the user. */
+  | { readonly do: 'identify'; readonly user: number; readonly device: number; readonly of?: number }
   | { readonly do: 'rate'; readonly creator: number; readonly rateBps: number | null }
   | { readonly do: 'pause'; readonly creator: number; readonly isPaused: boolean }
   | { readonly do: 'pay'; readonly creator: number }
@@ -193,13 +194,20 @@ interface AboutTheme {
   readonly givesAway: typeof anyGivesAway;
   readonly installs: typeof anyInstalls;
   readonly policies: typeof anyPolicies;
+  /** Users who are identified on a device of another one. */
+  readonly sharers: typeof anySharers;
   readonly order: fc.Arbitrary<Order>;
 }
+const anySharers = fc.array(
+  fc.record({ user: fc.constantFrom(0, 1, ORGANIC, ORGANIC, ORGANIC), of: fc.nat(1), device: fc.nat(1) }),
+  { maxLength: 4 },
+);
 const ABOUT_ANY: AboutTheme = {
   target: anyUserTarget,
   givesAway: fc.constant([]),
   installs: anyInstalls,
   policies: anyPolicies,
+  sharers: fc.constant([]),
   order: fc.constantFrom(...ORDERS),
 };
 
@@ -248,6 +256,9 @@ function aboutTheme(theme: Theme): AboutTheme {
           anyGivesAway.map(() => []),
           anyGivesAway,
         ),
+        policies: fc.oneof(anyPolicies, policiesOfFirst),
+        sharers: anySharers,
+        order: fc.constantFrom(...ORDERS, 'users first', 'users first'),
       };
     case 'customers who pay again':
       return {
@@ -282,6 +293,7 @@ export const worldAbout = (theme: Theme) =>
       entries: fc.array(fc.record({ creator: anyCreator, cents: anyEntryCents }), { maxLength: 3 }),
       undos: fc.array(fc.nat(2), { maxLength: 2 }),
       policies: aboutTheme(theme).policies,
+      sharers: aboutTheme(theme).sharers,
       gives: fc.array(
         fc.record({
           target: aboutTheme(theme).target,
@@ -325,6 +337,7 @@ export function stepsOf(world: World, run: string): Step[] {
       { do: 'install', ...install },
       { do: 'identify', user: install.user, device: install.device },
     ]),
+    ...world.sharers.map((sharer): Step => ({ do: 'identify', ...sharer })),
     ...world.rates.map((rate): Step => ({ do: 'rate', ...rate })),
     ...world.pauses.map((pause): Step => ({ do: 'pause', ...pause })),
     ...world.pays.map((creator): Step => ({ do: 'pay', creator })),
