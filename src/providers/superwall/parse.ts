@@ -20,7 +20,7 @@ import { findFacts } from './facts.ts';
 /** The prefix of ids that Superwall's SDK generates before the app names the user. */
 const ANONYMOUS_PREFIX = '$SuperwallAlias:';
 
-/** The fields of an event. Only id and name, which identify the format, are required. */
+/** The fields of an event. Only id and name, which identify the format, are required: facts that were found have them. */
 const dataSchema = z.object({
   id: read.id,
   name: read.id,
@@ -151,9 +151,8 @@ export function parse(bytes: Buffer): ParseResult {
   if (!json.ok) return failed(json.reason);
   const raw = findFacts(json.value);
   if (raw === null) return failed(NO_FACTS);
-  const data = read.readAs(dataSchema, raw, 'data');
-  if (!data.ok) return failed(data.reason);
-  const eventAt = data.value.ts ?? read.optionalEpochMs.parse(json.value['timestamp']);
+  const data = dataSchema.parse(raw);
+  const eventAt = data.ts ?? read.optionalEpochMs.parse(json.value['timestamp']);
   if (eventAt === null) return failed('data.ts and timestamp are missing or not a time in milliseconds');
-  return readData(data.value, eventAt, raw);
+  return readData(data, eventAt, raw);
 }
