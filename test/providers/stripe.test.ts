@@ -590,6 +590,19 @@ describe('payments', () => {
     ['the new plan of a renewal after an upgrade', [old, upgraded, renewed], 'prod_new'],
     ['the new plan of an upgrade', [old, upgraded], 'prod_new'],
     ['the dearest of two plans', [addOn, renewed], 'prod_new'],
+    [
+      'the plan beside what was used more of in the period before',
+      [
+        { ...addOn, amount: 9_000, period: { end: 1_000 } },
+        { ...renewed, period: { end: 2_000 } },
+      ],
+      'prod_new',
+    ],
+    [
+      'a plan whose tiers are several lines',
+      [{ ...addOn, amount: 2_500 }, renewed, { ...renewed, amount: 600 }],
+      'prod_new',
+    ],
     ['the first of two plans at one price', [{ ...addOn, amount: 2_000 }, renewed], 'prod_seat'],
     ['the dearest of items alone', [{ ...item, ...priced('prod_a'), amount: 5 }, item], 'prod_setup'],
     ['a plan without an amount', [{ ...renewed, amount: null }], 'prod_new'],

@@ -47,6 +47,7 @@ export const invoiceLine = read.part({
   description: read.optionalText,
   metadata: read.userMetadata,
   subscription: ref,
+  period: read.part({ end: read.optionalEpochSeconds }),
   type: read.optionalText,
   proration: read.flag,
   parent: read.part({
@@ -63,15 +64,25 @@ function isPeriod({ type, proration, parent }: InvoiceLine): boolean {
   return !isItem && !proration && !parent.subscription_item_details.proration;
 }
 
+/** Returns the lines whose period ends last: what was used is billed with the period after it. */
+function ofLastPeriod(lines: readonly InvoiceLine[]): readonly InvoiceLine[] {
+  const last = Math.max(...lines.map(({ period }) => period.end ?? 0));
+  return lines.filter(({ period }) => (period.end ?? 0) === last);
+}
+
 /**
- * Returns the product of an invoice: that of its largest line of a period, else that of its largest line. Stripe lists items that
- * were waiting, such as a set-up fee, and prorations before the lines of the period.
+ * Returns the product of an invoice: the one with the largest amount in the lines of its last period, else in all lines. Stripe lists items
+ * that were waiting, such as a set-up fee, and prorations before the lines of the period. A price with tiers has several lines.
  */
 export function productOfInvoice(lines: readonly InvoiceLine[]): string | null {
-  const withProduct = lines.filter((line) => productOf([line]) !== null);
-  const ofPeriod = withProduct.filter(isPeriod);
-  const largest = (ofPeriod.length > 0 ? ofPeriod : withProduct).toSorted((a, b) => b.amount - a.amount);
-  return productOf(largest);
+  const ofPeriods = lines.filter((line) => isPeriod(line) && productOf([line]) !== null);
+  const amounts = new Map<string, number>();
+  for (const line of ofPeriods.length > 0 ? ofLastPeriod(ofPeriods) : lines) {
+    const product = productOf([line]);
+    if (product !== null) amounts.set(product, (amounts.get(product) ?? 0) + line.amount);
+  }
+  const [[product = null] = []] = [...amounts].toSorted(([, a], [, b]) => b - a);
+  return product;
 }
 
 export function productOf(priced: readonly Priced[]): string | null {
