@@ -70,7 +70,7 @@ export function detailsOf(sql: Sql, { event, appId, environment, source }: Event
             from payment, jsonb_to_recordset(${sql.json(keys)}) k ("userKey" text, position int)
            order by k."userKey"
           on conflict (app_id, user_key, payment_id, source) do update set position = excluded.position
-           where excluded.position < payment_user_keys.position
+           where excluded.position > payment_user_keys.position
           returning 1)`,
     },
     {
