@@ -22,8 +22,10 @@ export interface Intake {
   readonly creatorCalls: Admission;
   /** Statements of creators, their CSVs of payouts and lists as CSV, which share the places by creator. */
   readonly creatorFiles: FileAdmission;
-  /** CSVs of payouts and lists as CSV for account keys and sessions, which share the places by account. */
+  /** CSVs of payouts and of runs, repeated exports and lists as CSV for account keys and sessions, which share the places by account. */
   readonly accountFiles: FileAdmission;
+  /** Previews of the payouts of all creators, which have places of their own: pages show them, however slowly files are read. */
+  readonly previews: FileAdmission;
   readonly sharedAssociations: SharedAssociations;
 }
 
@@ -52,6 +54,7 @@ export function createIntake(
     creatorCalls: new Admission(CREATOR_CALLS, CREATOR_RULES),
     creatorFiles: new FileAdmission({ places: FILES, perSharer: 1 }),
     accountFiles: new FileAdmission({ places: FILES, perSharer: 2 }),
+    previews: new FileAdmission({ places: FILES, perSharer: 2 }),
     sharedAssociations: createSharedAssociations(sql, sharedHostApps, elapsed),
   };
 }

@@ -94,23 +94,25 @@ export const payoutRoutes = [
       affiliateId: inputId('affiliate').optional(),
     }),
     errors: ['unavailable'],
-    // One row for each creator.
-    makesFile: true,
     response: { status: 200, schema: preview },
-    handler: async ({ deps, app, query, now }) => {
+    handler: async ({ ctx, deps, caller, app, query, now }) => {
       const { asOf = now } = query;
       if (asOf > now) throw invalidField('asOf', 'Must not be in the future.');
       const affiliateId = filterId('affiliate', query.affiliateId);
       if (affiliateId === 'none') return presentPreview(asOf, []);
-      if (query.asOf === undefined)
+      if (query.asOf === undefined && affiliateId !== null)
         return presentPreview(now, await previewPayouts(deps.sql, app.id, now, affiliateId));
-      const rows = await previewEarlierPayouts(deps.sql, app.id, asOf);
-      if (rows === undefined)
-        throw invalidField('asOf', 'Too much was paid or became due since then. Choose a later instant.');
-      return presentPreview(
-        asOf,
-        rows.filter((row) => affiliateId === null || row.affiliateId === affiliateId),
-      );
+      // It has one row for each creator.
+      return await deps.intake.previews.run(caller.accountId, ctx.res, async () => {
+        if (query.asOf === undefined) return presentPreview(now, await previewPayouts(deps.sql, app.id, now));
+        const rows = await previewEarlierPayouts(deps.sql, app.id, asOf);
+        if (rows === undefined)
+          throw invalidField('asOf', 'Too much was paid or became due since then. Choose a later instant.');
+        return presentPreview(
+          asOf,
+          rows.filter((row) => affiliateId === null || row.affiliateId === affiliateId),
+        );
+      });
     },
   }),
 
