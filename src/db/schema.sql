@@ -3224,10 +3224,14 @@ begin
   end if;
   edited := new;
   edited.counts_with := old.counts_with;
-  if edited is not distinct from old and old.counts_with is null and new.counts_with <> old.id and old.first_paid_at is null
-     and old.key_source is null and not exists (select from bindings b where b.counts_with = old.id)
-     and not exists (select from payment_numbers n where n.subject_id = old.id) then
-    return new;
+  if edited is not distinct from old and old.counts_with is null then
+    if new.counts_with <> old.id and old.first_paid_at is null and old.key_source is null
+       and not exists (select from bindings b where b.counts_with = old.id)
+       and not exists (select from payment_numbers n where n.subject_id = old.id) then
+      return new;
+    end if;
+    -- It comes too late, and changes nothing.
+    return null;
   end if;
   raise exception 'the binding of a user cannot be changed' using errcode = 'integrity_constraint_violation';
 end $function$;
