@@ -81,8 +81,8 @@ export function productOfInvoice(lines: readonly InvoiceLine[]): string | null {
     const product = productOf([line]);
     if (product !== null) amounts.set(product, (amounts.get(product) ?? 0) + line.amount);
   }
-  const [[product = null] = []] = [...amounts].toSorted(([, a], [, b]) => b - a);
-  return product;
+  const [largest] = [...amounts].toSorted(([, a], [, b]) => b - a);
+  return largest?.[0] ?? null;
 }
 
 export function productOf(priced: readonly Priced[]): string | null {
