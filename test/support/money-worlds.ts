@@ -256,7 +256,7 @@ function aboutTheme(theme: Theme): AboutTheme {
           anyGivesAway.map(() => []),
           anyGivesAway,
         ),
-        policies: fc.oneof(anyPolicies, policiesOfFirst),
+        policies: fc.oneof(anyPolicies, { arbitrary: policiesOfFirst, weight: 3 }),
         sharers: anySharers,
         order: fc.constantFrom(...ORDERS, 'users first', 'users first'),
       };
