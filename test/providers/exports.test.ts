@@ -214,6 +214,28 @@ describe('RevenueCat', () => {
       { renewal_number: 'two' },
       { type: 'INITIAL_PURCHASE', renewal_number: null, id: 'reconciliation:app_store:4711:' },
     ],
+    ['the twelfth period', { renewal_number: '12' }, { type: 'RENEWAL', renewal_number: 12 }],
+    ...['', '12x', 'x12', '1.5', '1234567890'].map((written): [string, ExportRow, object] => [
+      `a period with the number ${JSON.stringify(written)}`,
+      { renewal_number: written },
+      { type: 'INITIAL_PURCHASE', renewal_number: null },
+    ]),
+    ['a row without an ownership', { ownership_type: '' }, { is_family_share: false }],
+    [
+      'a transaction of Google Play without an end',
+      { store: 'play_store', end_time: '' },
+      { store: 'PLAY_STORE' },
+    ],
+    [
+      'a transaction of Google Play that ends when it starts',
+      { store: 'play_store', end_time: row['start_time'] ?? '' },
+      { store: 'PLAY_STORE', expiration_at_ms: AT },
+    ],
+    [
+      'a transaction of another store that ends before it starts',
+      { end_time: '2020-01-01 00:00:00' },
+      { store: 'APP_STORE' },
+    ],
     [
       'a purchase that does not renew',
       { is_auto_renewable: 'false' },
@@ -255,6 +277,11 @@ describe('RevenueCat', () => {
       purchased_currency: 'EUR',
     });
     expect(refund).toMatchObject({ event: { price: null, price_in_purchased_currency: -19.99 } });
+    const local = { purchase_price_in_usd: '19.99', purchase_price_in_purchased_currency: '' };
+    expect(bodiesOf('revenuecat', { ...refunded, ...local })).toMatchObject([
+      {},
+      { event: { price: -19.99, price_in_purchased_currency: null } },
+    ]);
   });
 
   test('a sandbox transaction is of the sandbox, and a renewal after a trial is a conversion', () => {
