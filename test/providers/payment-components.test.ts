@@ -175,6 +175,7 @@ describe('the tax and the store fee of a payment', () => {
     ['the oldest form', { total_taxes: null, tax: 90 }, 90],
     ['an invoice that credit paid in part', { amount_paid: 1_000 }, 69],
     ['a list without an amount', { total_taxes: [{ amount: 1 }, {}] }, null],
+    ['a list whose first item has no amount', { total_taxes: [{}, { amount: 1 }] }, null],
     ['a negative amount', { total_taxes: [{ amount: -1 }] }, null],
     ['an invoice without a total', { total: null }, null],
     ['a tax above the total', { total_taxes: [{ amount: 2_150 }] }, null],

@@ -27,6 +27,7 @@ import {
   stripePaymentIntent,
   stripeRefund,
   stripeSubscription,
+  withFields,
   withoutComponents,
 } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
@@ -615,7 +616,11 @@ describe('payments', () => {
       ],
       'prod_new',
     ],
-    ['a line without a product beside one with', [{ ...renewed, pricing: null }, item], 'prod_setup'],
+    [
+      'a line with a product beside a dearer one without',
+      [{ ...renewed, pricing: null, amount: 90_000 }, item],
+      'prod_setup',
+    ],
     ['no product', [{ amount: 100, parent: period }], null],
   ])('the product of an invoice is that of %s', (_, data, productId) => {
     const event = eventOf(parse(stripeInvoicePaid({ extra: { lines: { data } } })));
@@ -994,6 +999,12 @@ describe('refunds and reversals', () => {
 });
 
 describe('subscriptions', () => {
+  test('the product is that of the first item with one', () => {
+    const items = { data: [{ price: null }, { price: { product: 'prod_second' } }] };
+    const subscription = withFields(stripeSubscription(), ['data', 'object'], { items });
+    expect(eventOf(parse(subscription)).productId).toBe('prod_second');
+  });
+
   test('a subscription without a user links no user', () => {
     expect(eventOf(parse(stripeSubscription({ userId: null }))).userLinks).toEqual([]);
   });
