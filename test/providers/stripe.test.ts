@@ -1001,8 +1001,8 @@ describe('refunds and reversals', () => {
 describe('subscriptions', () => {
   test('the product is that of the first item with one', () => {
     const items = { data: [{ price: null }, { price: { product: 'prod_second' } }] };
-    const subscription = withFields(stripeSubscription(), ['data', 'object'], { items });
-    expect(eventOf(parse(subscription)).productId).toBe('prod_second');
+    const body = withFields(stripeSubscription(), ['data', 'object'], { items });
+    expect(eventOf(parse(body)).productId).toBe('prod_second');
   });
 
   test('a subscription without a user links no user', () => {
