@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { SecretUnreadable } from '../config/secret-box.ts';
 import type { SecretBox } from '../config/secret-box.ts';
-import { neutralizeFormula, quoteWhereNeeded } from '../domain/csv-cells.ts';
 import { hasRowOf, writePayoutFiles } from '../domain/payout-run-files.ts';
 import type { FileRow } from '../domain/payout-run-files.ts';
 import type { PayoutFileMethod } from '../domain/payout-run.ts';
@@ -43,7 +42,7 @@ export async function writeRunFiles({ sql, secretBox }: PayoutFileDeps, runId: P
     if (run === undefined || (await tx.maybe`select from payout_run_files where run_id = ${runId} limit 1`))
       return;
     const rows = await readPaid(tx, secretBox, run.appId, runId);
-    for (const { text, ...file } of writePayoutFiles(rows, writeCell)) {
+    for (const { text, ...file } of writePayoutFiles(rows)) {
       const id = newId('payoutFile');
       const { ciphertext, encryptionKeyId } = secretBox.encrypt(text, fileContext(run.appId, id));
       await tx`
@@ -53,8 +52,6 @@ export async function writeRunFiles({ sql, secretBox }: PayoutFileDeps, runId: P
     }
   });
 }
-
-const writeCell = (text: string) => quoteWhereNeeded(neutralizeFormula(text));
 
 /** Returns the items of a run that were paid or are sent again, with their recipients. An erasure of one of them waits, and then finds the files. */
 async function readPaid(

@@ -1,3 +1,4 @@
+import { csvLine, neutralizeFormula } from './csv-cells.ts';
 import type { Payee } from './payee.ts';
 import type { PayoutFileMethod } from './payout-run.ts';
 import type { AffiliateId, PayoutRunItemId } from './ids.ts';
@@ -99,15 +100,10 @@ function emailOf({ payee }: FileRow): string {
 const methodOf = ({ method, payee }: FileRow): PayoutFileMethod =>
   payee?.method === method ? method : 'other';
 
-/**
- * Writes the files of a payout run: every row is in exactly one, and no file has more rows than its payment service takes.
- * `writeCell` quotes a cell where CSV needs it.
- */
-export function writePayoutFiles(
-  rows: readonly FileRow[],
-  writeCell: (text: string) => string,
-): PayoutFile[] {
-  const line = (texts: readonly string[]) => `${texts.map(writeCell).join(',')}\r\n`;
+const line = (texts: readonly string[]) => csvLine(texts.map(neutralizeFormula));
+
+/** Writes the files of a payout run: every row is in exactly one, and no file has more rows than its payment service takes. */
+export function writePayoutFiles(rows: readonly FileRow[]): PayoutFile[] {
   const methods = Object.keys(FORMATS) as PayoutFileMethod[];
   return methods.flatMap((method) => {
     const { most, header, cells } = FORMATS[method];

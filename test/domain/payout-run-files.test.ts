@@ -20,7 +20,6 @@ const rowOf = (n: number, method: FileRow['method'], payee: Payee | null): FileR
   method,
   payee,
 });
-const plain = (text: string) => text;
 const linesOf = (text: string) => text.split('\r\n').slice(0, -1);
 
 describe('the files of a payout run', () => {
@@ -32,7 +31,7 @@ describe('the files of a payout run', () => {
     fc.assert(
       fc.property(fc.array(anyRow, { maxLength: 30 }), (all) => {
         const rows = all.map(([method, payee], n) => rowOf(n, method, payee));
-        const files = writePayoutFiles(rows, plain);
+        const files = writePayoutFiles(rows);
         expect(files.reduce((sum, { totalCents }) => sum + totalCents, 0)).toBe(
           rows.reduce((sum, { amountCents }) => sum + amountCents, 0),
         );
@@ -52,18 +51,18 @@ describe('the files of a payout run', () => {
     ['other', 3, [3], 2],
   ] as const)('of %s have no more rows than it takes', (method, count, parts, payee) => {
     const rows = Array.from({ length: count }, (_, n) => rowOf(n, method, PAYEES[payee] ?? null));
-    const files = writePayoutFiles(rows, plain);
+    const files = writePayoutFiles(rows);
     expect(files.map(({ part, rowCount }) => [part, rowCount])).toEqual(
       parts.map((rows_, n) => [n + 1, rows_]),
     );
   });
 
   test('list whose recipient is unknown in the file for other ways, never with an empty address', () => {
-    const files = writePayoutFiles([rowOf(1, 'paypal', null), rowOf(2, 'wise', null)], plain);
+    const files = writePayoutFiles([rowOf(1, 'paypal', null), rowOf(2, 'wise', null)]);
     expect(files).toMatchObject([{ method: 'other', rowCount: 2, totalCents: 5 }]);
   });
 
   test('are none if nobody was paid', () => {
-    expect(writePayoutFiles([], plain)).toEqual([]);
+    expect(writePayoutFiles([])).toEqual([]);
   });
 });
