@@ -100,19 +100,22 @@ export const payoutRoutes = [
       if (asOf > now) throw invalidField('asOf', 'Must not be in the future.');
       const affiliateId = filterId('affiliate', query.affiliateId);
       if (affiliateId === 'none') return presentPreview(asOf, []);
-      if (query.asOf === undefined && affiliateId !== null)
-        return presentPreview(now, await previewPayouts(deps.sql, app.id, now, affiliateId));
-      // It has one row for each creator.
-      return await deps.intake.previews.run(caller.accountId, ctx.res, async () => {
-        if (query.asOf === undefined) return presentPreview(now, await previewPayouts(deps.sql, app.id, now));
-        const rows = await previewEarlierPayouts(deps.sql, app.id, asOf);
+      const read = async () => {
+        const rows =
+          query.asOf === undefined
+            ? await previewPayouts(deps.sql, app.id, now, affiliateId)
+            : await previewEarlierPayouts(deps.sql, app.id, asOf);
         if (rows === undefined)
           throw invalidField('asOf', 'Too much was paid or became due since then. Choose a later instant.');
         return presentPreview(
           asOf,
           rows.filter((row) => affiliateId === null || row.affiliateId === affiliateId),
         );
-      });
+      };
+      // Of one creator it reads one row, else one for each.
+      return query.asOf === undefined && affiliateId !== null
+        ? await read()
+        : await deps.intake.previews.run(caller.accountId, ctx.res, read);
     },
   }),
 

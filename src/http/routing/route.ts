@@ -92,25 +92,37 @@ export function route<
       );
       if (rateLimit !== undefined) limitRate(ctx, deps.rateLimits, rateLimit.name, rateLimit.caller(call));
       const account = storesResponses ? caller.idempotencyAccount?.(call) : undefined;
-      let begunAt = performance.now();
-      const send = () => {
-        begunAt = performance.now();
-        return respond(spec, call, account);
-      };
+      const send = () => respond(spec, call, account);
       const openSharer = isLimited ? caller.openCall?.(call) : undefined;
       const fileSharer = makesFile(ctx) ? caller.fileSharer?.(call) : undefined;
       const creator = caller.creatorCall?.(call);
-      try {
-        if (openSharer !== undefined) await deps.intake.openCalls.run(openSharer, send);
-        else if (fileSharer !== undefined) await deps.intake[files].run(fileSharer, ctx.res, send);
-        else if (creator !== undefined) await deps.intake.creatorCalls.run(creator, send);
-        else await send();
-      } finally {
-        // Without the place, for which others wait.
-        if (stepMs !== undefined) await sleep(stepMs - ((performance.now() - begunAt) % stepMs));
-      }
+      const inPlace = (work: () => Promise<void>): Promise<void> => {
+        if (openSharer !== undefined) return deps.intake.openCalls.run(openSharer, work);
+        if (fileSharer !== undefined) return deps.intake[files].run(fileSharer, ctx.res, work);
+        if (creator !== undefined) return deps.intake.creatorCalls.run(creator, work);
+        return work();
+      };
+      if (stepMs === undefined) await inPlace(send);
+      else await endInStep(stepMs, send, inPlace);
     },
   };
+}
+
+/** Runs `work` in its place, and ends at the end of a step since the work began. The wait is without the place, for which others wait. */
+async function endInStep(
+  stepMs: number,
+  work: () => Promise<void>,
+  inPlace: (work: () => Promise<void>) => Promise<void>,
+): Promise<void> {
+  let begunAt = performance.now();
+  try {
+    await inPlace(() => {
+      begunAt = performance.now();
+      return work();
+    });
+  } finally {
+    await sleep(stepMs - ((performance.now() - begunAt) % stepMs));
+  }
 }
 
 /** Returns the description of a route in the OpenAPI document that does not depend on its caller. */
