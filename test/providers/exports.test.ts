@@ -36,16 +36,19 @@ function formatOf(provider: ProviderName, row: ExportRow) {
   return format;
 }
 
+const readingOf = (provider: ProviderName, row: ExportRow) =>
+  formatOf(provider, row).read(row, { exportedAt: EXPORTED_AT });
+
 /** Returns what a row is read as: its events as the parser reads them, or why there are none. */
 function read(provider: ProviderName, row: ExportRow): NormalizedEvent[] | string {
-  const reading = formatOf(provider, row).read(row, { exportedAt: EXPORTED_AT });
+  const reading = readingOf(provider, row);
   if (reading.kind !== 'events') return `${reading.kind}: ${reading.reason}`;
   return reading.bodies.map((body) => eventOf(providers[provider].parse(bodyOf(body))));
 }
 
 /** Returns the bodies that a row is read as. */
 function bodiesOf(provider: ProviderName, row: ExportRow) {
-  const reading = formatOf(provider, row).read(row, { exportedAt: EXPORTED_AT });
+  const reading = readingOf(provider, row);
   if (reading.kind !== 'events') throw new Error(reading.kind);
   return reading.bodies;
 }
@@ -746,7 +749,7 @@ describe('Superwall and Adapty', () => {
     ['adapty', { ...adapty, revenue_usd: '1 000.00' }, 'unreadable: revenue_usd is not a decimal'],
     ['adapty', { ...adapty, revenue_local: '19,99' }, 'unreadable: revenue_local is not a decimal'],
   ])(
-    'a row of %s that can not be read is not compared, and says which cell is wrong: %#',
+    'a row of %s that cannot be read is not compared, and says which cell is wrong: %#',
     (provider, row, words) => {
       expect(read(provider, row)).toContain(words);
     },

@@ -75,20 +75,22 @@ function ofLastPeriod(lines: readonly InvoiceLine[]): readonly InvoiceLine[] {
  * that were waiting, such as a set-up fee, and prorations before the lines of the period. A price with tiers has several lines.
  */
 export function productOfInvoice(lines: readonly InvoiceLine[]): string | null {
-  const ofPeriods = lines.filter((line) => isPeriod(line) && productOf([line]) !== null);
+  const ofPeriods = lines.filter((line) => isPeriod(line) && productIn(line) !== null);
   const amounts = new Map<string, number>();
   for (const line of ofPeriods.length > 0 ? ofLastPeriod(ofPeriods) : lines) {
-    const product = productOf([line]);
+    const product = productIn(line);
     if (product !== null) amounts.set(product, (amounts.get(product) ?? 0) + line.amount);
   }
   const [largest] = [...amounts].toSorted(([, a], [, b]) => b - a);
   return largest?.[0] ?? null;
 }
 
+/** Returns the product of an object with a price. */
+function productIn({ pricing, price, plan }: Priced): string | null {
+  return pricing.price_details.product ?? price.product ?? plan.product;
+}
+
+/** Returns the first product among objects with a price. */
 export function productOf(priced: readonly Priced[]): string | null {
-  for (const { pricing, price, plan } of priced) {
-    const product = pricing.price_details.product ?? price.product ?? plan.product;
-    if (product !== null) return product;
-  }
-  return null;
+  return priced.map(productIn).find((product) => product !== null) ?? null;
 }
