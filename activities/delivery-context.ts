@@ -225,7 +225,7 @@ export class DeliveryContext {
     return this.#payments;
   }
 
-  /** The same, read again: a code has bound somebody since. */
+  /** The same, read again: somebody was bound since. */
   async paymentsNow(): Promise<readonly StoredPayment[]> {
     this.#payments = await this.#loadNamedPayments();
     return this.#payments;

@@ -217,7 +217,8 @@ const steps: Steps = {
     if (event.transfer !== null) deps.onBindings(await bindTransfers(deps.sql, appId, { eventId }), appId);
     const signedIn = await bindSignedInUsers(deps.sql, appId, await context.signedInUsers());
     deps.onBindings(signedIn, appId);
-    await context.payments();
+    // Who was bound just now is among those to whom the payments may belong.
+    await (signedIn.length > 0 ? context.paymentsNow() : context.payments());
     await context.linkedPayments();
     return null;
   },

@@ -3722,10 +3722,12 @@ AS $function$
    cross join lateral (
      select coalesce(jsonb_agg(w.attribution_id), '[]') as owners,
             coalesce(jsonb_agg(jsonb_build_object('customerUserId', w.customer_user_id, 'attributionId', w.attribution_id)), '[]') as users
-       from (select u.customer_user_id, case when b.reassigned_at is null then b.attribution_id::text else attribution_at(b, now()) end as attribution_id
+       from (select u.customer_user_id, first.attribution_id::text as attribution_id
                from users_of_key(p.app_id, k.user_key, k.source) u
               cross join lateral (
-                select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b offset 0) w) o
+                select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b
+              cross join lateral (
+                select z.attribution_id from bindings z where z.id = coalesce(b.counts_with, b.id::text) offset 0) first offset 0) w) o
 $function$;
 
 CREATE OR REPLACE FUNCTION lock_payout_of_transfer()

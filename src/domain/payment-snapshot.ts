@@ -77,10 +77,10 @@ export interface KeyToBind {
   readonly source: string;
   /** Whether it is the reference of a payment that has no key. */
   readonly isPayment: boolean;
-  /** Those whom events name with it and who have a binding, with its attribution. Null for one who belongs to nobody. */
+  /** Those whom events name with it and who have a binding, with the attribution of the first binding of their person. */
   readonly users: readonly {
     readonly customerUserId: string;
-    readonly attributionId: AttributionId | null;
+    readonly attributionId: AttributionId;
   }[];
   /** The new id of the binding that a code would make. */
   readonly bindingId: BindingId;

@@ -138,13 +138,6 @@ describe('a payment with the code of a creator', () => {
       },
       null,
     ],
-    [
-      'has a phone that events name with a user whom a founder gave to nobody',
-      {
-        keysToBind: [{ ...phone, users: [{ customerUserId: 'user-2', attributionId: null }] }, subscription],
-      },
-      null,
-    ],
   ])('changes nothing for a customer who %s', (_, over, through) => {
     const evaluation = evaluatePayment({ ...withCode, ...over });
     expect(evaluation).toMatchObject({ boundBy: null, binding: through, furtherKeys: [] });
@@ -256,9 +249,9 @@ describe('a code of a payment without a user', () => {
 
 describe('a later payment of a customer whom a code has bound', () => {
   const signedIn = candidate('user-1', { binding: ada.binding });
-  const named = (attributionId: string | null) => ({
+  const named = (attributionId: string) => ({
     customerUserId: 'user-1',
-    attributionId: attributionId as AttributionId | null,
+    attributionId: attributionId as AttributionId,
   });
   const renewal = { ...payment, candidates: [signedIn] };
 
@@ -271,7 +264,6 @@ describe('a later payment of a customer whom a code has bound', () => {
       purchase,
       keyToBind('of-another-creator', { users: [named('att_1')] }),
       keyToBind('of-both', { users: [named('att_ada'), named('att_1')] }),
-      keyToBind('of-nobody', { users: [named(null)] }),
     ];
     expect(evaluatePayment({ ...renewal, keysToBind })).toMatchObject({
       furtherKeys: [phone, ours],

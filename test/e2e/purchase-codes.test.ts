@@ -468,7 +468,8 @@ describe('a purchase that names no user', () => {
     // The heal of the customer could bind the user in the middle of the next delivery.
     await service.settled();
     const extra = { original_app_user_id: anonymous, aliases: [user, anonymous] };
-    expect(await buy(user, { extra })).toMatchObject({ customerUserId: anonymous });
+    // The payment that names both binds the user first, and then belongs to the user.
+    expect(await buy(user, { extra })).toMatchObject({ customerUserId: user });
     expect(await buy(user, { at: Date.now() })).toMatchObject({ customerUserId: user });
   });
 
@@ -548,6 +549,27 @@ describe('a purchase that names no user', () => {
       invoice({ ...later, invoiceId: `${later.invoiceId}-2`, occurredAt: Date.now() + 2_000 }),
     );
     expect(await commissions()).toHaveLength(2);
+  });
+
+  // @promise code-key-by-hand
+  test('is of a person whom a founder has given away: the phone of an earlier payment is of the person, too', async () => {
+    await registered({ namespace: 'app_store', value: 'SPRING20' });
+    const other = await founder.newAffiliate('Other');
+    const [user, colleague, second] = [randomUUID(), randomUUID(), randomUUID()];
+    const phone = `$RCAnonymousID:${randomUUID().replaceAll('-', '')}`;
+    const subscription = { original_transaction_id: randomUUID() };
+    await buy(user, { at, code: 'SPRING20', extra: subscription });
+    await founder.ok('POST', `/apps/${founder.app.id}/manual-attributions`, {
+      customerUserId: user,
+      affiliateId: other.affiliateId,
+      reason: 'A test',
+    });
+    expect(await buy(colleague, { at: at + 1, extra: { aliases: [colleague, phone] } })).toBeUndefined();
+    // It binds its user, who belongs to the other creator for payments from now on, before it binds the phone.
+    await buy(second, { at: at + 2, extra: { ...subscription, aliases: [second, phone] } });
+    expect((await earned(3)).map(({ affiliateId }) => affiliateId)).toEqual(
+      Array.from({ length: 3 }, () => founder.affiliateId),
+    );
   });
 
   // @promise code-key-by-hand

@@ -197,7 +197,7 @@ export class Attribution {
   /** Binds those of the keys that nobody else has. */
   bindKeys(keys: readonly string[], { binding, claim }: Attributed, step: number): void {
     const people = this.#people;
-    const isSame = (owner: Binding) => people.at(owner).claim === claim;
+    const isSame = (owner: Binding) => owner.person === binding.person;
     const free = keys.filter((key) => !people.keys.has(key) && people.ownersOf(key).every(isSame));
     for (const name of free) people.bindKey({ name, person: binding.person, claim, step });
   }
