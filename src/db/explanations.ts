@@ -1,6 +1,6 @@
 import type { AttributableKey } from '../domain/attributable-key.ts';
 import type { PolicyInputs, ShownPolicy } from '../domain/policy.ts';
-import { payersOf, withoutStoredPlaceholders } from '../domain/payers.ts';
+import { paidAtOf, payersOf, withoutStoredPlaceholders } from '../domain/payers.ts';
 import type {
   EventHistory,
   ExplainedCode,
@@ -131,7 +131,7 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
       left join lateral (
         select * from bindings b where b.app_id = ${appId} and b.customer_user_id = u."customerUserId" offset 0) b on true
       left join attributions t on t.id = coalesce((select x.attribution_id from payments x where x.id = ${payment.paymentId} and x.binding_id = b.id),
-                                                  attribution_at(b, ${instant(payment.occurredAt)}))
+                                                  attribution_at(b, ${instant(paidAtOf(payment))}))
       left join affiliates f on f.id = t.affiliate_id
      order by u.position`;
   return rows.map(({ keySource, ...user }) => ({ ...user, ...(keySource === null ? {} : { keySource }) }));

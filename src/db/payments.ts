@@ -5,6 +5,7 @@ import { CUSTOMER_KEY } from '../domain/payment-snapshot.ts';
 import type { PaymentSnapshot } from '../domain/payment-snapshot.ts';
 import { standingOf } from '../domain/payment-rows.ts';
 import type { PaymentRow, RowStanding } from '../domain/payment-rows.ts';
+import { MOST_SKEW_MS } from '../domain/time.ts';
 import { componentsOf, policyOf, ruleOf } from './policy-snapshot.ts';
 import { codeOwnersOf, keysToBindOf, withNewIds } from './code-owners.ts';
 import { isRunningTotal } from './running-totals.ts';
@@ -203,6 +204,10 @@ function bindingObject(sql: Statements): Fragment {
       'affiliateRateBps', f.default_commission_rate_bps, 'policy', ${policyOf(sql)})`;
 }
 
+/** When a payment `p` with its event `e` was made at the latest (`paidAtOf`). */
+const paidAt = (sql: Statements): Fragment =>
+  sql.fragment`least(p.occurred_at, e.received_at + interval '1 millisecond' * ${MOST_SKEW_MS}::int)`;
+
 /** The rate of a currency on the day of a payment `p`, otherwise the latest of the seven days before. */
 function rateOnPaymentDay(sql: Statements, currency: Fragment): Fragment {
   return sql.fragment`
@@ -241,7 +246,7 @@ function paymentColumns(
                    from bindings y join manual_attributions m on m.binding_id = y.id
                   where (y.id = b.id or b.key_source is not null
                                         and (y.id = b.counts_with or y.counts_with = coalesce(b.counts_with, b.id::text)))
-                    and m.attribution_id is null and m.effective_from <= p.occurred_at
+                    and m.attribution_id is null and m.effective_from <= ${paidAt(sql)}
                     and (y.id = b.id or y.key_source is not null or is_only_user(y, m.created_at))) end)
              order by u.is_of_other, u.position, u.customer_user_id)
         from (select distinct on (x.customer_user_id) x.customer_user_id, x.is_of_other, x.position,
@@ -278,7 +283,7 @@ function paymentColumns(
         left join lateral (
           -- A call of the function takes longer than the look-up.
           select * from attributions y
-           where y.id = case when b.reassigned_at is null then b.attribution_id else attribution_at(b, p.occurred_at) end offset 0) t on true
+           where y.id = case when b.reassigned_at is null then b.attribution_id else attribution_at(b, ${paidAt(sql)}) end offset 0) t on true
         left join lateral (select * from affiliates y where y.id = t.affiliate_id offset 0) f on true), '[]') as candidates,
     json_build_object('commissionRateBps', app.commission_rate_bps, 'attributionWindowDays', app.attribution_window_days,
                        'holdPeriodDays', app.hold_period_days) as app,

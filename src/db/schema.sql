@@ -1428,6 +1428,7 @@ CREATE UNIQUE INDEX payout_requests_idempotency ON payout_requests USING btree (
 CREATE INDEX payout_requests_open ON payout_requests USING btree (expires_at) WHERE (status = 'open'::text);
 CREATE UNIQUE INDEX payout_requests_payout ON payout_requests USING btree (payout_id) WHERE (payout_id IS NOT NULL);
 CREATE TRIGGER payout_requests_payment_of_run BEFORE UPDATE ON payout_requests FOR EACH ROW WHEN (((old.status = 'open'::text) AND (new.status <> ALL (ARRAY['open'::text, 'closed'::text])))) EXECUTE FUNCTION require_payment_of_run();
+CREATE TRIGGER payout_requests_settled_once BEFORE UPDATE ON payout_requests FOR EACH ROW WHEN (((old.status <> 'open'::text) AND (((new.status IS DISTINCT FROM old.status) OR ((new.payout_id)::text IS DISTINCT FROM (old.payout_id)::text)) OR ((new.net_cents)::bigint IS DISTINCT FROM (old.net_cents)::bigint)))) EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER payout_requests_unapproved BEFORE UPDATE ON payout_requests FOR EACH ROW WHEN (((old.status = 'open'::text) AND (new.status = 'paid'::text))) EXECUTE FUNCTION refuse_unapproved_export();
 
 create table payout_run_exclusions (
@@ -2759,19 +2760,23 @@ CREATE OR REPLACE FUNCTION check_manual_attribution()
 AS $function$
 declare
   is_of_binding boolean;
+  paid_at timestamptz;
 begin
   -- Nearly every payment belongs to the creator of its binding. That takes a quarter of the time of the whole question.
-  select b.reassigned_at is null and (t.match_method <> 'manual' or new.occurred_at >= t.touched_at) into is_of_binding
+  select b.reassigned_at is null and (t.match_method <> 'manual' or epoch_ms(new.occurred_at) >= epoch_ms(least(t.touched_at, t.created_at)))
+    into is_of_binding
     from bindings b join attributions t on t.id = b.attribution_id where b.id = new.binding_id;
   if is_of_binding and new.attribution_id is null then
     return null;
   end if;
+  -- A minute is the most by which clocks may differ (`paidAtOf`).
+  select least(new.occurred_at, e.received_at + interval '1 minute') into paid_at from events e where e.id = new.event_id;
   if exists (
     select from bindings b
       join attributions t on t.id = b.attribution_id
      where b.id = new.binding_id
-       and (attribution_at(b, new.occurred_at) is distinct from coalesce(new.attribution_id, b.attribution_id::text)
-            or b.reassigned_at is null and t.match_method = 'manual' and new.occurred_at < t.touched_at)
+       and (attribution_at(b, paid_at) is distinct from coalesce(new.attribution_id, b.attribution_id::text)
+            or b.reassigned_at is null and not is_of_binding)
        and not exists (
          select from same_payment(new.app_id, new.environment, new.store, array[new.ref]) q
           where q.id <> new.id and q.binding_id = new.binding_id)

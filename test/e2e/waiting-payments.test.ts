@@ -10,7 +10,7 @@ import { importRates } from '../../src/db/rates.ts';
 import { instant } from '../../src/db/sql.ts';
 import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
 import type { AppId, BindingId } from '../../src/domain/ids.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp } from '../support/api.ts';
 import { startProcessingApi } from '../support/processing-api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -502,6 +502,25 @@ describe('a payment that waits for the rate of its currency', () => {
       );
       await healAll();
       await touch(userId, rivalId, 1);
+      expect(await earnedWith(currency)).toEqual([{ affiliateId, cents: 2_000 }]);
+    },
+  );
+
+  test.each(['USD', 'CHF'])(
+    'in %s that is dated ahead earns for whom its user belonged to when it was received, though a founder gives the user away before its date',
+    async (currency) => {
+      const userId = randomUUID();
+      await touch(userId, affiliateId, 5);
+      // Longer ago than clocks may differ.
+      api.clock.now = Date.now() - 3 * MINUTE_MS;
+      const invoice = stripeInvoicePaid({ userId, amount: 10_000, occurredAt: Date.now() + 8 * HOUR_MS });
+      await deliver(bodyOf(withFields(invoice, ['data', 'object'], { currency: currency.toLowerCase() })));
+      api.clock.now = Date.now();
+      const { status } = await api.call('POST', `/apps/${app.appId}/manual-attributions`, {
+        key: app.key,
+        body: { customerUserId: userId, affiliateId: rivalId, reason: 'A test' },
+      });
+      expect(status).toBe(201);
       expect(await earnedWith(currency)).toEqual([{ affiliateId, cents: 2_000 }]);
     },
   );
