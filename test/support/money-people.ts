@@ -80,7 +80,7 @@ export class People {
     const bound = { ...binding, isKey: true };
     this.keys.set(key, bound);
     this.#toHeal.push(bound);
-    const named = [...this.#facts.usersOf([key]), ...this.#facts.payersWith(key)];
+    const named = [...this.#facts.usersOf([key]), ...this.#usersOf(key)];
     this.signIn(
       named.map((user) => ({ key, user })),
       step,
@@ -112,34 +112,43 @@ export class People {
 
   transfer(transfer: NonNullable<Report['transfer']>, step: number): void {
     this.#transfers.push(transfer);
-    this.#receive(transfer, step);
+    this.#receive([transfer], step);
   }
 
   /** Has users who are new pass on what they transferred before. Returns whether there were any. */
   passOn(step: number): boolean {
     const givers = this.#newUsers.splice(0);
-    for (const giver of givers)
-      for (const transfer of this.#transfers)
-        if (transfer.from.includes(giver.name)) this.#receive(transfer, step);
+    for (const { name } of givers)
+      this.#receive(
+        this.#transfers.filter(({ from }) => from.includes(name)),
+        step,
+      );
     return givers.length > 0;
   }
 
   /**
-   * The receivers without a creator get that of the giver, if exactly one giver has one. They count as the giver does, and so do those of the
-   * same installation who have not paid, with whom nobody counts and of whom a founder has said nothing.
+   * The receivers without a creator get that of the giver, if exactly one giver has one before any of the transfers is passed on. They count
+   * as the giver does, and so do those of the same installation who have not paid, with whom nobody counts and of whom a founder has said nothing.
    */
-  #receive({ from, to }: NonNullable<Report['transfer']>, step: number): void {
-    const givers = [...new Set(from)]
-      .flatMap((user) => this.users.get(user) ?? [])
-      .map((giver) => this.at(giver))
-      .filter(({ claim }) => claim !== null);
-    const [giver, ...more] = givers;
-    if (giver?.claim == null || more.length > 0) return;
-    for (const name of to) {
-      const bound = this.users.get(name);
-      if (bound !== undefined) this.#join(bound, giver);
-      else this.bindUser({ name, person: giver.binding.person, claim: giver.claim, step });
+  #receive(transfers: readonly NonNullable<Report['transfer']>[], step: number): void {
+    const received = transfers.map(({ from, to }) => ({ to, giver: this.#giverOf(from) }));
+    for (const { to, giver } of received) {
+      if (giver?.claim == null) continue;
+      for (const name of to) {
+        const bound = this.users.get(name);
+        if (bound !== undefined) this.#join(bound, giver);
+        else this.bindUser({ name, person: giver.binding.person, claim: giver.claim, step });
+      }
     }
+  }
+
+  /** Returns the only one of these users who has a creator. */
+  #giverOf(from: readonly string[]): Counting | undefined {
+    const [giver, ...more] = [...new Set(from)]
+      .flatMap((user) => this.users.get(user) ?? [])
+      .map((user) => this.at(user))
+      .filter(({ claim }) => claim !== null);
+    return more.length === 0 ? giver : undefined;
   }
 
   #join(bound: Binding, { binding: giver, claim }: Counting): void {
@@ -169,12 +178,19 @@ export class People {
 
   /** Returns the bindings of those whom events name with a key. */
   ownersOf(key: string): readonly Binding[] {
-    const begun = this.#facts.began.filter((one) => one.key === key);
-    const users = [...begun.flatMap((one) => one.users), ...this.#facts.payersWith(key)];
-    const anonymous = begun.flatMap((one) => one.anonymous ?? []);
+    const anonymous = this.#begunWith(key).flatMap((one) => one.anonymous ?? []);
     return [
-      ...users.flatMap((user) => this.users.get(user) ?? []),
+      ...this.#usersOf(key).flatMap((user) => this.users.get(user) ?? []),
       ...anonymous.flatMap((one) => this.keys.get(one) ?? []),
     ];
+  }
+
+  /** Returns the users with whom a key began, or whom a payment with it names. */
+  #usersOf(key: string): readonly string[] {
+    return [...this.#begunWith(key).flatMap(({ users }) => users), ...this.#facts.payersWith(key)];
+  }
+
+  #begunWith(key: string) {
+    return this.#facts.began.filter((one) => one.key === key);
   }
 }
