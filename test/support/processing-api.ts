@@ -5,7 +5,7 @@ import type { Activities } from '../../activities/index.ts';
 import type { WorkflowStarter } from '../../src/commands/deps.ts';
 import { WebhookCache } from '../../src/commands/webhook-cache.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
-import type { SqlOptions } from '../../src/db/sql.ts';
+import type { Sql, SqlOptions } from '../../src/db/sql.ts';
 import { withRollback } from '../../src/db/with-rollback.ts';
 import type { BindingId } from '../../src/domain/ids.ts';
 import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
@@ -21,14 +21,16 @@ export interface ProcessingApi {
 /**
  * Starts an API that processes each delivery at once with the real activities, without Temporal. Nothing heals a binding:
  * `onBinding` receives each that has something to heal. `awaitDelivery` replaces the processing of a delivery; it may
- * return the result of the one that it is given.
+ * return the result of the one that it is given. `activitySql` opens the pool of the activities, which is that of the API otherwise.
  */
 export async function startProcessingApi({
   onBinding = () => {},
   awaitDelivery = async (_, run) => await run(),
   sqlOptions,
+  activitySql,
 }: {
   readonly sqlOptions?: Partial<SqlOptions>;
+  readonly activitySql?: (databaseUrl: string) => Promise<Sql>;
   readonly onBinding?: (bindingId: BindingId) => void;
   readonly awaitDelivery?: (
     delivery: Parameters<WorkflowStarter['awaitDelivery']>[0],
@@ -44,7 +46,7 @@ export async function startProcessingApi({
   const webhookCache = new WebhookCache();
   const api = await startTestApi({ workflows, webhookCache }, sqlOptions);
   const activities = createActivities({
-    sql: api.sql,
+    sql: (await activitySql?.(api.database.url)) ?? api.sql,
     secretBox: createSecretBox([TEST_KEY]),
     logger: pino({ level: 'silent' }),
     ...NO_CALLBACKS,

@@ -1,0 +1,63 @@
+import { connect } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { startProxy } from './cuttable-proxy.ts';
+
+/** The mean time between two resets in a first attempt, ms: about as long as a delivery takes. It is longer in each further one. */
+const MEAN_PAUSE_MS = 30;
+/** More attempts than that mean that it fails for another reason. */
+const MOST_ATTEMPTS = 30;
+
+/** A pool whose connections are reset at random moments, in the middle of a statement or of its commit. Its callers are told at once. */
+export interface CutPool {
+  readonly sql: Sql;
+  /** Runs `work` while connections are reset. Returns undefined if it failed. */
+  readonly attempt: <T>(work: () => Promise<T>) => Promise<T | undefined>;
+  /** The same, again after each failure, as Temporal does with an activity. */
+  readonly untilDone: <T>(work: () => Promise<T>) => Promise<T>;
+  /** How often `work` has failed. */
+  readonly failures: () => number;
+  readonly close: () => Promise<void>;
+}
+
+export async function startCutPool(databaseUrl: string): Promise<CutPool> {
+  const proxy = await startProxy(databaseUrl);
+  const sql = connect({ url: proxy.url, max: 4, patienceMs: 0, applicationName: 'cut' });
+  const errors: unknown[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  const resetLater = (meanMs: number) => {
+    timer = setTimeout(
+      () => {
+        proxy.reset();
+        resetLater(meanMs);
+      },
+      2 * meanMs * Math.random(),
+    );
+  };
+  const attempt = async <T>(work: () => Promise<T>, number = 1): Promise<T | undefined> => {
+    resetLater(MEAN_PAUSE_MS * number);
+    try {
+      return await work();
+    } catch (error) {
+      errors.push(error);
+      return undefined;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  return {
+    sql,
+    attempt,
+    untilDone: async (work) => {
+      for (let attempts = 1; attempts <= MOST_ATTEMPTS; attempts += 1) {
+        const done = await attempt(async () => ({ result: await work() }), attempts);
+        if (done !== undefined) return done.result;
+      }
+      throw new Error(`it failed ${MOST_ATTEMPTS} times in a row`, { cause: errors.at(-1) });
+    },
+    failures: () => errors.length,
+    close: async () => {
+      await sql.close();
+      await proxy.close();
+    },
+  };
+}
