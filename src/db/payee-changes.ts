@@ -18,7 +18,7 @@ import { appendPayee, findLatestPayee, isStoredAs } from './payees.ts';
 import type { PayeeDeps, StoredPayee } from './payees.ts';
 import { lockPayoutsOf } from './payout-lock.ts';
 import { EXPIRED_BATCH } from './sessions.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { instant } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** A payee that a creator wants, which waits for its code. */
@@ -103,7 +103,7 @@ export async function requestPayeeChange(
   const sealed = secretBox.encrypt(textOfRecipient(payee) ?? '', changeContext({ id, appId, affiliateId }));
   const sealedCode = secretBox.encrypt(code, mailSecretContext(emailId));
   const codeHash = secretBox.tokenHash(approvedText(id, payee, code));
-  return await sql.within(LONG_STATEMENT_MS).transaction<PayeeChangeOutcome>(async (tx) => {
+  return await sql.forManyRows().transaction<PayeeChangeOutcome>(async (tx) => {
     // One request of a creator at a time, so that the limit holds.
     const creator = await tx.maybe<{ address: string; waits: number | null }>`
       select f.email as address,
@@ -165,16 +165,24 @@ export async function confirmPayeeChange(
     return row === undefined ? undefined : { row, payee: openUnlessLost(secretBox, row) };
   });
   if (entered === undefined) {
-    const known = await sql.maybe`
-      select from payee_changes where id = ${id} and app_id = ${appId} and affiliate_id = ${affiliateId}`;
-    return known === undefined ? undefined : { outcome: 'ended' };
+    const known = await sql.maybe<{ readonly payeeId: PayeeId | null; readonly codeHash: string }>`
+      select payee_id, code_hash from payee_changes where id = ${id} and app_id = ${appId} and affiliate_id = ${affiliateId}`;
+    if (known === undefined) return undefined;
+    // The code is entered again because the answer was lost: it has set the payee that is the latest.
+    const latest =
+      known.payeeId === null ? null : await findLatestPayee({ sql, secretBox }, appId, affiliateId);
+    const hasSet =
+      latest !== null &&
+      latest.recipientProblem === null &&
+      secretBox.matchesTokenHash(approvedText(id, latest as Payee, code), known.codeHash);
+    return hasSet ? { outcome: 'set', payee: latest } : { outcome: 'ended' };
   }
   const { row, payee } = entered;
   if (payee === null) return { outcome: 'ended' };
   if (!secretBox.matchesTokenHash(approvedText(id, payee, code), row.codeHash)) {
     return { outcome: 'wrong', attemptsLeft: PAYEE_CODE_ATTEMPTS - row.attempts };
   }
-  return await sql.within(LONG_STATEMENT_MS).transaction<CodeOutcome>(async (tx) => {
+  return await sql.forManyRows().transaction<CodeOutcome>(async (tx) => {
     await lockPayoutsOf(tx, affiliateId);
     const deps = { sql: tx, secretBox };
     const latest = await findLatestPayee(deps, appId, affiliateId);

@@ -20,7 +20,6 @@ import type { SealedRecipient } from './payees.ts';
 import { itemsOfRun } from './payout-runs.ts';
 import { reencrypt } from './reencryption.ts';
 import type { Encrypted } from './reencryption.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 export interface PayoutFileDeps {
@@ -36,7 +35,7 @@ const fileContext = (appId: AppId, fileId: PayoutFileId) => `${appId}:payout-fil
  * Throws `SecretUnreadable`, and writes nothing, if the key of a recipient is missing.
  */
 export async function writeRunFiles({ sql, secretBox }: PayoutFileDeps, runId: PayoutRunId): Promise<void> {
-  await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+  await sql.forManyRows().transaction(async (tx) => {
     const run = await tx.maybe<{ readonly appId: AppId }>`
       select app_id from payout_runs where id = ${runId} and status = 'approved' for update`;
     if (run === undefined || (await tx.maybe`select from payout_run_files where run_id = ${runId} limit 1`))
@@ -53,7 +52,10 @@ export async function writeRunFiles({ sql, secretBox }: PayoutFileDeps, runId: P
   });
 }
 
-/** Returns the items of a run that were paid or are sent again, with their recipients. An erasure of one of them waits, and then finds the files. */
+/**
+ * Returns the items of a run that were paid or are sent again, with their recipients. Whose payee was replaced meanwhile, or whose payouts were
+ * blocked, has none, so that a person looks at the row. An erasure of one of them waits, and then finds the files.
+ */
 async function readPaid(
   tx: Statements,
   secretBox: SecretBox,
@@ -61,12 +63,15 @@ async function readPaid(
   runId: PayoutRunId,
 ): Promise<FileRow[]> {
   const rows = await tx<Omit<FileRow, 'payee'> & SealedRecipient & { readonly payeeVersion: number | null }>`
-    select i.id as item_id, i.affiliate_id, i.affiliate_name, i.expected_cents as amount_cents, i.method, i.payee_version,
+    select i.id as item_id, i.affiliate_id, i.affiliate_name, i.expected_cents as amount_cents, i.method, y.version as payee_version,
            y.ciphertext, y.encryption_key_id
       from payout_runs r, lateral (${itemsOfRun(tx)}) i
       left join lateral (
         select * from payees x
-         where x.app_id = i.app_id and x.affiliate_id = i.affiliate_id and x.version = i.payee_version offset 0 for share) y on true
+         where x.app_id = i.app_id and x.affiliate_id = i.affiliate_id and x.version = i.payee_version
+            and not are_payouts_blocked(i.affiliate_id)
+            and not exists (select from payees z where z.app_id = x.app_id and z.affiliate_id = x.affiliate_id and z.version > x.version)
+         offset 0 for share) y on true
      where r.id = ${runId} and i.is_filed
      order by i.position`;
   return rows.map(({ ciphertext, encryptionKeyId, payeeVersion, ...row }) => ({

@@ -513,6 +513,11 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
          returning commission_id as id`,
     ],
   ],
+  [
+    'payouts_pay_what_was_due',
+    'a commission that was paid before its due date',
+    [`update commissions set due_at = paid_at + interval '1 second' where id = ${aPaid} returning id`],
+  ],
   ...['total_cents = total_cents + 1', 'item_count = item_count + 1'].map(
     (change): [string, string, readonly string[]] => [
       'payouts_are_the_sum_of_their_items',
@@ -577,6 +582,20 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     [
       `insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at)
          select 'run_01h455vb4pex5vsknk084sn02q', r.app_id, r.account_id, r.key_id, now(), 0, true, 1, r.net_cents, now() + interval '1 day'
+           from payout_requests r where r.payout_id = ${aPayout}`,
+      `insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, request_id)
+         select 'pit_01h455vb4pex5vsknk084sn02q', r.app_id, 'run_01h455vb4pex5vsknk084sn02q', r.affiliate_id, 'x', 1, r.net_cents, 'other', r.id
+           from payout_requests r where r.payout_id = ${aPayout} returning run_id as id`,
+    ],
+  ],
+  [
+    'payout_runs_pay_what_was_approved',
+    'a settled run whose file is lost',
+    [
+      `insert into payout_runs (id, app_id, account_id, key_id, as_of, minimum_cents, includes_without_payee, item_count, total_cents, expires_at,
+                                status, approved_at, approved_by, ended_at, paid_count, paid_cents)
+         select 'run_01h455vb4pex5vsknk084sn02q', r.app_id, r.account_id, r.key_id, now(), 0, true, 1, r.net_cents, now() + interval '1 day',
+                'settled', now(), r.key_id, now(), 1, r.net_cents
            from payout_requests r where r.payout_id = ${aPayout}`,
       `insert into payout_run_items (id, app_id, run_id, affiliate_id, affiliate_name, position, expected_cents, method, request_id)
          select 'pit_01h455vb4pex5vsknk084sn02q', r.app_id, 'run_01h455vb4pex5vsknk084sn02q', r.affiliate_id, 'x', 1, r.net_cents, 'other', r.id

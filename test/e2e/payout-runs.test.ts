@@ -5,7 +5,14 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { findPayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/payout-requests.ts';
 import { openRunRequests } from '../../src/db/payout-run-requests.ts';
-import type { AccountId, AffiliateId, AppId, KeyId, PayoutRunId } from '../../src/domain/ids.ts';
+import type {
+  AccountId,
+  AffiliateId,
+  AppId,
+  KeyId,
+  PayoutRequestId,
+  PayoutRunId,
+} from '../../src/domain/ids.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -508,6 +515,40 @@ describe('a payout run', () => {
     expect(first?.headers.get('x-payout-sha256')).toBe(files[0]?.sha256);
     expect((await founder.call('POST', files[0]?.path ?? '')).text).toBe(first?.text);
     expect(await list(run, 'files')).toMatchObject([{ downloadCount: 2 }, { downloadCount: 1 }]);
+  });
+
+  test('names no recipient who was replaced or blocked after the payment and before the files were written', async () => {
+    for (const [creator, name] of [
+      [ann, 'ann'],
+      [ben, 'ben'],
+      [cleo, 'cleo'],
+    ] as const)
+      await setPayee(creator, paypalOf(name));
+    await waitForPayees(service.database.url);
+    const run = await draft();
+    await runOn(
+      service.database.url,
+      `update payout_runs set status = 'approved', approved_at = now(), approved_by = key_id, relayed_at = now() + interval '1 hour' where id = '${run.id}'`,
+    );
+    const runId = run.id as PayoutRunId;
+    await openRunRequests(service.sql, runId, 10);
+    const requests = await service.sql<{ requestId: PayoutRequestId }>`
+      select request_id from payout_run_items where run_id = ${runId}`;
+    for (const { requestId } of requests) await settlePayoutRequest(service.sql, requestId);
+    await setPayee(ann, paypalOf('ann-again'));
+    await founder.ok('POST', `${base}/affiliates/${ben}/payout-blocks`, {
+      state: 'blocked',
+      reason: 'A test',
+    });
+    await approve(run);
+    expect(await settled(run)).toMatchObject({ paidCount: 3, paidCents: 340 });
+    const files = await list<RunFile>(run, 'files');
+    expect(files).toMatchObject([
+      { method: 'other', rowCount: 2, totalCents: 300 },
+      { method: 'paypal', rowCount: 1, totalCents: 40 },
+    ]);
+    const { text } = await download(run, files[0]);
+    expect(text).not.toContain('@example.com');
   });
 
   const erasePayees = async (creator: string) =>

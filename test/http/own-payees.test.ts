@@ -98,6 +98,9 @@ describe('the payee that a creator sets', () => {
       200,
       { method: 'paypal', maskedRecipient: 'm•••@example.org', recipientProblem: null },
     ]);
+    // The answer may be lost. Another code is none that has set it.
+    expect((await confirm(wanted.body.id, typed)).body.payee).toEqual(set.body.payee);
+    expect((await confirm(wanted.body.id, 'AAAAAAAA')).body.code).toBe('payee_code_ended');
     const [version, ...more] = await versions();
     expect(more).toEqual([]);
     expect(version).toMatchObject({ version: 1, setBy: null, maskedRecipient: 'm•••@example.org' });

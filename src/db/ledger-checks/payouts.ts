@@ -50,6 +50,15 @@ export const PAYOUT_CHECKS: readonly LedgerCheck[] = [
       having count(*) > 1 or count(c.id) = 0`,
   ),
   byStatement(
+    'payouts_pay_what_was_due',
+    'A commission is paid on its due date at the earliest, unless its payout was recorded from its CSV.',
+    (sql, appId) => sql.fragment`
+      select c.id::text
+        from commissions c
+        join payouts p on p.id = c.payout_id
+       where c.app_id = ${appId} and c.status = 'paid' and p.recorded_at is null and c.due_at > c.paid_at`,
+  ),
+  byStatement(
     'payouts_are_the_sum_of_their_items',
     'A payout is positive, and its total and item count match its items.',
     (sql, appId) => sql.fragment`
@@ -76,7 +85,7 @@ export const PAYOUT_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'payout_runs_pay_what_was_approved',
-    'The total of a payout run is the sum of its items. Each item that was paid or sent again has a payout of its creator and its amount, and no unapproved one has. What is sent again came back. A stopped run has decided nothing about what came back. A settled run states what was paid or sent again.',
+    'The total of a payout run is the sum of its items. Each item that was paid or sent again has a payout of its creator and its amount, and no unapproved one has. What is sent again came back. A stopped run has decided nothing about what came back. A settled run states what was paid or sent again, and its files have that.',
     (sql, appId) => sql.fragment`
       select r.id::text
         from payout_runs r
@@ -94,9 +103,12 @@ export const PAYOUT_CHECKS: readonly LedgerCheck[] = [
            left join lateral (select * from payout_transfers x where x.payout_id = i.payout_id and x.position = i.return_position offset 0) t on true
           cross join lateral (select coalesce(i.resend_result = 'resent', q.status = 'paid', false) as is_filed) f
           where i.run_id = r.id) s
+       cross join lateral (
+         select coalesce(sum(x.row_count), 0) as rows, coalesce(sum(x.total_cents), 0) as cents from payout_run_files x where x.run_id = r.id) filed
        where r.app_id = ${appId}
          and (r.status <> 'cancelled' and (r.item_count, r.total_cents) is distinct from (s.items, s.cents) or s.is_wrong
-              or r.status = 'settled' and (r.paid_count, r.paid_cents, 0) is distinct from (s.paid, s.paid_cents, s.open))`,
+              or r.status = 'settled' and (r.paid_count, r.paid_cents, 0) is distinct from (s.paid, s.paid_cents, s.open)
+              or r.status = 'settled' and (r.paid_count, r.paid_cents) is distinct from (filed.rows, filed.cents))`,
   ),
   byStatement(
     'payouts_are_chained',
