@@ -2,7 +2,6 @@ import type { SubjectKey } from '../domain/erasure.ts';
 import type { AppId, ErasureId, EventId, PaymentId } from '../domain/ids.ts';
 import { usersOf } from './erasure-state.ts';
 import type { ErasedKind } from './erasure-state.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
 
 /** The identifiers of a person, and what stands for them from now on. */
@@ -21,7 +20,7 @@ export interface Replacements {
  * first one yet. The numbers of replaced rows are added to the counts of the erasure. Running it again finds nothing to replace.
  */
 export async function replaceInRows(sql: Sql, person: Replacements): Promise<void> {
-  await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+  await sql.forManyRows().transaction(async (tx) => {
     // Before any other row: evaluations lock a payment first, too.
     const payments = await lockPayments(tx, person);
     const devices = await replaceDevices(tx, person);
@@ -109,10 +108,18 @@ async function replaceDevices(
   tx: Statements,
   { appId, user }: Replacements,
 ): Promise<Pick<Record<ErasedKind, number>, 'devices' | 'clicks' | 'identities' | 'testReports'>> {
+  // Of two erasures of users of one device, the later one finds the row of the earlier one deleted.
+  await tx`
+    select from identities
+     where app_id = ${appId} and device_id in (select device_id from identities where app_id = ${appId} and customer_user_id = ${user})
+     order by device_id, customer_user_id for update`;
   const devices = await tx<{ deviceId: string; replacement: string }>`
     select d.device_id, 'erased:' || replace(gen_random_uuid()::text, '-', '') as replacement
       from (select device_id from identities where app_id = ${appId} and customer_user_id = ${user}
-            union select device_id from test_identities where app_id = ${appId} and customer_user_id = ${user}) d
+            union select device_id from test_identities where app_id = ${appId} and customer_user_id = ${user}
+            -- The SDK for servers makes it of the user id.
+            union select device_id from attributions
+                   where app_id = ${appId} and device_id in ('srv_' || ${user}::text, 'srv_' || encode(sha256(convert_to(${user}::text, 'UTF8')), 'hex'))) d
      where not exists (select from identities i
                         where i.app_id = ${appId} and i.device_id = d.device_id and i.customer_user_id <> ${user})
        and not exists (select from test_identities i

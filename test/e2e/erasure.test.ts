@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { provePayout } from '../../src/db/payout-proofs.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
@@ -233,6 +233,26 @@ test('an erased user id that a device reports again is not stored', async () => 
   const answered = await founder.call('POST', '/sdk/identify', { ...options, body: report });
   expect(answered).toMatchObject({ status: 200, body: { attributionId: expect.stringMatching(/^att_/) } });
   expect(await findInTables(service.sql, Object.values(person))).toEqual([]);
+});
+
+test('two users of one device that are erased at the same time leave neither the device nor its click', async () => {
+  const person = await newPerson();
+  const former = `former-${randomUUID()}`;
+  await founder.identify(person.deviceId, former);
+  const begun = await Promise.all([erase(person.userId), erase(former)]);
+  await Promise.all(begun.map(complete));
+  expect(await findInTables(service.sql, [...Object.values(person), former])).toEqual([]);
+});
+
+test('a sign-up on a server that was reported without its user leaves no device with the name of the user', async () => {
+  for (const userId of [`user-${randomUUID()}`, `user-${'x'.repeat(300)}-${randomUUID()}`]) {
+    const hash = createHash('sha256').update(userId).digest('hex');
+    const deviceId = userId.length > 100 ? `srv_${hash}` : `srv_${userId}`;
+    const install = { deviceId, affiliateCode: founder.slug, firstOpenAt: Date.now() };
+    await founder.ok('POST', '/sdk/install', install, founder.app.sdkKey);
+    await complete(await erase(userId));
+    expect(await findInTables(service.sql, [deviceId])).toEqual([]);
+  }
 });
 
 // @promise erased-shared-device

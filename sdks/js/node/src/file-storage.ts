@@ -21,8 +21,11 @@ function read(path: string): Record<string, string> {
   return {};
 }
 
+/** A state of a visitor who has refused. It is a device's last change, and is to last. */
+const REFUSED = /"enabled":false/;
+
 export interface FileStorageOptions {
-  /** How many devices the file keeps: those that changed last. The default is 10,000. */
+  /** How many devices the file keeps: those that changed last, and rather those who refused than others. The default is 10,000. */
   readonly maxDevices?: number;
 }
 
@@ -54,7 +57,11 @@ export function fileStorage(path: string, { maxDevices = 10_000 }: FileStorageOp
       // The last one is the one that changed last.
       devices.delete(key);
       devices.set(key, value);
-      for (const oldest of devices.keys()) if (devices.size > maxDevices) devices.delete(oldest);
+      for (const isRefused of [false, true])
+        for (const [oldest, text] of devices) {
+          if (devices.size <= maxDevices) return write();
+          if (oldest !== key && REFUSED.test(text) === isRefused) devices.delete(oldest);
+        }
       return write();
     },
     remove: (key) => {

@@ -148,10 +148,16 @@ function signupReferral({ code, claimToken, url }: Signup): Referral | undefined
   return asReferral(given?.claimToken ?? arrived?.claimToken, given?.code ?? arrived?.code);
 }
 
-/** Returns the device id of a user who signed up without a device. */
-function deviceOfUser(userId: string): string {
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/**
+ * Returns the device id of a user who signed up without a device. With a signature, only who knows the identity secret can tell it, so nobody
+ * can report an install of it before the sign-up.
+ */
+function deviceOfUser(userId: string, signature?: string): string {
+  if (signature) return `srv_${sha256(signature)}`;
   const id = `srv_${userId}`;
-  return id.length <= MAX_DEVICE_ID_LENGTH ? id : `srv_${createHash('sha256').update(userId).digest('hex')}`;
+  return id.length <= MAX_DEVICE_ID_LENGTH ? id : `srv_${sha256(userId)}`;
 }
 
 /**
@@ -286,7 +292,7 @@ export function createTributary(
         log.warn('trackSignup: the user id must be a text of 1 to 512 characters.');
         return null;
       }
-      const client = await clientOf(signup.deviceId || deviceOfUser(signup.userId));
+      const client = await clientOf(signup.deviceId || deviceOfUser(signup.userId, signup.signature));
       if (!client) return null;
       const referral = signupReferral(signup);
       // Both are queued before anything is awaited, so that the user follows the touch in any case.

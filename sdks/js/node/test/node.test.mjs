@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -43,6 +44,19 @@ test('trackSignup reports the referral of the address and the user, on a device 
   assert.equal(install.affiliateCode, 'spring');
   assert.equal(identify.deviceId, 'srv_u');
   assert.equal(identify.customerUserId, 'u');
+});
+
+test('trackSignup with a signature reports a device that nobody can name before', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  await createTributary(options).trackSignup({ userId: 'u', code: 'spring', signature: 'f00d' });
+  const id = `srv_${createHash('sha256').update('f00d').digest('hex')}`;
+  assert.deepEqual(
+    sent().map(({ deviceId }) => deviceId),
+    [id, id],
+  );
 });
 
 test('an entered code takes the place of the code in the address', async () => {
@@ -580,6 +594,21 @@ test('a file keeps the devices that changed last, and drops the others', async (
   assert.equal(await next.get('a'), '3');
   await next.set('d', '5');
   assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { d: '5' });
+});
+
+test('a file keeps a refusal, which is the last change of a device, before other devices', async () => {
+  const path = join(folder, 'refusals.json');
+  const storage = fileStorage(path, { maxDevices: 2 });
+  const refused = '{"enabled":false}';
+  for (const [key, text] of [
+    ['r', refused],
+    ['a', '1'],
+    ['b', '2'],
+    ['s', refused],
+    ['c', '3'],
+  ])
+    await storage.set(key, text);
+  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { s: refused, c: '3' });
 });
 
 test('a file keeps 10,000 devices unless the option says otherwise', async () => {

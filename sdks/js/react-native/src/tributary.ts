@@ -115,7 +115,9 @@ export function createTributary(): Tributary {
         // While the consent is undecided the referral is in memory only, and Play is asked again.
         if (!started.current().enabled) return;
         await started.saved();
-        await endReferrer();
+        // A referral that is not stored is asked for again at the next start.
+        const [, , , isStored] = started.inspect();
+        if (isStored) await endReferrer();
       });
     /** Asks Google Play. What fails is asked again at the next start. */
     const askReferrer = async () => {
