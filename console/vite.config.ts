@@ -81,7 +81,7 @@ const namePageFiles: Plugin = {
       const first = filesOf(entry as OutputChunk, chunks);
       const pages = readFileSync(path.join(import.meta.dirname, 'src/pages.tsx'), 'utf8');
       const files: Record<string, readonly string[]> = {};
-      const listed = [...pages.matchAll(/path: '([^']+)',\s+\.\.\.later\([^']*import\('\.(.+)'\)/g)];
+      const listed = [...pages.matchAll(/path: '([^']+)',\s+\.\.\.lazyPage\([^']*import\('\.(.+)'\)/g)];
       if (listed.length !== pages.split('import(').length - 1)
         throw new Error('a page of pages.tsx is written in another way than the others');
       for (const [, at = '', file = ''] of listed) {
@@ -134,9 +134,9 @@ const paintEarly: Plugin[] = [
   },
 ];
 
-/** Puts the styles of what is loaded later after those of the page, which are in its body: otherwise these replace them. */
-const lateStylesLast: Plugin = {
-  name: 'late-styles-last',
+/** Puts the styles of lazy parts after those of the page, which are in its body: otherwise these replace them. */
+const lazyStylesLast: Plugin = {
+  name: 'lazy-styles-last',
   apply: 'build',
   transform: {
     filter: { id: /vite\/preload-helper/ },
@@ -223,7 +223,7 @@ const groupsOf = ({ first, all }: Awaited<ReturnType<typeof documentsOfModules>>
   },
 ];
 
-/** Fails if a document loads the program of another one, first or later: it would run. */
+/** Fails if a document loads the module of another one, first or later: it would run. */
 const keepDocumentsApart: Plugin = {
   name: 'keep-documents-apart',
   apply: 'build',
@@ -262,7 +262,7 @@ export default defineConfig(async ({ command }) => {
       namePageFiles,
       keepDocumentsApart,
       ...paintEarly,
-      lateStylesLast,
+      lazyStylesLast,
       ...(documents === undefined ? [] : [stylesOfComponents((module) => documents.all.has(module))]),
     ],
     // The page states its own base, so that it also works behind the prefix of a proxy.

@@ -18,7 +18,7 @@ const PERMISSION_WORDS: Readonly<Record<Permission, string>> = {
   read: 'See creators, links, commissions and payouts',
   write: 'Change settings, creators and links',
   setup: 'Connect providers, create apps and keys',
-  payout: 'Pay creators, add and deduct money',
+  payout: 'Pay creators, set payees, add and deduct money',
 };
 const PERMISSIONS = Object.entries(PERMISSION_WORDS) as readonly (readonly [Permission, string])[];
 

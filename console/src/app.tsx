@@ -7,7 +7,7 @@ import { Link, Outlet, Route, Routes, useHref, useLocation, useNavigate, usePara
 import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useOverview, useSession } from './api/queries.ts';
 import { timeZone } from './format.ts';
-import { LateAccountMenu } from './late-account-menu.tsx';
+import { LazyAccountMenu } from './lazy-account-menu.tsx';
 import { Navigation, PhoneBar } from './navigation.tsx';
 import { APP_PAGES, headOf, isPageLoaded, loadPageOf, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Extra, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
@@ -127,7 +127,7 @@ function Shell({ session }: { readonly session: Session }) {
             <span className="search-text">Search or jump to …</span>
             <kbd aria-hidden="true">{isMac ? '⌘' : 'Ctrl '}K</kbd>
           </button>
-          <LateAccountMenu session={session} onShortcuts={() => setListsShortcuts(true)} />
+          <LazyAccountMenu session={session} onShortcuts={() => setListsShortcuts(true)} />
         </Group>
       </AppShell.Header>
       <AppShell.Navbar px="sm" pt="sm" pb={{ base: 68, sm: 'sm' }} aria-label="Pages">

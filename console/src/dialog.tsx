@@ -2,7 +2,7 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { useCallback, useEffect, useState } from 'react';
 import type { ReactNode } from 'react';
 import { createEnteredFields, openFields } from './leave/entered-fields.ts';
-import { LateWindow } from './late-window.tsx';
+import { LazyWindow } from './lazy-window.tsx';
 import { useIsInFront } from './leave/in-front.ts';
 import { useLeaveGuard } from './leave/leave-guard.tsx';
 import type { ModalWindowProps } from './modal-window.tsx';
@@ -65,7 +65,7 @@ export function Dialog({
     [fields],
   );
   return (
-    <LateWindow
+    <LazyWindow
       isOpen={isOpen}
       onClose={() => {
         if (isInFront()) leave(onClose);
@@ -79,7 +79,7 @@ export function Dialog({
     >
       <HoldContext value={hold}>{children}</HoldContext>
       {question}
-    </LateWindow>
+    </LazyWindow>
   );
 }
 

@@ -1,5 +1,5 @@
 /**
- * Asks for what a page of founders or creators shows first while its program is still loading, which takes longer on a slow network. The
+ * Asks for what a page of founders or creators shows first while its modules are still loading, which takes longer on a slow network. The
  * client (api/client.ts) takes the answers from here. This file is a script of its own, without imports, so that it runs first.
  */
 

@@ -4,7 +4,7 @@ export interface Head {
   readonly lead: string;
 }
 
-/** The heads of the pages of an app, by their paths (pages.tsx), which are drawn before the program of a page is loaded. */
+/** The heads of the pages of an app, by their paths (pages.tsx), which are drawn before the module of a page is loaded. */
 export const HEADS = {
   setup: {
     title: 'Set-up',
@@ -64,7 +64,7 @@ export const HEADS = {
   },
   webhooks: {
     title: 'Webhooks',
-    lead: 'Messages to your own server about commissions, payouts and webhooks of providers that cannot be processed. Each is signed and repeated for three days.',
+    lead: 'Messages to your own server about commissions, payouts and webhooks of providers that cannot be processed. Each is signed. If your server does not accept one, it is sent again for three days.',
   },
   settings: {
     title: 'Settings',

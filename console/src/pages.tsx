@@ -1,13 +1,13 @@
 import type { ComponentType } from 'react';
 import { matchPath } from 'react-router';
-import { later } from './later.ts';
-import type { LaterPage } from './later.ts';
+import { lazyPage } from './lazy-page.ts';
+import type { LazyPage } from './lazy-page.ts';
 import { OverviewPage } from './overview/overview-page.tsx';
 import { HEADS } from './page-heads.ts';
 import type { Head } from './page-heads.ts';
 
-/** A page of an app. The page loads its program itself when it is shown. */
-interface AppPage extends Partial<LaterPage> {
+/** A page of an app. The page loads its module itself when it is shown. */
+interface AppPage extends Partial<LazyPage> {
   /** The path under `/apps/:appId/`. */
   readonly path: string;
   readonly Page: ComponentType;
@@ -20,96 +20,96 @@ interface AppPage extends Partial<LaterPage> {
 export const APP_PAGES: readonly AppPage[] = [
   {
     path: 'setup',
-    ...later(async () => await import('./setup/setup-page.tsx')),
+    ...lazyPage(async () => await import('./setup/setup-page.tsx')),
   },
   { path: 'overview', Page: OverviewPage },
   {
     path: 'alerts',
-    ...later(async () => await import('./alerts/alerts-page.tsx')),
+    ...lazyPage(async () => await import('./alerts/alerts-page.tsx')),
   },
   {
     path: 'creators',
-    ...later(async () => await import('./creators/creators-page.tsx')),
+    ...lazyPage(async () => await import('./creators/creators-page.tsx')),
   },
   {
     path: 'creators/:affiliateId',
-    ...later(async () => await import('./creators/creator-page.tsx')),
+    ...lazyPage(async () => await import('./creators/creator-page.tsx')),
   },
   {
     path: 'policies',
-    ...later(async () => await import('./policies/policies-page.tsx')),
+    ...lazyPage(async () => await import('./policies/policies-page.tsx')),
   },
   {
     path: 'policies/new',
-    ...later(async () => await import('./policies/new-policy-page.tsx')),
+    ...lazyPage(async () => await import('./policies/new-policy-page.tsx')),
   },
   {
     path: 'policies/:policyId',
-    ...later(async () => await import('./policies/policy-page.tsx')),
+    ...lazyPage(async () => await import('./policies/policy-page.tsx')),
   },
   {
     path: 'policies/:policyId/new-version',
-    ...later(async () => await import('./policies/new-version-page.tsx')),
+    ...lazyPage(async () => await import('./policies/new-version-page.tsx')),
   },
   {
     path: 'policies/groups/:groupId',
-    ...later(async () => await import('./groups/group-page.tsx')),
+    ...lazyPage(async () => await import('./groups/group-page.tsx')),
   },
   {
     path: 'links',
-    ...later(async () => await import('./links/links-page.tsx')),
+    ...lazyPage(async () => await import('./links/links-page.tsx')),
   },
   {
     path: 'events',
-    ...later(async () => await import('./events/events-page.tsx')),
+    ...lazyPage(async () => await import('./events/events-page.tsx')),
   },
   {
     path: 'events/:eventId',
-    ...later(async () => await import('./events/event-page.tsx')),
+    ...lazyPage(async () => await import('./events/event-page.tsx')),
   },
   {
     path: 'unattributed',
-    ...later(async () => await import('./unattributed/unattributed-page.tsx')),
+    ...lazyPage(async () => await import('./unattributed/unattributed-page.tsx')),
   },
   {
     path: 'unattributed/manual',
-    ...later(async () => await import('./attributions/manual-page.tsx')),
+    ...lazyPage(async () => await import('./attributions/manual-page.tsx')),
   },
   {
     path: 'deliveries',
-    ...later(async () => await import('./deliveries/deliveries-page.tsx')),
+    ...lazyPage(async () => await import('./deliveries/deliveries-page.tsx')),
   },
   {
     path: 'commissions',
-    ...later(async () => await import('./commissions/commissions-page.tsx')),
+    ...lazyPage(async () => await import('./commissions/commissions-page.tsx')),
   },
   {
     path: 'payouts',
-    ...later(async () => await import('./payouts/payouts-page.tsx')),
+    ...lazyPage(async () => await import('./payouts/payouts-page.tsx')),
   },
   {
     path: 'payouts/runs',
-    ...later(async () => await import('./payouts/runs-page.tsx')),
+    ...lazyPage(async () => await import('./payouts/runs-page.tsx')),
   },
   {
     path: 'payouts/runs/:runId',
-    ...later(async () => await import('./payouts/run-page.tsx')),
+    ...lazyPage(async () => await import('./payouts/run-page.tsx')),
   },
   {
     path: 'payouts/:payoutId',
-    ...later(async () => await import('./payouts/payout-page.tsx')),
+    ...lazyPage(async () => await import('./payouts/payout-page.tsx')),
   },
   {
     path: 'ledger',
-    ...later(async () => await import('./ledger/ledger-page.tsx')),
+    ...lazyPage(async () => await import('./ledger/ledger-page.tsx')),
   },
   {
     path: 'webhooks',
-    ...later(async () => await import('./webhooks/webhooks-page.tsx')),
+    ...lazyPage(async () => await import('./webhooks/webhooks-page.tsx')),
   },
   {
     path: 'settings',
-    ...later(async () => await import('./settings/settings-page.tsx')),
+    ...lazyPage(async () => await import('./settings/settings-page.tsx')),
   },
 ];
 
@@ -125,7 +125,7 @@ export function pathForOtherApp(pathname: string): string {
 const pageOf = (pathname: string) =>
   APP_PAGES.find(({ path }) => matchPath(`/apps/:appId/${path}`, pathname) !== null);
 
-/** Loads the program of the page of a path, which begins with `/apps/`. Nothing happens for another path. */
+/** Loads the module of the page of a path, which begins with `/apps/`. Nothing happens for another path. */
 export async function loadPageOf(pathname: string): Promise<void> {
   await pageOf(pathname)?.load?.();
 }
@@ -136,5 +136,5 @@ export function headOf(pathname: string): Head | undefined {
   return path === undefined ? undefined : (HEADS as Readonly<Record<string, Head>>)[path];
 }
 
-/** Whether the program of a page is there. */
+/** Whether the module of a page is loaded. */
 export const isPageLoaded = (pathname: string): boolean => pageOf(pathname)?.isLoaded?.() !== false;

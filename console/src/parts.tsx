@@ -282,7 +282,7 @@ export function NoPermission({
 /** The windows in which the navigation is always shown: from the breakpoint "sm" of the theme on. */
 const WIDE = '(min-width: 48em)';
 
-/** Whether a page has been shown since the program was loaded. */
+/** Whether a page has been shown since the script was loaded. */
 let hasShownPage = false;
 
 /**

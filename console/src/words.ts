@@ -48,7 +48,7 @@ export const CAUSES: Readonly<Record<Schemas['UnattributedEvent']['likelyCause']
   no_policy_rule: 'No rule of the policy applied',
   ambiguous_code: 'Purchase codes of several creators',
   missing_exchange_rate: 'No exchange rate for the day',
-  price_unknown: 'The provider reported no amount',
+  price_unknown: 'No usable amount',
   processing: 'Still being processed',
   test_key_only: 'Only a test SDK key reported the user',
 };

@@ -75,7 +75,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await chooseMore(page, 'Edit');
     await page.getByLabel('Own commission').fill('25.5');
     await button(page, 'Save').click();
-    await page.getByText('own commission of 25.5 %').waitFor();
+    await page.getByText('own rate of 25.5 %').waitFor();
     await button(page, 'New link').click();
     await page.getByLabel('Where the link leads').fill('https://example.com/get');
     await page.getByLabel('Link code', { exact: true }).fill('ada-7');
@@ -99,7 +99,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await chooseMore(page, 'Edit');
     await page.getByLabel('Own commission').fill('');
     await button(page, 'Save').click();
-    await page.getByText('· no own commission').waitFor();
+    await page.getByText('· no own rate').waitFor();
     await button(page, 'Invite').click();
     await button(page, 'Copy a link').click();
     await page.getByRole('status').getByText('/console/creator/#token=').waitFor();
@@ -222,7 +222,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       'Edit',
       'Pause',
       'Block payouts',
-      'Revoke links and sign out',
+      'Revoke sign-in links',
       'Remove',
     ]);
     await checkPage(page, 'creator-menu');
@@ -233,7 +233,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       [0, 'Edit Ada Lovelace'],
       [1, 'Pause: Ada Lovelace'],
       [2, 'Block the payouts of Ada Lovelace'],
-      [3, 'Revoke the links of Ada Lovelace'],
+      [3, 'Revoke the sign-in links of Ada Lovelace'],
       [4, 'Remove: Ada Lovelace'],
     ] as const) {
       await open();
@@ -326,7 +326,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(problems(/status of 409/)).toEqual([]);
   });
 
-  test('“Revoke links and sign out” ends the access of a creator once it is confirmed', async () => {
+  test('“Revoke sign-in links” ends the access of a creator once it is confirmed', async () => {
     const founder = await newFounder();
     const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
       name: 'Ada',
@@ -346,12 +346,12 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
         await service.sql`
           select 1 from creator_sign_in_links where affiliate_id = ${id} and revoked_at is null`
       ).length;
-    await chooseMore(page, 'Revoke links and sign out');
+    await chooseMore(page, 'Revoke sign-in links');
     await page.getByText('Every browser of the creator is signed out').waitFor();
     await button(page, 'Cancel').click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     expect(await usable()).toBe(1);
-    await chooseMore(page, 'Revoke links and sign out');
+    await chooseMore(page, 'Revoke sign-in links');
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke and sign out' }).click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     expect(await usable()).toBe(0);
@@ -448,14 +448,14 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     expect(await button(first.page, 'Invite').isDisabled()).toBe(true);
     await moreButton(first.page).click();
     const item = (page: Page, name: string) => page.getByRole('menuitem', { name, exact: true });
-    expect(await item(first.page, 'Revoke links and sign out').isDisabled()).toBe(true);
+    expect(await item(first.page, 'Revoke sign-in links').isDisabled()).toBe(true);
     expect(await item(first.page, 'Edit').isDisabled()).toBe(false);
     const installer = await createAccountKey(service.sql, founder.accountId, ['read', 'setup']);
     const second = await openApp(founder, `creators/${id}`, installer.key);
     await second.page.getByText('Changes need the permission “write”').waitFor();
     await moreButton(second.page).click();
     expect(await item(second.page, 'Edit').isDisabled()).toBe(true);
-    expect(await item(second.page, 'Revoke links and sign out').isDisabled()).toBe(false);
+    expect(await item(second.page, 'Revoke sign-in links').isDisabled()).toBe(false);
     await second.page.keyboard.press('Escape');
     await button(second.page, 'Invite').click();
     await button(second.page, 'Copy a link').click();
@@ -1243,7 +1243,7 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
       [name, await page.getByRole(role, { name, exact: true }).isDisabled()] as const;
     for (const name of ['New link', 'Invite']) expect(await isDisabled('button', name)).toEqual([name, true]);
     await moreButton(page).click();
-    for (const name of ['Edit', 'Pause', 'Remove', 'Revoke links and sign out'])
+    for (const name of ['Edit', 'Pause', 'Remove', 'Revoke sign-in links'])
       expect(await isDisabled('menuitem', name)).toEqual([name, true]);
     expect(problems()).toEqual([]);
   });

@@ -196,7 +196,7 @@ describeInBrowser('payees in a browser', ({ service, signedIn, post, newFounder 
     await schedule.click({ force: true });
     await page.getByLabel('Day of the month').fill('15');
     await page.getByRole('combobox', { name: 'Time zone' }).fill('Europe/Berlin');
-    await page.getByLabel('Least payout').fill('50');
+    await page.getByLabel('Minimum payout').fill('50');
     await page.getByLabel('E-mail addresses').fill('ann@lantern.example\nben@lantern.example');
     await button(page, 'Save').click();
     await page.getByLabel('Key that may pay').fill(founder.key);

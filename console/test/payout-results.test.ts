@@ -142,7 +142,7 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
       await button(page, 'Approve …').click();
       await inDialog(page, 'Send 1 payout again, $50.00').click();
       await page.getByText('$50.00 are in new files, for 1 payout').waitFor();
-      await row(region(page, 'Creators'), /Bea.*\$50\.00.*Booked again/).waitFor();
+      await row(region(page, 'Creators'), /Bea.*\$50\.00.*In new files/).waitFor();
       const again = page.url().split('/').at(-1) ?? '';
       const [line] = await fileOf(page);
       expect(line).toBe(`${(await itemsOf(again))[0]},${line?.split(',')[1]},Bea,,,50.00,USD`);
@@ -150,7 +150,7 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
       await page.getByLabel('Reference').fill('Batch 2');
       await inDialog(page, 'Mark as sent').click();
       await page.getByText('1 payout is marked as sent.').waitFor();
-      await row(region(page, 'Creators'), /Bea.*Booked again.*Sent/).waitFor();
+      await row(region(page, 'Creators'), /Bea.*In new files.*Sent/).waitFor();
       await page.getByRole('link', { name: 'All payout runs' }).click();
       await row(page, /Settled.*Sends returned money again/).waitFor();
       expect(await page.getByText('came back').count()).toBe(0);
@@ -263,7 +263,7 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
     await open(page, founder, 'Mark all as sent …');
     await page.getByLabel('Reference').fill('Batch 2');
     await inDialog(page, 'Mark as sent').click();
-    await row(region(page, 'Creators'), /Grace.*Booked again.*Sent/).waitFor();
+    await row(region(page, 'Creators'), /Grace.*In new files.*Sent/).waitFor();
     await check('run-resend-sent');
     await page.getByRole('link', { name: 'All payout runs' }).click();
     await row(page, /Settled.*Sends returned money again/).waitFor();

@@ -117,7 +117,7 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
       ['Ada', '', '', '312.34', 'USD'],
       ['Grace', '', '', '5.00', 'USD'],
     ]);
-    await page.getByText('Downloaded 1 time. Who uploads it again may pay again.').waitFor();
+    await page.getByText('Downloaded 1 time. If you upload it again, creators may be paid twice.').waitFor();
     // Its CSV, and its page.
     const [download] = await Promise.all([
       page.waitForEvent('download'),

@@ -205,7 +205,7 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     await page.getByLabel('Name').fill('With a key');
     await page.getByLabel('Own commission').fill('');
     await button(page, 'Save').click();
-    const asked = page.getByRole('dialog', { name: 'Change the own commission' });
+    const asked = page.getByRole('dialog', { name: 'Change the own rate' });
     await asked.getByRole('button', { name: 'Cancel' }).click();
     await asked.waitFor({ state: 'hidden' });
     expect(await page.getByLabel('Name').inputValue()).toBe('With a key');

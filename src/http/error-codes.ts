@@ -262,8 +262,8 @@ export const ERRORS = {
   ],
   user_not_attributed: [
     409,
-    'The user belongs to nobody',
-    'Nothing was changed. Name an affiliate: `affiliateId` can only be null for a user who belongs to somebody.',
+    'The user is not attributed',
+    'Nothing was changed. Name an affiliate: `affiliateId` can only be null for an attributed user.',
   ],
   too_many_payments: [
     409,

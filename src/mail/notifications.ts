@@ -147,7 +147,9 @@ export function weeklyReport(facts: FactsOf<'weekly_report'>, app: Foreign): Mes
   return {
     subject: [app, `: your week, ${cents(week.revenueCents)} revenue`],
     blocks: [
-      paragraph(`The week from ${days} (UTC), beside the week before. Revenue is what creators brought.`),
+      paragraph(
+        `The week from ${days} (UTC), compared with the week before. Revenue is what creators brought.`,
+      ),
       {
         type: 'table',
         head: ['', 'The week', 'Before', 'Change'],

@@ -87,7 +87,7 @@ export function textOf({ rule, subject, facts }: Alert): AlertText {
     case 'many_refunds':
       return {
         title: 'Many refunds',
-        found: `${formatMoney(number('refundedCents'))} of the ${formatMoney(number('grossCents'))} of the last 7 days was refunded: ${formatShare(number('refundBps') / WHOLE_IN_BPS)}, and ${formatShare(number('usualBps') / WHOLE_IN_BPS)} of that of 28 days.`,
+        found: `${formatMoney(number('refundedCents'))} of the ${formatMoney(number('grossCents'))} of the last 7 days was refunded: ${formatShare(number('refundBps') / WHOLE_IN_BPS)}. In the last 28 days, it was ${formatShare(number('usualBps') / WHOLE_IN_BPS)}.`,
         advice:
           'Look at who brought these payments, and at what changed in your app. Commissions of refunded payments are taken back by themselves.',
         action: 'See the creators',

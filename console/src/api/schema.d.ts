@@ -1317,7 +1317,7 @@ export interface paths {
         put?: never;
         /**
          * Pays the amount due to an affiliate and returns the payout as CSV.
-         * @description Each commission is paid once. A payout has all due reversals and corrections and at most 50000 earnings, oldest first; repeat the export while `X-Payout-More-Due` is `true`. If the net is zero or less, nothing is paid and the CSV has only its header line. With `payoutApproval: another_key`, exports are refused: a payout run has a second approver. Stored responses of exports never expire.
+         * @description Each commission is paid once. A payout has all due reversals, corrections and deductions, and at most 50000 earnings and bonuses, oldest first; repeat the export while `X-Payout-More-Due` is `true`. If the net is zero or less, nothing is paid and the CSV has only its header line. With `payoutApproval: another_key`, exports are refused: a payout run has a second approver. Stored responses of exports never expire.
          *
          *     Requires an account key with the permission `payout`.
          */
@@ -7149,7 +7149,7 @@ export interface components {
              */
             affiliateName: string;
             /**
-             * @description The number of commissions, reversals and corrections in its CSV.
+             * @description The number of commissions of all kinds in its CSV.
              * @example 42
              */
             itemCount: number;
@@ -7212,7 +7212,7 @@ export interface components {
                  */
                 affiliateName: string;
                 /**
-                 * @description The number of commissions, reversals and corrections that are due.
+                 * @description The number of commissions of all kinds that are due.
                  * @example 42
                  */
                 count: number;
@@ -7285,7 +7285,7 @@ export interface components {
              */
             affiliateName: string;
             /**
-             * @description The number of commissions, reversals and corrections in its CSV.
+             * @description The number of commissions of all kinds in its CSV.
              * @example 42
              */
             itemCount: number;
@@ -11085,7 +11085,7 @@ export interface components {
              */
             id: string;
             /**
-             * @description The number of commissions, reversals and corrections in it.
+             * @description The number of commissions of all kinds in it.
              * @example 42
              */
             itemCount: number;
@@ -11126,7 +11126,7 @@ export interface components {
              */
             id: string;
             /**
-             * @description The number of commissions, reversals and corrections in it.
+             * @description The number of commissions of all kinds in it.
              * @example 42
              */
             itemCount: number;
@@ -15960,7 +15960,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `user_erased`: The user was erased. `user_attributed`: The user belongs to an affiliate already. `user_not_attributed`: The user belongs to nobody. `too_many_payments`: The user has too many payments that wait. `payments_wait_for_rate`: Payments of the user wait for an exchange rate. `total_changed`: The total has changed. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `user_erased`: The user was erased. `user_attributed`: The user belongs to an affiliate already. `user_not_attributed`: The user is not attributed. `too_many_payments`: The user has too many payments that wait. `payments_wait_for_rate`: Payments of the user wait for an exchange rate. `total_changed`: The total has changed. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16140,7 +16140,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `user_erased`: The user was erased. `user_attributed`: The user belongs to an affiliate already. `user_not_attributed`: The user belongs to nobody. `too_many_payments`: The user has too many payments that wait. `payments_wait_for_rate`: Payments of the user wait for an exchange rate. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `user_erased`: The user was erased. `user_attributed`: The user belongs to an affiliate already. `user_not_attributed`: The user is not attributed. `too_many_payments`: The user has too many payments that wait. `payments_wait_for_rate`: Payments of the user wait for an exchange rate. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

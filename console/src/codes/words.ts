@@ -43,7 +43,7 @@ export const NAMESPACES: Readonly<Record<Namespace, NamespaceWords>> = {
   },
   stripe: {
     name: 'Stripe',
-    hint: 'A promotion code. Checkout reports it, by its id; an invoice does only if your app has its discounts expanded.',
+    hint: 'A promotion code. Checkout reports it by its id. For subscriptions that begin without Checkout, add the event customer.discount.created to the endpoint: an invoice states no code.',
     label: 'Promotion code',
     externalId: { label: 'Id of the promotion code at Stripe', beginning: 'promo_' },
   },

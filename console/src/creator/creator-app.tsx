@@ -24,7 +24,7 @@ async function signOut(): Promise<void> {
   startCreatorAnew();
 }
 
-// Opened seldom, and with dialogs: their programs are not part of the first load.
+// Opened seldom, and with dialogs: their modules are not part of the first load.
 const SessionsPage = lazy(async () => await import('./sessions-page.tsx'));
 const CreatorSignInAgain = lazy(async () => await import('./creator-sign-in-again.tsx'));
 

@@ -57,7 +57,7 @@ export function CreatorActions({ appId, creator }: { readonly appId: string; rea
             </Menu.Item>
           )}
           <Menu.Item leftSection={<LogOut {...ICON} />} disabled={!canInvite} onClick={show('revoke')}>
-            Revoke links and sign out
+            Revoke sign-in links
           </Menu.Item>
           {status !== 'removed' && (
             <>

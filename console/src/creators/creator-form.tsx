@@ -103,7 +103,7 @@ export function CreatorForm({
           </Group>
         </Stack>
       </form>
-      <RaiseOver title="Change the own commission" change={save} onRaised={send} />
+      <RaiseOver title="Change the own rate" change={save} onRaised={send} />
     </>
   );
 }

@@ -103,8 +103,8 @@ function CreatorView({ appId, creator, onPay }: CreatorProps) {
         <Text size="sm" className="quiet">
           {creator.email ?? 'No e-mail address'} ·{' '}
           {creator.defaultCommissionRateBps === null
-            ? 'no own commission'
-            : `own commission of ${formatRate(creator.defaultCommissionRateBps)}`}{' '}
+            ? 'no own rate'
+            : `own rate of ${formatRate(creator.defaultCommissionRateBps)}`}{' '}
           · since {formatInstant(creator.createdAt)}
         </Text>
         {!canWrite && (

@@ -122,8 +122,9 @@ function Remove({ version, onNotRaised, onClose, ...place }: StepProps & { reado
       }
       onClose={onClose}
     >
-      Runs of payouts leave the creator out until you set a payee again. The creator goes on to earn. What was
-      stored until now stays, and can be erased.
+      Payout runs leave the creator out for three days. After that, a run pays the creator without a
+      recipient, if its terms include creators without a payee. To stop all payouts, block them. The creator
+      goes on to earn. What was stored until now stays, and can be erased.
     </Confirm>
   );
 }

@@ -77,7 +77,7 @@ export function Payee({ appId, creator }: { readonly appId: string; readonly cre
     <Section
       id="payee"
       title="Payee"
-      hint="Where the money of the creator goes. Only keys that may pay change it, or read it whole."
+      hint="Where the money of the creator goes. To change it here, or to see all of it, takes the permission “payout”."
       aside={
         versions.data !== undefined && (
           <Group gap="xs">

@@ -30,7 +30,7 @@ export function RevokeDialog({
     onClose();
   };
   return (
-    <Dialog isOpen={isOpen} onClose={close} title={`Revoke the links of ${creator.name}`}>
+    <Dialog isOpen={isOpen} onClose={close} title={`Revoke the sign-in links of ${creator.name}`}>
       <Confirm
         action="Revoke and sign out"
         color="red.9"
@@ -38,8 +38,9 @@ export function RevokeDialog({
         onConfirm={() => revoke.mutate(undefined, { onSuccess: close })}
         onClose={close}
       >
-        All invite links of the creator stop working. Every browser of the creator is signed out at once. The
-        tracking links do not change. A new invite link lets the creator sign in again.
+        The sign-in links of this creator stop working, and every browser of the creator is signed out at
+        once. The links that the creator shares do not change. A new sign-in link lets the creator sign in
+        again.
       </Confirm>
     </Dialog>
   );

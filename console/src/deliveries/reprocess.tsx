@@ -90,9 +90,8 @@ function NewDryRun({
   return (
     <Stack gap="md">
       <Text size="sm">
-        The current version of the service reads what your providers sent once more. A dry run shows what is
-        missing in the books and changes nothing. You then decide whether it is added; nothing that is stored
-        is edited.
+        The current version of the service reads the stored webhooks again. A dry run shows what is missing in
+        the ledger and changes nothing. You then decide whether it is added; nothing that is stored is edited.
       </Text>
       <Text size="sm">{what}</Text>
       {!mayStart && (

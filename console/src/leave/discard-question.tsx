@@ -1,5 +1,5 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
-import { LateWindow } from '../late-window.tsx';
+import { LazyWindow } from '../lazy-window.tsx';
 import { useIsInFront } from './in-front.ts';
 
 /** Asks before what was entered in a dialog or on a page is lost. */
@@ -14,7 +14,7 @@ export function DiscardQuestion({
 }) {
   const isInFront = useIsInFront(isOpen);
   return (
-    <LateWindow
+    <LazyWindow
       isOpen={isOpen}
       onClose={() => {
         if (isInFront()) onStay();
@@ -32,6 +32,6 @@ export function DiscardQuestion({
           </Button>
         </Group>
       </Stack>
-    </LateWindow>
+    </LazyWindow>
   );
 }

@@ -97,7 +97,10 @@ function Leaders({
         )}
       </div>
       {data?.complete === false && (
-        <ListEnd>Of those most active lately and of all time: one active only early may be missing.</ListEnd>
+        <ListEnd>
+          Only the most active ones were compared. One that was active only at the beginning of the range may
+          be missing.
+        </ListEnd>
       )}
     </Section>
   );

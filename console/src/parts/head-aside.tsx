@@ -3,7 +3,7 @@ import { createContext, use } from 'react';
 import type { ReactNode } from 'react';
 import { createPortal } from 'react-dom';
 
-/** The place beside the title of a page, whose head is drawn before its program is loaded. Null until it is drawn. */
+/** The place beside the title of a page, whose head is drawn before its module is loaded. Null until it is drawn. */
 export const HeadSlot = createContext<HTMLElement | null>(null);
 
 /** What a page shows beside its title: the buttons of what is done most. */

@@ -6,9 +6,9 @@ export interface ToastLink {
   readonly text: string;
 }
 
-type Program = typeof import('./toast-area.tsx');
+type ToastModule = typeof import('./toast-area.tsx');
 
-let program: Program | null = null;
+let module: ToastModule | null = null;
 const listeners = new Set<() => void>();
 
 function subscribe(listener: () => void): () => void {
@@ -16,21 +16,21 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Loads the program of the messages, again if that failed. */
-async function load(): Promise<Program> {
-  program ??= await import('./toast-area.tsx');
+/** Loads the module of the messages, again if that failed. */
+async function load(): Promise<ToastModule> {
+  module ??= await import('./toast-area.tsx');
   for (const tell of listeners) tell();
-  return program;
+  return module;
 }
 
-/** Where the messages appear. Once on a page. Their program is loaded after the page: nothing is done before. */
+/** Where the messages appear. Once on a page. Their module is loaded after the page: nothing is done before. */
 export function Toasts() {
-  const loaded = useSyncExternalStore(subscribe, () => program);
+  const loaded = useSyncExternalStore(subscribe, () => module);
   useEffect(() => void load().catch(() => {}), []);
   return loaded === null ? null : <loaded.ToastArea />;
 }
 
-/** Says for a few seconds that something was done, and may lead to it. Nothing where the program cannot be loaded, as offline. */
+/** Says for a few seconds that something was done, and may lead to it. Nothing where the module cannot be loaded, as offline. */
 export function sayDone(text: string, link?: ToastLink): void {
   void load().then(
     ({ show }) => show(text, link),

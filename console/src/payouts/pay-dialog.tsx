@@ -241,7 +241,7 @@ function PaySteps({
 }) {
   const client = useQueryClient();
   const session = useCurrentSession();
-  const [needsKey, setNeedsKey] = useState(() => !isRaised(session));
+  const [mustStepUp, setMustStepUp] = useState(() => !isRaised(session));
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const [isPending, setIsPending] = useState(false);
   const [failure, setFailure] = useState<Error | null>(null);
@@ -261,7 +261,7 @@ function PaySteps({
       setOutcome(result);
       if (result.kind === 'other_waits') return;
       if (result.kind === 'not_raised') {
-        setNeedsKey(true);
+        setMustStepUp(true);
         await client.invalidateQueries({ queryKey: KEYS.session });
       } else {
         // Everything that shows money of this app.
@@ -277,11 +277,11 @@ function PaySteps({
 
   if (outcome?.kind === 'paid')
     return <Paid payment={outcome.attempt} payout={outcome.payout} appId={scope.appId} onClose={onClose} />;
-  if (needsKey) {
+  if (mustStepUp) {
     return (
       <RaiseForm
         onRaised={() => {
-          setNeedsKey(false);
+          setMustStepUp(false);
           setOutcome(null);
         }}
         onCancel={onClose}

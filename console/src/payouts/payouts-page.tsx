@@ -168,7 +168,7 @@ function NotPaid({ appId }: { readonly appId: string }) {
   return (
     <Section
       id="not-paid"
-      title="Not due now"
+      title="Not payable now"
       hint={`Creators with commissions that cannot be paid yet, and why.${isLoopback(location.href) ? ' For a trial, set the hold period to 0 days in the settings: it counts for purchases after that.' : ''}`}
     >
       {failure}

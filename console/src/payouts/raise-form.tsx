@@ -23,8 +23,8 @@ export const isRaised = ({ raisedUntil }: Pick<Session, 'raisedUntil'>): boolean
   raisedUntil !== null && raisedUntil - MARGIN_MS > Date.now();
 
 /**
- * Asks for a key that may pay if the session may not, then shows `children`. They call what they get when the service refuses
- * because the session may not pay any more: it asks again, and cancelling that leads back to them. What they hold must be kept
+ * Shows the step-up form while the session may not pay, then `children`. They call what they get when the service refuses
+ * because the session may not pay any more: the form is shown again, and cancelling it leads back to them. What they hold must be kept
  * outside of them.
  */
 export function AskToPay({
@@ -36,15 +36,15 @@ export function AskToPay({
 }) {
   const client = useQueryClient();
   const session = useCurrentSession();
-  const [needsKey, setNeedsKey] = useState(() => !isRaised(session));
-  const [isBegun, setIsBegun] = useState(!needsKey);
+  const [mustStepUp, setMustStepUp] = useState(() => !isRaised(session));
+  const [isBegun, setIsBegun] = useState(!mustStepUp);
   const begin = () => {
     setIsBegun(true);
-    setNeedsKey(false);
+    setMustStepUp(false);
   };
-  if (needsKey) return <RaiseForm onRaised={begin} onCancel={isBegun ? begin : onCancel} />;
+  if (mustStepUp) return <RaiseForm onRaised={begin} onCancel={isBegun ? begin : onCancel} />;
   return children(() => {
-    setNeedsKey(true);
+    setMustStepUp(true);
     void client.invalidateQueries({ queryKey: KEYS.session });
   });
 }

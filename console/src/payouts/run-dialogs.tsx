@@ -195,8 +195,8 @@ function ApproveSteps(props: StepProps) {
             service moves no money: you transfer it.
           </Text>
           <Text size="sm">
-            Nobody is paid another amount. Creators who had a refund, a deduction or a payout after the draft
-            are not paid by this run: they are in the next draft.
+            Each creator is paid exactly the amount of the draft, or nothing. Creators who had a refund, a
+            deduction or a payout after the draft are not paid by this run: they are in the next draft.
           </Text>
         </>
       )}

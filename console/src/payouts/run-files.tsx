@@ -22,7 +22,7 @@ function Downloads({ file: { downloadCount, erased } }: { readonly file: File })
   if (downloadCount === 0) return null;
   return (
     <Text size="sm" c="dimmed">
-      Downloaded {formatCountOf(downloadCount, 'time')}. Who uploads it again may pay again.
+      Downloaded {formatCountOf(downloadCount, 'time')}. If you upload it again, creators may be paid twice.
     </Text>
   );
 }

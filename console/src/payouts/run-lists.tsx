@@ -94,7 +94,7 @@ function Outcome({ outcome }: Pick<RunItem, 'outcome'>) {
     case 'paid':
       return <Tag tone="good">Booked</Tag>;
     case 'resent':
-      return <Tag tone="good">Booked again</Tag>;
+      return <Tag tone="good">In new files</Tag>;
     default:
       return (
         <>
@@ -185,7 +185,7 @@ export function RunItems({ appId, run }: ListProps) {
         what="creators"
         nothing={
           <Nothing title="Nobody is paid">
-            Nothing was due to anybody whom the run does not leave out. The reasons are below.
+            No creator in this run has money due. The reasons are below.
           </Nothing>
         }
       >

@@ -42,7 +42,9 @@ function Result({ run }: { readonly run: Run }) {
           variant="light"
           title={
             paidCount === 0
-              ? 'Nobody was paid'
+              ? kind === 'pay'
+                ? 'Nobody was paid'
+                : 'No payout is in a new file'
               : kind === 'pay'
                 ? `${formatMoney(paidCents)} are booked for ${formatCountOf(paidCount, 'creator')}`
                 : `${formatMoney(paidCents)} are in new files, for ${formatCountOf(paidCount, 'payout')}`

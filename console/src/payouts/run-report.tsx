@@ -153,9 +153,9 @@ function Conflicts({ conflictCount }: Pick<Results, 'conflictCount'>) {
       <Text size="sm">
         The money may have come back by one transfer and arrived by another, as when a file is uploaded again.
         None of these is marked as returned, and no run sends one again that was. Look at your payment service
-        where the money is, open the payout, and mark it: “It came back” if all transfers did. If it is marked
-        as come back and arrived after all, withdraw that mark. If it did come back, withdraw the mark and
-        make it anew.
+        where the money is, and open the payout. If all transfers came back, press “Mark as returned”. If it
+        is marked as returned and the money arrived, press “Withdraw the return”. If the money did come back,
+        press “Withdraw the return”, then “Mark as returned”.
       </Text>
     </Alert>
   );

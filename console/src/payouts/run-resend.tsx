@@ -73,10 +73,10 @@ function ContradictedReturns({
       title={`The money of ${formatCountOf(count, 'payout')} may have arrived after all: ${formatMoney(totalCents)}`}
     >
       <Text size="sm" mb="xs">
-        {count === 1 ? 'It is' : 'They are'} marked as come back, and a report has another transfer. No run
+        {count === 1 ? 'It is' : 'They are'} marked as returned, and a report has another transfer. No run
         sends the money again until you say where it is. Look at your payment service, then open the payout:
-        if the money arrived, withdraw the mark that it came back; if it did not, withdraw the mark and make
-        it anew.
+        if the money arrived, press “Withdraw the return”; if it did not, press “Withdraw the return”, then
+        “Mark as returned”.
       </Text>
       <ul style={{ margin: 0 }}>
         {rows.slice(0, MOST_LISTED).map((row) => (

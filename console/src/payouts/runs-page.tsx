@@ -109,7 +109,7 @@ function Runs({ appId }: { readonly appId: string }) {
                   Total
                 </th>
                 <th scope="col" className="number">
-                  Booked or sent again
+                  Booked, or in new files
                 </th>
                 <th scope="col">By</th>
               </tr>

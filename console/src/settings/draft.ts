@@ -22,7 +22,7 @@ export const SETTING_LABELS = {
   payeeWaitDays: 'Wait of a new payee',
   'payoutSchedule.day': 'Day of the month',
   'payoutSchedule.timezone': 'Time zone',
-  'payoutSchedule.minimumCents': 'Least payout',
+  'payoutSchedule.minimumCents': 'Minimum payout',
   notificationEmails: 'E-mail addresses',
   linkSubdomain: 'Subdomain',
   destinationSchemes: 'Own schemes',

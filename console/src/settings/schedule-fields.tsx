@@ -50,7 +50,7 @@ export function ScheduleFields({ draft, set, canWrite, errorAt }: Fields) {
             />
           </Group>
           <DollarField
-            label="Least payout"
+            label="Minimum payout"
             description="Creators to whom less is due wait for the next run."
             value={draft.scheduleMinimum}
             {...errorAt('payoutSchedule.minimumCents')}

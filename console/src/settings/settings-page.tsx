@@ -137,7 +137,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
           >
             <PercentField
               label="Commission"
-              description="For payments that are evaluated after the change. A creator's own commission and policies come before it."
+              description="For payments that are evaluated after the change. A creator's own rate and policies come before it."
               {...number('rate')}
             />
             <NumberField

@@ -22,7 +22,7 @@ function deliveryText({ configured, lastDelivery, title }: Provider): string {
   const ago = formatAgo(lastDelivery.receivedAt);
   return lastDelivery.signatureValid
     ? `Connected. The last webhook arrived ${ago} (${lastDelivery.processingStatus}).`
-    : `The last webhook was refused ${ago}: the secret at ${title} is not the one that is stored here.`;
+    : `A request in the name of ${title} was refused ${ago}. The page Deliveries says why.`;
 }
 
 function ProviderPanel({ appId, provider }: { readonly appId: string; readonly provider: Provider }) {

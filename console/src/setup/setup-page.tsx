@@ -85,8 +85,8 @@ function DeliveryStep({ appId, setup }: { readonly appId: string; readonly setup
       )}
       {refused.map(({ title, lastDelivery }) => (
         <Text size="sm" key={title}>
-          A webhook of {title} was refused {formatAgo(lastDelivery?.receivedAt ?? 0)}: its secret is not the
-          one that is stored here. Enter the same one on both sides.
+          A request in the name of {title} was refused {formatAgo(lastDelivery?.receivedAt ?? 0)}. Mostly the
+          secret differs: enter the same one on both sides. The page Deliveries says why.
         </Text>
       ))}
       {accepted !== null && (

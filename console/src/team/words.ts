@@ -6,8 +6,14 @@ export type Role = Member['role'];
 /** What each role may do, in words. */
 export const ROLES: Readonly<Record<Role, { readonly name: string; readonly may: string }>> = {
   owner: { name: 'Owner', may: 'Everything, and manages the team' },
-  admin: { name: 'Admin', may: 'Changes settings, creators and links. Does not pay' },
-  finance: { name: 'Finance', may: 'Pays creators. Changes nothing else' },
+  admin: {
+    name: 'Admin',
+    may: 'Changes settings, creators and links, connects providers, creates apps and keys. Does not pay',
+  },
+  finance: {
+    name: 'Finance',
+    may: 'Pays creators, sets payees, adds bonuses and deductions. Changes nothing else',
+  },
   analyst: { name: 'Analyst', may: 'Sees everything, and changes nothing' },
 };
 

@@ -88,7 +88,7 @@ export const link = linkRow
 export const payout = z
   .object({
     id: idOf('payout'),
-    itemCount: count('The number of commissions, reversals and corrections in it.'),
+    itemCount: count('The number of commissions of all kinds in it.'),
     totalCents: cents('The amount of the payout.'),
     currency,
     createdAt: epochMs('When the payout was made.'),

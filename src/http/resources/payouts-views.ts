@@ -44,7 +44,7 @@ export const payout = z
     id: idOf('payout'),
     affiliateId: idOf('affiliate'),
     affiliateName: nameOfAffiliate,
-    itemCount: count('The number of commissions, reversals and corrections in its CSV.'),
+    itemCount: count('The number of commissions of all kinds in its CSV.'),
     totalCents: cents('The amount to transfer to the creator.'),
     currency,
     createdAt: epochMs('When the payout was exported.'),
@@ -124,7 +124,7 @@ export const preview = z
         z.object({
           affiliateId: idOf('affiliate'),
           affiliateName: nameOfAffiliate,
-          count: count('The number of commissions, reversals and corrections that are due.'),
+          count: count('The number of commissions of all kinds that are due.'),
           totalCents: cents('Their net, which is positive.'),
           moreRemains: z.boolean().meta({
             description:

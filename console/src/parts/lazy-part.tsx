@@ -1,34 +1,34 @@
 import { Button, Group, Paper, Text } from '@mantine/core';
 import { useEffect, useEffectEvent, useState } from 'react';
 
-/** How long after the page its late parts are loaded, ms. */
+/** How long after the page its lazy parts are loaded, ms. */
 const AFTER_PAGE_MS = 3_000;
 /** How long until a notice says that a part is loading, ms. */
 const SLOW_MS = 300;
 /** How long until what could not be loaded is asked for again, ms. */
 const RETRY_MS = 2_000;
 
-/** Loads a part of the page whose program comes after that of the page: when it is wanted, and soon after the page in any case. */
-export type LoadLate<T> = () => Promise<T>;
+/** Loads a part of the page whose module comes after that of the page: when it is wanted, and soon after the page in any case. */
+export type LoadPart<T> = () => Promise<T>;
 
-/** Makes a late part. What is loaded once the page is there is also there when the connection is not. */
-export function late<T>(load: LoadLate<T>): LoadLate<T> {
+/** Loads a part three seconds after the page, unless it was wanted before, so that it also works if the connection is lost later. */
+export function preloaded<T>(load: LoadPart<T>): LoadPart<T> {
   const begin = () => setTimeout(() => void load().catch(() => {}), AFTER_PAGE_MS);
   if (document.readyState === 'complete') begin();
   else addEventListener('load', begin);
   return load;
 }
 
-interface LateState<T> {
+interface LazyPartState<T> {
   /** Null until it is loaded. */
   readonly part: T | null;
   /** What to show while it is wanted and not there. */
   readonly wait: 'slow' | 'failed' | null;
 }
 
-/** Returns a late part once it was wanted and is loaded. What could not be loaded is asked for again. */
-export function useLate<T>(load: LoadLate<T>, isWanted: boolean): LateState<T> {
-  const [state, setState] = useState<LateState<T>>({ part: null, wait: null });
+/** Returns a lazy part once it was wanted and is loaded. What could not be loaded is asked for again. */
+export function useLazyPart<T>(load: LoadPart<T>, isWanted: boolean): LazyPartState<T> {
+  const [state, setState] = useState<LazyPartState<T>>({ part: null, wait: null });
   const isMissing = isWanted && state.part === null;
   useEffect(() => {
     if (!isMissing) return;
@@ -62,8 +62,8 @@ const OVER_PAGE = {
   padding: '15vh 16px 0',
 } as const;
 
-/** Stands over the page in the place of a late part, until it is there or is given up. */
-export function LateNotice({
+/** Stands over the page in place of a lazy part, until it is there or is given up. */
+export function LoadingNotice({
   wait,
   isHeld = false,
   isPageHidden = false,

@@ -5,18 +5,18 @@ interface PageModule {
   readonly default: ComponentType;
 }
 
-/** A page whose program is loaded when it is shown for the first time, or by `load` before. */
-export interface LaterPage {
+/** A page whose module is loaded when it is shown for the first time, or by `load` before. */
+export interface LazyPage {
   readonly Page: ComponentType;
   readonly load: () => Promise<void>;
   readonly isLoaded: () => boolean;
 }
 
 /**
- * Returns a page that is loaded later. One that is loaded already is shown at once: React keeps the place of one that it waits for, and
+ * Returns a page whose module is loaded on demand. One that is loaded already is shown at once: React keeps the place of one that it waits for, and
  * shows what comes after it at most every 300 ms.
  */
-export function later(get: () => Promise<PageModule>): LaterPage {
+export function lazyPage(get: () => Promise<PageModule>): LazyPage {
   let loaded: PageModule | undefined;
   const load = async () => {
     loaded ??= await get();
