@@ -4,7 +4,7 @@ import { evaluateAlerts } from '../src/db/alert-evaluation.ts';
 import { isDutyDone, recordDuty } from '../src/db/duties.ts';
 import { foldRefunds } from '../src/db/refund-rollups.ts';
 import { databaseClock } from '../src/db/clock.ts';
-import { isDatabaseAway } from '../src/db/errors.ts';
+import { isDatabaseUnavailable } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { PROVIDER_NAMES } from '../src/providers/index.ts';
 import { throwIfCancelled } from './cancellation.ts';
@@ -60,7 +60,7 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
       const done = await evaluateAlerts(sql, appIds, await conditions());
       return { ...done, next, failed: 0, apps: appIds.length };
     } catch (failure) {
-      if (isDatabaseAway(failure)) throw failure;
+      if (isDatabaseUnavailable(failure)) throw failure;
       let opened = 0;
       let closed = 0;
       let failed = 0;

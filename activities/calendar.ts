@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { databaseClock } from '../src/db/clock.ts';
 import { isDutyDone, recordDuty } from '../src/db/duties.ts';
-import { isDatabaseAway } from '../src/db/errors.ts';
+import { isDatabaseUnavailable } from '../src/db/errors.ts';
 import { draftScheduledRun, findDoneMonths, scheduledAppsAfter } from '../src/db/payout-run-drafts.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { appsWithReportsAfter, writeWeeklyReports } from '../src/db/weekly-reports.ts';
@@ -100,14 +100,14 @@ export function createCalendarActivities({
       const count = await writeWeeklyReports(sql, appIds, monday);
       return { count, failed: 0, apps: appIds.length, next };
     } catch (failure) {
-      if (isDatabaseAway(failure)) throw failure;
+      if (isDatabaseUnavailable(failure)) throw failure;
       let [count, failed] = [0, 0];
       for (const appId of appIds) {
         throwIfCancelled();
         try {
           count += await writeWeeklyReports(sql, [appId], monday);
         } catch (error) {
-          if (isDatabaseAway(error)) throw error;
+          if (isDatabaseUnavailable(error)) throw error;
           failed += 1;
           logger.warn({ err: error, appId, msg: 'the weekly report of an app could not be written' });
         }
@@ -130,7 +130,7 @@ export function createCalendarActivities({
       return 'drafted';
     } catch (error) {
       // A draft that takes too long is that of this app.
-      if (isDatabaseAway(error)) throw error;
+      if (isDatabaseUnavailable(error)) throw error;
       logger.warn({ err: error, appId, msg: 'the payout schedule of an app could not draft its run' });
       return 'failed';
     }

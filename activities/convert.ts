@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { recordDuty } from '../src/db/duties.ts';
-import { isDatabaseAway } from '../src/db/errors.ts';
+import { isDatabaseUnavailable } from '../src/db/errors.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { EvaluationLimits } from '../src/domain/evaluation.ts';
@@ -57,7 +57,7 @@ export function createConvertActivities({
     try {
       return { found: await find(), failure: null };
     } catch (error) {
-      if (isDatabaseAway(error)) throw error;
+      if (isDatabaseUnavailable(error)) throw error;
       logger.warn({ err: error, msg: `payments that ${what} were not found; a later run searches again` });
       return { found: [], failure: error };
     }

@@ -49,8 +49,7 @@ function isProvedByOperator(...claim: Parameters<typeof checkReconciliation>): b
   try {
     return checkReconciliation(...claim);
   } catch (error) {
-    if (error instanceof SecretUnreadable) return false;
-    throw error;
+    return falseIfUnreadable(error);
   }
 }
 

@@ -1,4 +1,4 @@
-/** The requests of this process that wait for the result of a workflow. Background work lets them go first. */
+/** The requests of this process that wait for the result of a workflow. Background work waits for them. */
 export class AwaitedCalls {
   #count = 0;
   readonly #waiting = new Set<() => void>();
@@ -14,8 +14,8 @@ export class AwaitedCalls {
     }
   }
 
-  /** Resolves as soon as no request waits, and after `maxMs` in any case. */
-  async letGoFirst(maxMs: number): Promise<void> {
+  /** Waits until no request waits, and for `maxMs` at most. */
+  async waitUntilNone(maxMs: number): Promise<void> {
     if (this.#count === 0) return;
     await new Promise<void>((resolve) => {
       const proceed = () => {

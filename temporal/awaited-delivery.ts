@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
-import type { KeepPlace } from '../src/commands/deps.ts';
+import type { HoldSlot } from '../src/commands/deps.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../src/domain/delivery.ts';
 import type { AwaitedCalls } from './awaited-calls.ts';
 import { deadlineOf, LATE_RESULT_MS } from './awaited-results.ts';
 import type { AwaitedResults } from './awaited-results.ts';
 import type { Starter } from './start.ts';
 
-/** How long a delivery that was answered as pending keeps its place among those that are worked on, ms. */
+/** How long a delivery that was answered as pending holds its slot at most, ms. */
 const LATE_DELIVERY_MS = 15_000;
 /** Workers that have finished no delivery for as long count as unavailable, ms. */
 const WORKERS_UNAVAILABLE_MS = 5_000;
@@ -30,12 +30,12 @@ export function awaitedDeliveries({ starter, results, awaited, logger }: Awaited
     async awaitDelivery(
       delivery: DeliveryKeys,
       waitMs: number,
-      keepPlace?: KeepPlace,
+      holdSlot?: HoldSlot,
     ): Promise<DeliveryOutcome | null> {
       const { deliveryId } = delivery;
       const notice = (settled: Promise<void>) => {
         // Without workers a late delivery says nothing about the load: it is stored, and others must be stored as well.
-        if (performance.now() - results.lastOutcomeAt < WORKERS_UNAVAILABLE_MS) keepPlace?.(settled);
+        if (performance.now() - results.lastOutcomeAt < WORKERS_UNAVAILABLE_MS) holdSlot?.(settled);
       };
       try {
         const start = async () => {

@@ -190,7 +190,7 @@ export function backgroundWork({ starter, shortestHoldMs = SHORTEST_HOLD_MS, log
         const started = await starter.start(
           'email',
           { emailId },
-          { ...(appId === null ? {} : { labels: { AppId: appId } }), goesFirst: isUrgent },
+          { ...(appId === null ? {} : { labels: { AppId: appId } }), isUrgent },
         );
         if (started === undefined) return 'refused';
         return started.isNew ? 'started' : 'running';

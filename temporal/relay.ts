@@ -11,7 +11,7 @@ import { claimWebhookMessages } from '../src/db/webhook-attempts.ts';
 import { claimEmails } from '../src/db/email-claims.ts';
 import type { EmailKeys } from '../src/domain/email.ts';
 import type { ClaimedMessage } from '../src/db/webhook-attempts.ts';
-import { isDatabaseAway } from '../src/db/errors.ts';
+import { isDatabaseUnavailable } from '../src/db/errors.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
 import { recordDuty } from '../src/db/duties.ts';
 import { claimPayoutRuns } from '../src/db/payout-run-requests.ts';
@@ -206,7 +206,7 @@ export function startRelay({
         if ((await search()).length > 0) return true;
       } catch (error) {
         nextConvertAt = performance.now() + overdueMs;
-        if (isDatabaseAway(error)) throw error;
+        if (isDatabaseUnavailable(error)) throw error;
         failure ??= error;
       }
     }
@@ -250,7 +250,7 @@ export function startRelay({
       try {
         return await work();
       } catch (error) {
-        if (isDatabaseAway(error)) throw error;
+        if (isDatabaseUnavailable(error)) throw error;
         failures.push(error);
         return otherwise;
       }

@@ -82,8 +82,8 @@ interface StartOptions {
   readonly startDelay?: number;
   readonly staticSummary?: string;
   readonly labels?: Labels;
-  /** Whether it goes before the other workflows of its queue. */
-  readonly goesFirst?: boolean;
+  /** Whether it has priority over the other workflows of its queue. */
+  readonly isUrgent?: boolean;
 }
 
 type SignalOptions<Name extends StartedWorkflow> = WithWorkflowArgs<
@@ -143,12 +143,12 @@ export class Starter {
   async start<Name extends StartedWorkflow>(
     name: Name,
     input: Input<Name>,
-    { labels = {}, goesFirst = false, ...options }: StartOptions = {},
+    { labels = {}, isUrgent = false, ...options }: StartOptions = {},
   ): Promise<Started<Name> | undefined> {
     const started = this.#optionsOf(name, input);
     return await this.call(async (temporal) => {
       try {
-        const handle = await this.#withLabels(name, { labels, goesFirst }, async (attributes) =>
+        const handle = await this.#withLabels(name, { labels, isUrgent }, async (attributes) =>
           temporal.workflow.start<Workflows[Name]>(name, {
             ...started,
             ...options,
@@ -188,7 +188,7 @@ export class Starter {
   ): Promise<WorkflowHandle<Workflows[Name]> | undefined> {
     return await this.call(
       async (temporal) =>
-        await this.#withLabels(name, { labels, goesFirst: false }, async (attributes) =>
+        await this.#withLabels(name, { labels, isUrgent: false }, async (attributes) =>
           temporal.workflow.signalWithStart<Workflows[Name], unknown[]>(name, {
             ...this.#optionsOf(name, input),
             ...attributes,
@@ -207,11 +207,11 @@ export class Starter {
    */
   async #withLabels<T>(
     workflow: StartedWorkflow,
-    { labels, goesFirst }: { readonly labels: Labels; readonly goesFirst: boolean },
+    { labels, isUrgent }: { readonly labels: Labels; readonly isUrgent: boolean },
     start: (options: Pick<WorkflowStartOptions, 'typedSearchAttributes' | 'priority'>) => Promise<T>,
   ): Promise<T> {
     const priority = {
-      ...(goesFirst && { priorityKey: FIRST }),
+      ...(isUrgent && { priorityKey: FIRST }),
       ...((WORKFLOWS[workflow] as WorkflowRow<StartedWorkflow>).goesLast === true && { priorityKey: LAST }),
       ...(labels.AppId !== undefined && { fairnessKey: labels.AppId }),
     };

@@ -11,8 +11,8 @@ import type { SharedResult } from './shared-results.ts';
 import { Starter } from './start.ts';
 import type { StartDeps } from './start.ts';
 
-/** How long a step of background work lets requests go first, ms. Under steady requests ten holds a second still run. */
-const GO_FIRST_MS = 100;
+/** How long a step of background work waits at most while requests wait for workflows, ms. Under steady requests ten holds a second still run. */
+const MOST_WAIT_MS = 100;
 
 export type WorkflowStarterDeps = StartDeps & AwaitedResultsDeps & Omit<BackgroundDeps, 'starter'>;
 
@@ -31,7 +31,7 @@ export function createWorkflowStarter(deps: WorkflowStarterDeps) {
     /** Whether Temporal responds right now. */
     isReachable: () => starter.isReachable,
     /** Resolves when no request of this process waits for a workflow, and after 100 ms in any case. */
-    letAwaitedGoFirst: async () => await awaited.letGoFirst(GO_FIRST_MS),
+    waitForAwaited: async () => await awaited.waitUntilNone(MOST_WAIT_MS),
     /** Passes a result to the requests that wait for it here. Returns whether there was one. */
     receiveResult: (result: SharedResult) => results.receive(result),
     workEvents: {

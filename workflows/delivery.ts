@@ -20,7 +20,7 @@ const WAITED_MS = 500;
  * functions run one by one as activities that retry without limit, until one has the outcome. The UI then lists the delivery under
  * `DeliveryState STARTS_WITH "stuck:"` with its step, attempt and last failure; it continues automatically.
  *
- * After the first step that had to wait, the fast path is tried once more: what was away has come back, often for many deliveries at
+ * After the first step that had to wait, the fast path is tried once more: what the step waited for is available again, often for many deliveries at
  * once, and the steps that are left would cost Temporal several times as much.
  *
  * @startedBy the receipt of a webhook; the relay

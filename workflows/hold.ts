@@ -7,7 +7,7 @@ export interface HoldInput {
 }
 
 const fast = proxyLocalActivities<MatureActivities>(FAST_PATH);
-const reliable = proxyActivities<MatureActivities>(UNTIL_DONE);
+const untilDone = proxyActivities<MatureActivities>(UNTIL_DONE);
 
 /**
  * Matures one commission when it is due: its hold timer. Temporal holds its first workflow task back until then (`startDelay` in
@@ -19,7 +19,7 @@ const reliable = proxyActivities<MatureActivities>(UNTIL_DONE);
 export async function hold({ commissionId }: HoldInput): Promise<'matured' | 'unchanged'> {
   const result = await fast
     .matureCommission(commissionId)
-    .catch(async () => await reliable.matureCommission(commissionId));
+    .catch(async () => await untilDone.matureCommission(commissionId));
   setCurrentDetails(
     result === 'matured'
       ? `The commission ${commissionId} was due and is matured: the next export pays it.`

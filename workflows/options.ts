@@ -1,7 +1,7 @@
 import { ActivityCancellationType } from '@temporalio/workflow';
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 
-/** The fast path of a delivery: all six steps in one local activity, tried twice before the response is due. */
+/** A fast path: one local activity, tried twice before the response to a webhook is due. */
 export const FAST_PATH: LocalActivityOptions = {
   startToCloseTimeout: '1500ms',
   scheduleToCloseTimeout: '2s',

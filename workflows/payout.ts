@@ -20,7 +20,7 @@ export interface PayoutInput {
 }
 
 const fast = proxyLocalActivities<PayoutActivities>(SETTLED_FAST);
-const reliable = proxyActivities<PayoutActivities>(UNTIL_DONE_SOON);
+const untilDone = proxyActivities<PayoutActivities>(UNTIL_DONE_SOON);
 
 const SETTLE_PAYOUT_REQUEST = { name: 'settlePayoutRequest', does: 'settle a request for an export' };
 
@@ -45,7 +45,7 @@ export async function payout(input: PayoutInput): Promise<{ settled: number }> {
     await fallback.run(
       SETTLE_PAYOUT_REQUEST,
       () => fast.settlePayoutRequest(requestId),
-      () => reliable.settlePayoutRequest(requestId),
+      () => untilDone.settlePayoutRequest(requestId),
     );
     settled += 1;
     fallback.report(

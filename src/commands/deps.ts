@@ -12,22 +12,18 @@ import type { WebhookCache } from './webhook-cache.ts';
 import type { RefusalCounter } from './refusal-counter.ts';
 
 /**
- * Keeps the place of a call among those that are worked on, after its answer, until `ended` is settled. `ended` never
+ * Holds the slot of a call, one of those that run at the same time, after its answer until `ended` is settled. `ended` never
  * rejects.
  */
-export type KeepPlace = (ended: Promise<unknown>) => void;
+export type HoldSlot = (ended: Promise<unknown>) => void;
 
 /** Starts workflows, which outlive the request. `temporal/workflow-starter.ts` implements it. */
 export interface WorkflowStarter {
   /**
    * Runs the delivery's workflow. Returns null if it has not finished after `waitMs`; it then continues in the
-   * background, and `keepPlace` is called with its end as far as it is worth waiting for. Never throws.
+   * background, and `holdSlot` is called with its end as far as it is worth waiting for. Never throws.
    */
-  awaitDelivery(
-    delivery: DeliveryKeys,
-    waitMs: number,
-    keepPlace?: KeepPlace,
-  ): Promise<DeliveryOutcome | null>;
+  awaitDelivery(delivery: DeliveryKeys, waitMs: number, holdSlot?: HoldSlot): Promise<DeliveryOutcome | null>;
   /** Re-evaluates the user's earlier payments in the background. Never throws. */
   healBinding(bindingId: BindingId, appId: AppId): void;
   /** Starts the hold timers of new commissions in the background. Never throws. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecretBox } from '../config/secret-box.ts';
-import { acceptDelivery, bodyContext } from '../db/deliveries.ts';
+import { acceptDelivery, sealBody } from '../db/deliveries.ts';
 import type { AcceptedDelivery, StoredDelivery } from '../db/deliveries.ts';
 import { identifierHasher } from '../db/erased-identifiers.ts';
 import { newId } from '../db/new-id.ts';
@@ -18,7 +18,7 @@ import { proofOf, SIGNED_AT_ANOTHER_TIME } from '../providers/proof.ts';
 import type { Provider, SignedRequest } from '../providers/provider.ts';
 import { secureCompare } from '../providers/shared/secure-compare.ts';
 import { splitSignedToken } from '../providers/shared/signed-token.ts';
-import type { CommandDeps, KeepPlace } from './deps.ts';
+import type { CommandDeps, HoldSlot } from './deps.ts';
 
 /** A webhook whose body has not been read. */
 export interface IncomingWebhook extends Omit<SignedRequest, 'body'> {
@@ -39,11 +39,11 @@ const RESPOND_WITHIN_MS = 2_500;
 /** A delivery with less time than this, ms, is awaited for as long as if it had just arrived. */
 const LEAST_WAIT_MS = 1_000;
 
-/** How much later than due a response without a turn is, ms: a delivery in its turn says first whether it keeps its place. */
-const MOMENT_MS = 100;
+/** How long after `respondBy` a delivery without an outcome is answered as pending, ms. One that has a slot first decides whether it holds the slot. */
+const PENDING_MARGIN_MS = 100;
 
-/** How long a stored delivery waits for its turn, ms: then the relay soon starts it. Its response does not wait as long. */
-const LATEST_TURN_MS = 20_000;
+/** How long a stored delivery waits for a slot, ms: then the relay soon starts it. Its response does not wait as long. */
+const LONGEST_WAIT_MS = 20_000;
 
 /** Returns whether one of the secrets verifies a request. */
 async function isProvedByOne(
@@ -112,15 +112,15 @@ interface WebhookDeps extends Pick<
   'sql' | 'secretBox' | 'workflows' | 'webhookCache' | 'refusals'
 > {
   /**
-   * Starts and awaits the workflow of a stored delivery when there is room for it. Returns null without starting it if there is none within
+   * Starts and awaits the workflow of a stored delivery when a slot is free. Returns null without starting it if none is within
    * `waitMs`: the relay does it then.
    */
-  readonly awaitInTurn: (
+  readonly runInDeliverySlot: (
     waitMs: number,
-    work: (keepPlace: KeepPlace) => Promise<DeliveryOutcome | null>,
+    work: (holdSlot: HoldSlot) => Promise<DeliveryOutcome | null>,
   ) => Promise<DeliveryOutcome | null>;
-  /** Runs the work on a verified webhook when there is room for it, or throws. */
-  readonly admit: <T>(work: (keepPlace: KeepPlace) => Promise<T>) => Promise<T>;
+  /** Runs the work on a verified webhook when a slot is free, or throws. */
+  readonly admit: <T>(work: (holdSlot: HoldSlot) => Promise<T>) => Promise<T>;
 }
 
 /** How often a request is verified again because the secrets change meanwhile. */
@@ -172,10 +172,10 @@ export async function receiveWebhook(
     if (verifying !== undefined) {
       const known = secrets;
       const proof = proofOf(providers[providerName], request, open(verifying), deps.secretBox);
-      // Refused webhooks take no place from others.
+      // Refused webhooks take no slot from others.
       const result = await admit(
-        async (keepPlace) =>
-          await storeAndProcess(deps, request, { ...row, proof }, verifying, known, { respondBy, keepPlace }),
+        async (holdSlot) =>
+          await storeAndProcess(deps, request, { ...row, proof }, verifying, known, { respondBy, holdSlot }),
       );
       if (result !== 'secrets_changed') return result;
     } else if (areRead) {
@@ -245,27 +245,27 @@ async function refusalReason(
 }
 
 /**
- * Starts the workflow of a stored delivery when its turn comes, and waits for the outcome until `respondBy`; null if there is none by then.
- * A function of its own, so that a delivery whose turn comes later does not keep its body in memory.
+ * Starts the workflow of a stored delivery in a slot, and waits for the outcome until `respondBy`; null if there is none by then.
+ * A function of its own, so that a delivery that gets its slot later does not keep its body in memory.
  */
-async function processInTurn(
-  { workflows, awaitInTurn }: Pick<WebhookDeps, 'workflows' | 'awaitInTurn'>,
+async function processInSlot(
+  { workflows, runInDeliverySlot }: Pick<WebhookDeps, 'workflows' | 'runInDeliverySlot'>,
   delivery: DeliveryKeys,
-  { respondBy, keepPlace }: { readonly respondBy: number; readonly keepPlace: KeepPlace },
+  { respondBy, holdSlot }: { readonly respondBy: number; readonly holdSlot: HoldSlot },
 ): Promise<DeliveryOutcome | null> {
   const leftMs = () => Math.max(0, respondBy - performance.now());
-  const processed = awaitInTurn(LATEST_TURN_MS, async (keepTurn) => {
-    const keepBoth: KeepPlace = (ended) => {
-      keepPlace(ended);
-      keepTurn(ended);
+  const processed = runInDeliverySlot(LONGEST_WAIT_MS, async (holdDeliverySlot) => {
+    const holdBoth: HoldSlot = (ended) => {
+      holdSlot(ended);
+      holdDeliverySlot(ended);
     };
-    // A delivery whose response is due has its place for as long as others.
+    // A delivery whose response is due has its slot for as long as others.
     const waitMs = leftMs() > LEAST_WAIT_MS ? leftMs() : RESPOND_WITHIN_MS;
-    return await workflows.awaitDelivery(delivery, waitMs, keepBoth);
+    return await workflows.awaitDelivery(delivery, waitMs, holdBoth);
   });
   const answered = new AbortController();
   try {
-    const late = sleep(leftMs() + MOMENT_MS, null, { signal: answered.signal });
+    const late = sleep(leftMs() + PENDING_MARGIN_MS, null, { signal: answered.signal });
     return await Promise.race([processed, late]);
   } finally {
     answered.abort();
@@ -282,15 +282,15 @@ async function storeAndProcess(
     secretBox,
     workflows,
     webhookCache,
-    awaitInTurn,
-  }: Pick<WebhookDeps, 'sql' | 'secretBox' | 'workflows' | 'webhookCache' | 'awaitInTurn'>,
+    runInDeliverySlot,
+  }: Pick<WebhookDeps, 'sql' | 'secretBox' | 'workflows' | 'webhookCache' | 'runInDeliverySlot'>,
   request: SignedRequest,
   row: Omit<AcceptedDelivery, 'secretId' | 'body' | 'bodyKeyId' | 'bodyHashes' | 'currentSecretId'> & {
     readonly provider: ProviderName;
   },
   verifying: WebhookSecretRow,
   secrets: readonly WebhookSecretRow[],
-  { respondBy, keepPlace }: { readonly respondBy: number; readonly keepPlace: KeepPlace },
+  { respondBy, holdSlot }: { readonly respondBy: number; readonly holdSlot: HoldSlot },
 ): Promise<WebhookResult | 'secrets_changed'> {
   const { body } = request;
   const accept = async (stored: Pick<AcceptedDelivery, 'body' | 'bodyKeyId' | 'bodyHashes'>) =>
@@ -316,13 +316,8 @@ async function storeAndProcess(
     acceptance = await accept({ body, bodyKeyId: null, bodyHashes: await hashes() });
   }
   const { namesErased } = acceptance;
-  if (namesErased) {
-    const { ciphertext, encryptionKeyId } = secretBox.encrypt(
-      body.toString('base64'),
-      bodyContext(row.deliveryId),
-    );
-    acceptance = await accept({ body: ciphertext, bodyKeyId: encryptionKeyId, bodyHashes: null });
-  }
+  if (namesErased)
+    acceptance = await accept({ ...sealBody(secretBox, row.deliveryId, body), bodyHashes: null });
   const { isAccepted, isSelfTest, stripeAccounts } = acceptance;
   if (!isAccepted) return 'secrets_changed';
   const stored: StoredDelivery | null =
@@ -344,7 +339,7 @@ async function storeAndProcess(
         };
   const outcome = await webhookCache.keeping(
     stored,
-    async () => await processInTurn({ workflows, awaitInTurn }, row, { respondBy, keepPlace }),
+    async () => await processInSlot({ workflows, runInDeliverySlot }, row, { respondBy, holdSlot }),
   );
   if (outcome === null) return { kind: 'pending', eventId: row.eventId };
   return outcome.status === 'duplicate'

@@ -109,7 +109,7 @@ export function startTemporalWork(
       ? {
           bundle: settings.workflowBundle,
           activities,
-          beforeBackground: () => workflows.letAwaitedGoFirst(),
+          beforeBackground: () => workflows.waitForAwaited(),
           waitsFor: workerWaitsFor,
         }
       : null,

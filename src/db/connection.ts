@@ -62,9 +62,9 @@ export interface StatementLimits {
 export const CLOSE_MS = 5_000;
 
 export interface Statement extends StatementLimits {
-  /** In the time of the pool. */
+  /** Pool time, ms (`Pool.#poolTime`). */
   readonly sentAt: number;
-  /** Until when it must be answered, although its time limit may be later; in the time of the pool. */
+  /** Until when it must be answered, although its time limit may be later; pool time, ms. */
   answerBy: number;
   readonly fail: (error: Error) => void;
   /** Whether it only asks if the connection works. */
@@ -77,7 +77,7 @@ export class Connection {
   statement: Statement | undefined;
   /** The share that the statement in flight belongs to. */
   share: Share | null = null;
-  /** When the last statement ended, in the time of the pool. */
+  /** When the last statement ended, pool time, ms. */
   usedAt = 0;
   readonly createdAt = performance.now();
   isDiscarded = false;

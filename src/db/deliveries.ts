@@ -169,7 +169,7 @@ export interface StoredDelivery {
 }
 
 /** Returns the encryption context of a stored body, which binds it to its delivery. */
-export function bodyContext(deliveryId: DeliveryId): string {
+function bodyContext(deliveryId: DeliveryId): string {
   return `body:${deliveryId}`;
 }
 
@@ -251,20 +251,26 @@ export async function finishDelivery(
     ${outcome.status === 'failed' ? sql.fragment`select from done` : removeEncryptedBody(sql)}`;
 }
 
-/**
- * Encrypts the stored body of a delivery, which names an erased person, unless it is encrypted: its outcome then removes it.
- */
+/** Encrypts a body that names an erased person. The outcome of its delivery then removes it. */
+export function sealBody(
+  secretBox: SecretBox,
+  deliveryId: DeliveryId,
+  body: Uint8Array,
+): Required<Pick<AcceptedDelivery, 'body' | 'bodyKeyId'>> {
+  const text = Buffer.from(body).toString('base64');
+  const { ciphertext, encryptionKeyId } = secretBox.encrypt(text, bodyContext(deliveryId));
+  return { body: ciphertext, bodyKeyId: encryptionKeyId };
+}
+
+/** Encrypts the stored body of a delivery (`sealBody`), unless it is encrypted. */
 export async function encryptBody(
   sql: Sql,
   secretBox: SecretBox,
   { id, body }: Pick<StoredDelivery, 'id' | 'body'>,
 ): Promise<void> {
-  const { ciphertext, encryptionKeyId } = secretBox.encrypt(
-    Buffer.from(body).toString('base64'),
-    bodyContext(id),
-  );
+  const sealed = sealBody(secretBox, id, body);
   await sql`
-    update delivery_bodies set body = ${ciphertext}, encryption_key_id = ${encryptionKeyId}
+    update delivery_bodies set body = ${sealed.body}, encryption_key_id = ${sealed.bodyKeyId}
      where delivery_id = ${id} and encryption_key_id is null`;
 }
 

@@ -87,6 +87,13 @@ export async function hasErasureKey(sql: Sql): Promise<boolean> {
   return (await findKey(sql)) !== undefined;
 }
 
+/** Whether a person of an app was erased. */
+export async function hasErasedIdentifiers(sql: Sql, appId: AppId): Promise<boolean> {
+  const { hasAny } = await sql.one<{ hasAny: boolean }>`
+    select exists (select from erased_identifiers where app_id = ${appId}) as has_any`;
+  return hasAny;
+}
+
 /** Returns the stored key. Of several processes that generate one, the first to store it decides. */
 async function readKey(sql: Sql, secretBox: SecretBox): Promise<Buffer> {
   let row = await findKey(sql);

@@ -1,6 +1,6 @@
 import type { DeliveryId } from '../domain/ids.ts';
 import { identifierHasher } from './erased-identifiers.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { instant } from './sql.ts';
 import { usersOf, addedCounts } from './erasure-state.ts';
 import type { ErasureDeps, OpenErasure } from './erasure-state.ts';
 
@@ -52,7 +52,7 @@ export async function searchDeliveries(
   const { id, appId, pseudonym, subject, requestedAt, reopenedAt, scannedAt, scannedId, settlesAt } = erasure;
   const users = usersOf(subject.customerUserId, pseudonym);
   const from = scannedAt ?? (settlesAt === null ? 0 : (reopenedAt ?? requestedAt) - overlapMs);
-  const { deliveries, ...page } = await sql.within(LONG_STATEMENT_MS).one<
+  const { deliveries, ...page } = await sql.forManyRows().one<
     Omit<SearchedPage, 'deliveries'> & {
       deliveries: readonly (Omit<SearchedDelivery, 'body'> & { body: string | null })[];
     }
@@ -135,7 +135,7 @@ export async function eraseDeliveries(
     readonly position: { readonly at: number; readonly id: DeliveryId } | null;
   },
 ): Promise<void> {
-  await sql.within(LONG_STATEMENT_MS)`
+  await sql.forManyRows()`
     with removed as (
       delete from delivery_bodies where delivery_id = any(${[...done]}::text[]) returning 1
     ), reported as (

@@ -12,7 +12,7 @@ import {
 } from './erased-identifiers.ts';
 import { replaceInRows } from './erasure-replacements.ts';
 import { isInvoice } from './invoice-users.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 import { addSubjectKeys, usersOf, addedCounts } from './erasure-state.ts';
 import type { ErasureDeps, OpenErasure } from './erasure-state.ts';
@@ -51,7 +51,7 @@ async function findKeys(sql: Sql, person: Person, known: readonly SubjectKey[]):
   const found = new Map([...linked, ...known].map((key) => [`${key.source} ${key.userKey}`, key]));
   let added: readonly SubjectKey[] = [...found.values()];
   for (let isFirst = true; isFirst || added.length > 0; isFirst = false) {
-    added = await sql.within(LONG_STATEMENT_MS)<SubjectKey>`
+    added = await sql.forManyRows()<SubjectKey>`
       with found as materialized (
         select source, "userKey" as user_key from jsonb_to_recordset(${sql.json([...found.values()])}) f (source text, "userKey" text)
       ), payments_of_keys as materialized (
@@ -95,7 +95,7 @@ async function findReferences(
 ): Promise<References> {
   const user = subject.customerUserId;
   const users = usersOf(user, pseudonym);
-  return await sql.within(LONG_STATEMENT_MS).one<References>`
+  return await sql.forManyRows().one<References>`
     with named as materialized (
       select payment_id from payment_users where app_id = ${appId} and customer_user_id = any(${users}::text[])
       union
@@ -203,7 +203,7 @@ export async function eraseReprocessNames(
       to: `key ${source} ${replacement}`,
     })),
   ].map((name) => ({ from: reprocessName(name.from), to: reprocessName(name.to) }));
-  await sql.within(LONG_STATEMENT_MS)`
+  await sql.forManyRows()`
     with planned as materialized (
       select c.reprocess_run_id, c.delivery_id
         from reprocess_runs run

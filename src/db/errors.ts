@@ -65,7 +65,7 @@ export function isStatementTooLarge(error: unknown): boolean {
 }
 
 /** Whether Postgres cannot be used at present, so that other statements fail as well. One that needs too much fails alone. */
-export const isDatabaseAway = (error: unknown): boolean =>
+export const isDatabaseUnavailable = (error: unknown): boolean =>
   error instanceof DatabaseUnavailable && !isStatementTooLarge(error);
 
 /** Returns the name of the constraint that refused a row. Undefined for other errors. */

@@ -6,7 +6,6 @@ import type { AppId, PayoutId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import { storeCsv } from './stored-payouts.ts';
 import { COLUMNS, csvMatchesPayout, recordsOf, storePayoutCsv } from './payout-csv.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** A line of a payout's CSV. */
@@ -88,7 +87,7 @@ export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayou
     const paid = found.filter(({ isPaid }) => isPaid).map(({ commissionId }) => commissionId);
     if (paid.length > 0) return { kind: 'paid_otherwise', payoutId, lines: paid };
     const items = found.map(({ id, position, cents }) => ({ id, position, cents }));
-    await sql.within(LONG_STATEMENT_MS)`
+    await sql.forManyRows()`
       with given as (
         select id, position, cents from jsonb_to_recordset(${sql.json(items)}) g (id text, position integer, cents bigint)
       ), due as materialized (
@@ -141,7 +140,7 @@ async function findCommissions(
   sql: Sql,
   of: { readonly appId: AppId; readonly affiliateId: string; readonly lines: readonly Line[] },
 ): Promise<readonly (Line & { readonly id: string | null; readonly isPaid: boolean })[]> {
-  return await sql.within(LONG_STATEMENT_MS)<Line & { id: string | null; isPaid: boolean }>`
+  return await sql.forManyRows()<Line & { id: string | null; isPaid: boolean }>`
     with lines as (
       select * from jsonb_to_recordset(${sql.json(of.lines)})
         l ("position" integer, "commissionId" text, cents bigint, "occurredAt" bigint, "isEntry" boolean)

@@ -1,5 +1,4 @@
 import type { AppId, CommissionId } from '../domain/ids.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** A commission that matures when it is due. */
@@ -21,7 +20,7 @@ export async function matureCommission(sql: Sql, commissionId: CommissionId): Pr
 
 /** Matures at most `limit` overdue commissions, oldest due first, and returns how many. */
 export async function matureOverdue(sql: Sql, limit: number): Promise<number> {
-  const rows = await sql.within(LONG_STATEMENT_MS)`
+  const rows = await sql.forManyRows()`
     with page as materialized (
       select id from commissions where status = 'pending' and due_at <= now()
        order by due_at limit ${limit} for update skip locked

@@ -5,7 +5,6 @@ import type { PayeeDeps, PayeePlace } from './payees.ts';
 import { lockPayoutsOf } from './payout-lock.ts';
 import { lockFilesOf } from './payout-run-files.ts';
 import type { FileOfCreator } from './payout-run-files.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 
 /** Nothing was erased: these files are the only lists of whom to pay. */
 export interface NeededFiles {
@@ -22,7 +21,7 @@ export async function erasePayees(
   place: PayeePlace,
 ): Promise<number | NeededFiles | undefined> {
   const { appId, affiliateId } = place;
-  return await deps.sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+  return await deps.sql.forManyRows().transaction(async (tx) => {
     const inTransaction = { ...deps, sql: tx };
     await lockPayoutsOf(tx, affiliateId);
     if (!(await isAffiliate(tx, appId, affiliateId))) return undefined;

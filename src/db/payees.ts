@@ -9,7 +9,7 @@ import type { Page, Position } from './page.ts';
 import { lockPayoutsOf } from './payout-lock.ts';
 import { decryptOrNull, decryptUnlessLost, reencrypt } from './reencryption.ts';
 import type { Encrypted } from './reencryption.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { instant } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** Why a version has no recipient to show, though its method has one. */
@@ -140,7 +140,7 @@ export async function setPayee(
   expectedVersion: number | null,
 ): Promise<StoredPayee | OtherVersion | undefined> {
   const { appId, affiliateId } = place;
-  return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+  return await sql.forManyRows().transaction(async (tx) => {
     const inTransaction = { sql: tx, secretBox };
     await lockPayoutsOf(tx, affiliateId);
     const latest = await findLatestPayee(inTransaction, appId, affiliateId);

@@ -3,7 +3,6 @@ import { isAffiliate } from './affiliates.ts';
 import { acting } from './audit.ts';
 import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
 
 export const PAYOUT_BLOCK_STATES = ['blocked', 'lifted'] as const;
@@ -65,7 +64,7 @@ export async function addPayoutBlock(
   block: NewPayoutBlock,
 ): Promise<PayoutBlock | null | undefined> {
   const { id, appId, affiliateId, state, reason, accountId, keyId } = block;
-  await sql.within(LONG_STATEMENT_MS)`
+  await sql.forManyRows()`
     insert into payout_blocks (id, app_id, affiliate_id, position, reason, account_id, key_id)
     select ${id}::text, f.app_id, f.id, coalesce(l.position, 0) + 1, ${reason}::text, ${accountId}::text, ${keyId}::text
       from affiliates f

@@ -1,5 +1,5 @@
 import type { AffiliateId, AppId, KeyId, PayoutId } from '../domain/ids.ts';
-import { PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
+import { PAYOUT_CREDITS_LIMIT } from '../domain/payout.ts';
 import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';
@@ -127,7 +127,7 @@ export async function previewPayouts(
   appId: AppId,
   asOf: number,
   affiliateId: AffiliateId | null = null,
-  limit = PAYOUT_EARNINGS_LIMIT,
+  limit = PAYOUT_CREDITS_LIMIT,
 ): Promise<PreviewRow[]> {
   return await sql<PreviewRow>`
     with payable as (${payableParts(sql, appId, asOf, affiliateId)}), nets as (
@@ -261,7 +261,7 @@ export async function previewEarlierPayouts(
         from owed group by affiliate_id having sum(cents) > 0
     )
     select a.id as affiliate_id, a.name as affiliate_name, n.items as count, n.cents::float8 as total_cents,
-           n.items > ${PAYOUT_EARNINGS_LIMIT}::bigint as more_remains, false as is_too_much
+           n.items > ${PAYOUT_CREDITS_LIMIT}::bigint as more_remains, false as is_too_much
       from nets n join affiliates a on a.id = n.affiliate_id, counted
      where not counted.is_too_much
     union all

@@ -1,18 +1,13 @@
 import type { AffiliateId, AppId, PayoutId, PayoutRequestId, KeyId, AccountId } from '../domain/ids.ts';
-import {
-  decidePayout,
-  MAX_PAYOUT_CENTS,
-  needsMoreEarnings,
-  PAYOUT_EARNINGS_LIMIT,
-} from '../domain/payout.ts';
-import type { Due, DueCommissions, OutweighingEarnings, PayoutDecision } from '../domain/payout.ts';
+import { decidePayout, MAX_PAYOUT_CENTS, needsMoreCredits, PAYOUT_CREDITS_LIMIT } from '../domain/payout.ts';
+import type { Due, DueCommissions, OutweighingCredits, PayoutDecision } from '../domain/payout.ts';
 import { violatedConstraint } from './errors.ts';
 import { newId } from './new-id.ts';
 import { needsAnotherApprover } from './payout-approval.ts';
 import { arePayoutsBlocked } from './payout-blocks.ts';
 import { lockPayoutsOf } from './payout-lock.ts';
 import { retryUntilVisible } from './conflict-retries.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { instant } from './sql.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
 
 export type PayoutRequestStatus =
@@ -33,7 +28,7 @@ export interface PayoutRequest {
   readonly payoutId: PayoutId | null;
   readonly netCents: number | null;
   readonly expectedTotalCents: number | null;
-  /** Whether earnings remain due that the payout had no room for. False until the request is settled. */
+  /** Whether earnings or bonuses remain due that the payout had no room for. False until the request is settled. */
   readonly moreDue: boolean;
 }
 
@@ -122,7 +117,7 @@ export async function findWaitingRequests(
  * before: read it again.
  */
 export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<boolean> {
-  await sql.within(LONG_STATEMENT_MS)`
+  await sql.forManyRows()`
     update payout_requests set status = 'closed', settled_at = now(), idempotency_key = null
      where id = ${requestId} and status = 'open'`;
   const row = await sql.one<{
@@ -166,11 +161,11 @@ const SETTLE_ATTEMPTS = 8;
 export async function settlePayoutRequest(
   sql: Sql,
   requestId: PayoutRequestId,
-  limit = PAYOUT_EARNINGS_LIMIT,
+  limit = PAYOUT_CREDITS_LIMIT,
 ): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => await settle(tx, requestId, limit));
+      await sql.forManyRows().transaction(async (tx) => await settle(tx, requestId, limit));
       return;
     } catch (error) {
       // During an upgrade, a process of version 0.1.0 locks no creator: it may pay a commission between the decision and the items.
@@ -196,21 +191,21 @@ async function settle(tx: Statements, requestId: PayoutRequestId, limit: number)
     return;
   }
   const due = await sumDue(tx, request, limit);
-  const outweighing = needsMoreEarnings(due) ? await sumOutweighing(tx, request, due.deductions) : null;
+  const outweighing = needsMoreCredits(due) ? await sumOutweighing(tx, request, due.debits) : null;
   const { expectedTotalCents: totalCents } = request;
   const expected =
     totalCents === null
       ? null
       : {
           totalCents,
-          allEarningsCents: await sumEarnings(tx, request),
+          allCreditsCents: await sumCredits(tx, request),
           takenBackCents: await sumTakenBack(tx, request),
         };
   const decision = decidePayout(due, outweighing, expected);
   if (decision.status === 'paid') {
-    await pay(tx, request, decision, due.deductions.count + decision.earnings);
+    await pay(tx, request, decision, due.debits.count + decision.credits);
   } else {
-    await matureDue(tx, request, decision.earnings);
+    await matureDue(tx, request, decision.credits);
     await tx`update payout_requests set ${resultOf(tx, decision)} where id = ${requestId}`;
   }
 }
@@ -264,8 +259,8 @@ function dueOf(tx: Statements, { appId, affiliateId, asOf }: Payable, sign: Frag
   return tx.fragment`
     app_id = ${appId} and affiliate_id = ${affiliateId} and status <> 'paid' and due_at <= now() and amount_cents ${sign} 0 ${isInRun}`;
 }
-const deductionsOf = (tx: Statements, payable: Payable) => dueOf(tx, payable, tx.fragment`<`);
-const earningsOf = (tx: Statements, payable: Payable) => dueOf(tx, payable, tx.fragment`>`);
+const debitsOf = (tx: Statements, payable: Payable) => dueOf(tx, payable, tx.fragment`<`);
+const creditsOf = (tx: Statements, payable: Payable) => dueOf(tx, payable, tx.fragment`>`);
 
 interface SumRow {
   readonly count: number;
@@ -275,32 +270,32 @@ interface SumRow {
 const toDue = ({ count, cents }: SumRow): Due => ({ count, cents: BigInt(cents) });
 
 async function sumDue(tx: Statements, request: OpenRequest, limit: number): Promise<DueCommissions> {
-  const deductions = await tx.one<SumRow>`
+  const debits = await tx.one<SumRow>`
     select count(*)::int as count, coalesce(sum(amount_cents), 0)::text as cents
-      from commissions where ${deductionsOf(tx, request)}`;
-  const earnings = await tx.one<SumRow & { isMoreDue: boolean }>`
+      from commissions where ${debitsOf(tx, request)}`;
+  const credits = await tx.one<SumRow & { isMoreDue: boolean }>`
     select count(*) filter (where fits)::int as count, coalesce(sum(amount_cents) filter (where fits), 0)::text as cents,
            coalesce(bool_or(not fits), false) as is_more_due
       from (select amount_cents,
                    row_number() over oldest <= ${limit} and sum(amount_cents) over oldest <= ${MAX_PAYOUT_CENTS}::numeric as fits
-              from (select amount_cents, due_at, id from commissions where ${earningsOf(tx, request)}
+              from (select amount_cents, due_at, id from commissions where ${creditsOf(tx, request)}
                      order by due_at, id limit ${limit + 1}) e
             window oldest as (order by due_at, id)) f`;
-  return { deductions: toDue(deductions), earnings: toDue(earnings), isMoreDue: earnings.isMoreDue };
+  return { debits: toDue(debits), credits: toDue(credits), isMoreDue: credits.isMoreDue };
 }
 
 async function sumOutweighing(
   tx: Statements,
   request: OpenRequest,
-  deductions: Due,
-): Promise<OutweighingEarnings> {
+  debits: Due,
+): Promise<OutweighingCredits> {
   const row = await tx.one<SumRow & { isMoreDue: boolean }>`
     select count(*) filter (where is_needed)::int as count, coalesce(sum(amount_cents) filter (where is_needed), 0)::text as cents,
            coalesce(bool_or(not is_needed), false) as is_more_due
       from (select amount_cents,
-                   sum(amount_cents) over (order by due_at, id) - amount_cents <= ${String(-deductions.cents)}::numeric as is_needed
-              from commissions where ${earningsOf(tx, request)}) e`;
-  return { earnings: toDue(row), isMoreDue: row.isMoreDue };
+                   sum(amount_cents) over (order by due_at, id) - amount_cents <= ${String(-debits.cents)}::numeric as is_needed
+              from commissions where ${creditsOf(tx, request)}) e`;
+  return { credits: toDue(row), isMoreDue: row.isMoreDue };
 }
 
 /**
@@ -326,26 +321,26 @@ async function sumTakenBack(tx: Statements, { appId, affiliateId, asOf }: OpenRe
   return BigInt(cents);
 }
 
-async function sumEarnings(tx: Statements, request: OpenRequest): Promise<bigint> {
+async function sumCredits(tx: Statements, request: OpenRequest): Promise<bigint> {
   const { cents } = await tx.one<{ cents: string }>`
-    select coalesce(sum(amount_cents), 0)::text as cents from commissions where ${earningsOf(tx, request)}`;
+    select coalesce(sum(amount_cents), 0)::text as cents from commissions where ${creditsOf(tx, request)}`;
   return BigInt(cents);
 }
 
-/** The due commissions that a decision is about: all deductions, and the oldest earnings. */
-function oldestDue(tx: Statements, payable: Payable, earnings: number) {
+/** The due commissions that a decision is about: all debits, and the oldest credits. */
+function oldestDue(tx: Statements, payable: Payable, credits: number) {
   const columns = tx.fragment`id, amount_cents, occurred_at, status`;
   return tx.fragment`
-    (select ${columns} from commissions where ${deductionsOf(tx, payable)}
+    (select ${columns} from commissions where ${debitsOf(tx, payable)}
      union all
-     (select ${columns} from commissions where ${earningsOf(tx, payable)} order by due_at, id limit ${earnings}))`;
+     (select ${columns} from commissions where ${creditsOf(tx, payable)} order by due_at, id limit ${credits}))`;
 }
 
 /** Marks due commissions matured that no payout contains. */
-async function matureDue(tx: Statements, request: OpenRequest, earnings: number): Promise<void> {
+async function matureDue(tx: Statements, request: OpenRequest, credits: number): Promise<void> {
   await tx`
     update commissions c set status = 'matured', matured_at = now()
-      from ${oldestDue(tx, request, earnings)} due
+      from ${oldestDue(tx, request, credits)} due
      where c.id = due.id and c.status = 'pending'`;
 }
 
@@ -376,7 +371,7 @@ async function pay(
     with items as (
       insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
       select ${payoutId}, id, ${appId}, ${affiliateId}, amount_cents, row_number() over (order by occurred_at, id)
-        from ${oldestDue(tx, request, decision.earnings)} due
+        from ${oldestDue(tx, request, decision.credits)} due
       returning amount_cents
     )
     select count(*)::int as count, coalesce(sum(amount_cents), 0)::text as cents from items`;

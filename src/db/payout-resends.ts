@@ -4,7 +4,6 @@ import type { ReturnedPayout } from '../domain/payout-run.ts';
 import type { AffiliateId, AppId, PayoutId, PayoutRunId, PayoutRunItemId } from '../domain/ids.ts';
 import { findPayeesAt } from './payees.ts';
 import { lockPayoutsOfAll } from './payout-lock.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** The statement that the money of a payout `p` came back, if that holds and no run has sent it again since. */
@@ -117,7 +116,7 @@ const DECIDED = 200;
 export async function decideResends(sql: Sql, runId: PayoutRunId, most = DECIDED): Promise<void> {
   let decided: number;
   do {
-    decided = await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+    decided = await sql.forManyRows().transaction(async (tx) => {
       const run = await tx.maybe`
         select from payout_runs where id = ${runId} and kind = 'resend' and status = 'approved' and stopped_at is null for update`;
       return run === undefined ? 0 : await decideItems(tx, runId, most);

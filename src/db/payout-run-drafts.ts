@@ -4,7 +4,7 @@ import type { PayoutRunOrder, UnpaidCreator } from '../domain/payout-run.ts';
 import type { AppId, KeyId, PayoutRunId } from '../domain/ids.ts';
 import type { PayoutSchedule } from '../domain/payout-schedule.ts';
 import { monthThatIsDue } from '../domain/payout-schedule.ts';
-import { MAX_PAYOUT_CENTS, PAYOUT_EARNINGS_LIMIT } from '../domain/payout.ts';
+import { MAX_PAYOUT_CENTS, PAYOUT_CREDITS_LIMIT } from '../domain/payout.ts';
 import type { AccountId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
@@ -14,7 +14,7 @@ import { lockOfRuns } from './payout-lock.ts';
 import { readReturned } from './payout-resends.ts';
 import { findRunWithin } from './payout-runs.ts';
 import type { Author, PayoutRun } from './payout-runs.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { instant } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** Who is in a draft, and who is left out. */
@@ -29,7 +29,7 @@ export async function draftRun(
   order: Author & PayoutRunOrder & { readonly id: PayoutRunId },
 ): Promise<PayoutRun | null> {
   const { id, appId } = order;
-  return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+  return await sql.forManyRows().transaction(async (tx) => {
     if (!(await tryToLock(tx, appId))) return null;
     const stored = await findRunWithin(tx, appId, id);
     if (stored !== undefined) return stored;
@@ -95,7 +95,7 @@ export type ScheduledDraft = 'drafted' | 'nothing_due' | 'waits' | 'not_due';
 export async function draftScheduledRun(sql: Sql, appId: AppId, now: number): Promise<ScheduledDraft> {
   return await sql
     .actingAs({ kind: 'service' })
-    .within(LONG_STATEMENT_MS)
+    .forManyRows()
     .transaction(async (tx) => {
       if (!(await tryToLock(tx, appId))) return 'waits';
       const app = await tx.maybe<ScheduledApp>`
@@ -214,11 +214,11 @@ async function readUnpaid(tx: Statements, appId: AppId, asOf: number): Promise<U
     )
     select f.id as affiliate_id, f.name as affiliate_name, coalesce(d.cents, 0)::float8 as due_cents,
            (coalesce(u.cents, 0) - coalesce(d.cents, 0))::float8 as held_cents,
-           abs(coalesce(d.cents, 0)) > ${MAX_PAYOUT_CENTS} or case when d.items > ${PAYOUT_EARNINGS_LIMIT} then (
-             select count(*) > ${PAYOUT_EARNINGS_LIMIT}
+           abs(coalesce(d.cents, 0)) > ${MAX_PAYOUT_CENTS} or case when d.items > ${PAYOUT_CREDITS_LIMIT} then (
+             select count(*) > ${PAYOUT_CREDITS_LIMIT}
                from (select from commissions c
                       where c.app_id = ${appId} and c.affiliate_id = f.id and c.status <> 'paid' and c.amount_cents > 0
-                        and c.due_at <= ${instant(asOf)} limit ${PAYOUT_EARNINGS_LIMIT + 1}) e) else false end as exceeds_payout,
+                        and c.due_at <= ${instant(asOf)} limit ${PAYOUT_CREDITS_LIMIT + 1}) e) else false end as exceeds_payout,
            are_payouts_blocked(f.id) as is_blocked
       from due d
       full join unpaid u using (affiliate_id)

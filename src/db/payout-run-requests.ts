@@ -2,7 +2,6 @@ import type { AffiliateId, AppId, PayoutRequestId, PayoutRunId, PayoutRunItemId 
 import type { PayoutRunKeys } from '../domain/payout-run.ts';
 import { newId } from './new-id.ts';
 import { itemsOfRun } from './payout-runs.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** How long a request of a run can be settled. After that it is never paid. */
@@ -100,7 +99,7 @@ export async function areAllSettled(sql: Sql, runId: PayoutRunId): Promise<boole
 
 /** Ends a run of which no request is open or to come. Returns whether it has ended. */
 export async function endRun(sql: Sql, runId: PayoutRunId): Promise<boolean> {
-  await sql.within(LONG_STATEMENT_MS)`
+  await sql.forManyRows()`
     update payout_runs set status = 'settled', ended_at = now(), paid_count = s.paid_count, paid_cents = s.paid_cents
       from (select count(*) filter (where i.is_filed)::int as paid_count,
                    coalesce(sum(i.expected_cents) filter (where i.is_filed), 0) as paid_cents,

@@ -13,7 +13,6 @@ import type { PayoutFileMethod } from '../domain/payout-run.ts';
 import { acting } from './audit.ts';
 import { retryAfterConflict } from './conflict-retries.ts';
 import { newId } from './new-id.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** An item that is in a file of a settled run. */
@@ -126,7 +125,7 @@ export async function stateTransfers<R extends string>(
   const stateNext = async () =>
     await retryAfterConflict(
       ['payout_transfers_pkey'],
-      async () => await sql.within(LONG_STATEMENT_MS).transaction(statePart),
+      async () => await sql.forManyRows().transaction(statePart),
     );
   const first = await stateNext();
   for (let { isLast } = first; !isLast;) ({ isLast } = await stateNext());

@@ -16,7 +16,6 @@ import { createdBefore, pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { lockOfRuns } from './payout-lock.ts';
 import type { PayoutRequestStatus } from './payout-requests.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** A run that pays many creators. Amounts are in US cents, instants epoch ms. */
@@ -130,7 +129,7 @@ export async function approveRun(
     expectedTotalCents,
   }: Author & { readonly runId: PayoutRunId; readonly expectedTotalCents: number },
 ): Promise<PayoutRun | ApprovalRefusal | undefined> {
-  return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+  return await sql.forManyRows().transaction(async (tx) => {
     await tx`select pg_advisory_xact_lock(${lockOfRuns(tx, appId)})`;
     await tx`select from payout_runs where app_id = ${appId} and id = ${runId} for update`;
     const run = await findRunWithin(tx, appId, runId);
@@ -152,7 +151,7 @@ export async function approveRun(
  * has ended stays as it is. Undefined for an unknown run.
  */
 export async function cancelRun(sql: Sql, appId: AppId, runId: PayoutRunId): Promise<PayoutRun | undefined> {
-  return await sql.within(LONG_STATEMENT_MS).transaction(async (tx) => {
+  return await sql.forManyRows().transaction(async (tx) => {
     // Waits for a decision about its items. Only a statement that begins afterwards sees what was decided.
     await tx`select from payout_runs where app_id = ${appId} and id = ${runId} for update`;
     await tx`

@@ -74,11 +74,11 @@ export class Pool {
   readonly #waiting: Waiter[] = [];
   #silentSince: number | null = null;
   #isProbing = false;
-  /** When the last answer came, on any connection; in the time of the pool. */
-  #heardAt = 0;
+  /** When the last answer came, on any connection, in pool time. */
+  #answeredAt = 0;
   #wake: () => void = () => {};
-  /** How long the event loop was held up in all, ms. */
-  #heldUpMs = 0;
+  /** How long the event loop was blocked in all, ms. */
+  #blockedMs = 0;
   #isClosed = false;
   #checks: NodeJS.Timeout | undefined;
   #checkedAt = 0;
@@ -102,10 +102,10 @@ export class Pool {
         const result = await send(connection.client, () => {
           connection.isHeld = true;
         });
-        this.#hear(connection.statement?.sentAt);
+        this.#noteAnswer(connection.statement?.sentAt);
         return result;
       } catch (error) {
-        if (isAnswer(error)) this.#hear(connection.statement?.sentAt);
+        if (isAnswer(error)) this.#noteAnswer(connection.statement?.sentAt);
         else this.#discard(connection);
         throw error;
       } finally {
@@ -114,7 +114,7 @@ export class Pool {
     };
     return await new Promise<T>((resolve, reject) => {
       this.#startChecks();
-      connection.statement = { ...limits, sentAt: this.#now(), answerBy: Infinity, fail: reject };
+      connection.statement = { ...limits, sentAt: this.#poolTime(), answerBy: Infinity, fail: reject };
       connection.working = work().then(resolve, reject);
     });
   }
@@ -189,7 +189,7 @@ export class Pool {
     if (this.#connections.size >= this.#options.max) {
       // An idle connection that may be lost is given up where its place is needed, and not before.
       const lost = [...this.#connections].find(
-        ({ statement }) => statement?.isPing === true && this.#now() - statement.sentAt > PING_MS,
+        ({ statement }) => statement?.isPing === true && this.#poolTime() - statement.sentAt > PING_MS,
       );
       if (lost === undefined) return undefined;
       this.#discard(lost);
@@ -202,7 +202,7 @@ export class Pool {
   #release(connection: Connection): void {
     connection.isHeld = false;
     connection.statement = undefined;
-    connection.usedAt = this.#now();
+    connection.usedAt = this.#poolTime();
     this.#leaveShare(connection);
     if (connection.createdAt < this.#renewedAt) this.#discard(connection);
     if (!connection.isDiscarded) this.#idle.push(connection);
@@ -210,11 +210,11 @@ export class Pool {
   }
 
   /** Discards a connection without a response, and asks the idle ones that were not heard of since: they may have failed with it. */
-  #lose(connection: Connection, statement: Statement): void {
+  #discardUnanswered(connection: Connection, statement: Statement): void {
     this.#discard(connection);
     this.#ping(({ usedAt }) => usedAt < statement.sentAt);
     statement.fail(new NoResponse('the database did not respond on this connection'));
-    if (this.#heardAt < statement.sentAt) void this.#probeUntilAnswered();
+    if (this.#answeredAt < statement.sentAt) void this.#probeUntilAnswered();
     this.#dispatch();
   }
 
@@ -228,7 +228,7 @@ export class Pool {
 
   async #pingOne(connection: Connection): Promise<void> {
     this.#startChecks();
-    const sentAt = this.#now();
+    const sentAt = this.#poolTime();
     connection.statement = {
       sentAt,
       giveUpAt: Infinity,
@@ -240,9 +240,9 @@ export class Pool {
     };
     try {
       await connection.client`select 1`;
-      this.#hear(sentAt);
+      this.#noteAnswer(sentAt);
     } catch (error) {
-      if (isAnswer(error)) this.#hear(sentAt);
+      if (isAnswer(error)) this.#noteAnswer(sentAt);
       else this.#discard(connection);
     }
     this.#release(connection);
@@ -266,10 +266,10 @@ export class Pool {
     }
   }
 
-  /** The time of the pool, ms: it stands still while the event loop is held up. */
-  #now(): number {
+  /** Pool time, ms: a clock that stands still while the event loop is blocked, so that a pause of the process is no silence of the database. */
+  #poolTime(): number {
     const now = performance.now();
-    return now - this.#heldUpMs - (this.#checks === undefined ? 0 : this.#lateMs(now));
+    return now - this.#blockedMs - (this.#checks === undefined ? 0 : this.#lateMs(now));
   }
 
   /** How late the next check is, ms. */
@@ -282,7 +282,7 @@ export class Pool {
     this.#checkedAt = performance.now();
     this.#checks = setInterval(() => {
       const now = performance.now();
-      this.#heldUpMs += this.#lateMs(now);
+      this.#blockedMs += this.#lateMs(now);
       this.#checkedAt = now;
       // After the responses that have arrived meanwhile.
       setImmediate(() => this.#check());
@@ -290,18 +290,18 @@ export class Pool {
   }
 
   #check(): void {
-    const [now, time] = [performance.now(), this.#now()];
-    const silentMs = this.#silentSince === null ? 0 : time - this.#silentSince;
+    const [now, poolTime] = [performance.now(), this.#poolTime()];
+    const silentMs = this.#silentSince === null ? 0 : poolTime - this.#silentSince;
     let isBusy = false;
     for (const connection of this.#connections) {
       const { statement } = connection;
       if (statement === undefined) continue;
       isBusy = true;
-      const age = time - statement.sentAt;
+      const age = poolTime - statement.sentAt;
       if (now > statement.giveUpAt) statement.fail(new NoResponse('the database did not respond in time'));
-      if (time > statement.answerBy || this.#isLost(statement, age, silentMs))
-        this.#lose(connection, statement);
-      if (Math.min(age, time - this.#heardAt) > SUSPECT_AFTER_MS) void this.#probeUntilAnswered();
+      if (poolTime > statement.answerBy || this.#isLost(statement, age, silentMs))
+        this.#discardUnanswered(connection, statement);
+      if (Math.min(age, poolTime - this.#answeredAt) > SUSPECT_AFTER_MS) void this.#probeUntilAnswered();
     }
     for (const waiter of this.#waiting.filter(({ giveUpAt }) => now > giveUpAt)) {
       this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
@@ -319,33 +319,33 @@ export class Pool {
    */
   #isLost({ isPing, sentAt, answerBy, respondWithinMs }: Statement, age: number, silentMs: number): boolean {
     if (isPing !== true) return age > respondWithinMs || (silentMs > SILENCE_LIMIT_MS && age > LOST_AFTER_MS);
-    return this.#heardAt > sentAt && answerBy === Infinity && age > respondWithinMs;
+    return this.#answeredAt > sentAt && answerBy === Infinity && age > respondWithinMs;
   }
 
   /** Notes an answer to what was sent at that time. It ends the silence of the database. */
-  #hear(sentAt = this.#now()): void {
-    this.#heardAt = this.#now();
+  #noteAnswer(sentAt = this.#poolTime()): void {
+    this.#answeredAt = this.#poolTime();
     this.#wake();
-    if (this.#silentSince !== null) this.#endSilence(this.#heardAt - sentAt);
+    if (this.#silentSince !== null) this.#endSilence(this.#answeredAt - sentAt);
   }
 
   /** Probes the database until it is heard on any connection. It is silent when it has not answered the first probes. */
   async #probeUntilAnswered(): Promise<void> {
     if (this.#isProbing) return;
     this.#isProbing = true;
-    const since = this.#now();
-    this.#heardAt = Math.min(this.#heardAt, since - 1);
+    const since = this.#poolTime();
+    this.#answeredAt = Math.min(this.#answeredAt, since - 1);
     this.#ping(() => true);
     const probes = new Set<Connection>();
     let patient: Connection | undefined;
     let pauseMs = PROBE_PAUSE_MS;
-    while (!this.#isClosed && this.#heardAt < since) {
+    while (!this.#isClosed && this.#answeredAt < since) {
       const isPatient = patient === undefined || !probes.has(patient);
       const probe = this.#probe(probes, isPatient ? PATIENT_PROBE_MS : PROBE_MS);
       if (isPatient) patient = probe;
       await this.#pause(pauseMs);
       pauseMs = Math.min(LONGEST_PROBE_PAUSE_MS, pauseMs * 1.2);
-      if (this.#heardAt < since && this.#now() - since > SILENT_AFTER_MS) this.#silentSince ??= since;
+      if (this.#answeredAt < since && this.#poolTime() - since > SILENT_AFTER_MS) this.#silentSince ??= since;
     }
     for (const probe of probes) probe.discard();
     this.#isProbing = false;
@@ -365,7 +365,7 @@ export class Pool {
   /** Asks on a new connection. Any response counts, be it an error. */
   #probe(probes: Set<Connection>, withinMs: number): Connection {
     const probe = new Connection(this.#options.createClient);
-    const sentAt = this.#now();
+    const sentAt = this.#poolTime();
     probes.add(probe);
     const end = () => {
       clearTimeout(timer);
@@ -373,11 +373,11 @@ export class Pool {
       probe.discard();
     };
     const timer = setTimeout(end, withinMs);
-    const hear = () => {
-      if (!probe.isDiscarded) this.#hear(sentAt);
+    const noteAnswer = () => {
+      if (!probe.isDiscarded) this.#noteAnswer(sentAt);
       end();
     };
-    probe.client`select 1`.then(hear, hear);
+    probe.client`select 1`.then(noteAnswer, noteAnswer);
     return probe;
   }
 
@@ -387,10 +387,10 @@ export class Pool {
    */
   #endSilence(latencyMs: number): void {
     this.#silentSince = null;
-    const time = this.#now();
+    const poolTime = this.#poolTime();
     for (const { statement } of this.#connections) {
-      if (statement !== undefined && time - statement.sentAt > LOST_AFTER_MS)
-        statement.answerBy = time + Math.max(GRACE_MS, 2 * latencyMs);
+      if (statement !== undefined && poolTime - statement.sentAt > LOST_AFTER_MS)
+        statement.answerBy = poolTime + Math.max(GRACE_MS, 2 * latencyMs);
     }
     this.#ping(() => true);
     this.#dispatch();

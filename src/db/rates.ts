@@ -1,7 +1,6 @@
 import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
 import type { RatesFile } from '../domain/exchange-rate.ts';
 import type { PaymentId } from '../domain/ids.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
 
 /** The result of an import. */
@@ -28,7 +27,7 @@ export const eventsWithoutRate = (sql: Statements): Fragment => sql.fragment`
  */
 export async function importRates(sql: Sql, { source, rates }: RatesFile): Promise<RatesImported> {
   // The bank's file of all days has hundreds of thousands of rates.
-  return await sql.within(LONG_STATEMENT_MS).one<RatesImported>`
+  return await sql.forManyRows().one<RatesImported>`
     with given as (
       select currency, day, units, "worthUsd" as worth_usd
         from jsonb_to_recordset(${sql.json(rates)}) t (currency text, day date, units numeric, "worthUsd" numeric)

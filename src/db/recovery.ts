@@ -1,6 +1,6 @@
 import { notify } from './notifications.ts';
 import type { Channel } from './notifications.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { instant } from './sql.ts';
 import type { Fragment, Sql } from './sql.ts';
 
 /** What an operator calls each kind of stored work without an outcome that the relay starts. */
@@ -25,7 +25,7 @@ export async function makeOverdue(sql: Sql, withinMs: number): Promise<void> {
   const recent = (claimedAt: Fragment) =>
     sql.fragment`${claimedAt} >= now() - ${withinMs} * interval '1 millisecond'`;
   const before = sql.fragment`now() - 2 * ${withinMs} * interval '1 millisecond'`;
-  await sql.within(LONG_STATEMENT_MS)`
+  await sql.forManyRows()`
     with page as materialized (
       select id from deliveries
        where completed_at is null and ${recent(sql.fragment`coalesce(relayed_at, received_at)`)}
@@ -33,7 +33,7 @@ export async function makeOverdue(sql: Sql, withinMs: number): Promise<void> {
     )
     update deliveries d set relayed_at = least(d.accepted_at, ${before})
       from page where d.id = page.id and d.completed_at is null`;
-  await sql.within(LONG_STATEMENT_MS)`
+  await sql.forManyRows()`
     with page as materialized (
       select id from bindings
        where healed_at is null and ${recent(sql.fragment`coalesce(relayed_at, created_at)`)}
@@ -53,7 +53,7 @@ export async function makeOverdue(sql: Sql, withinMs: number): Promise<void> {
 export async function countOpenWork(sql: Sql, since: number | null = null): Promise<OpenWork> {
   const unclaimed = (claimedAt: Fragment) =>
     since === null ? sql.fragment`true` : sql.fragment`${claimedAt} < ${instant(since)}::timestamptz`;
-  return await sql.within(LONG_STATEMENT_MS).one<OpenWork>`
+  return await sql.forManyRows().one<OpenWork>`
     select (select count(*)::int from deliveries
              where completed_at is null and ${unclaimed(sql.fragment`coalesce(relayed_at, received_at)`)}) as deliveries,
            (select count(*)::int from bindings
@@ -84,7 +84,7 @@ export interface Waiting {
 }
 
 export async function readWaiting(sql: Sql): Promise<Waiting> {
-  return await sql.within(LONG_STATEMENT_MS).one<Waiting>`
+  return await sql.forManyRows().one<Waiting>`
     select count(*)::int as pending, epoch_ms(min(due_at)) as next_due_at, epoch_ms(clock_timestamp()) as now,
            (select count(*)::int from payout_requests where status = 'open' and expires_at > now()) as open_payout_requests
       from commissions where status = 'pending'`;

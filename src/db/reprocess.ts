@@ -3,7 +3,7 @@ import type { AppId, CommissionId, AffiliateId, DeliveryId, EventId, ReprocessRu
 import type { ProviderName } from '../providers/index.ts';
 import type { DeliveryOutcomeStatus } from '../domain/reprocess.ts';
 import { acting } from './audit.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 import type { ReprocessedDelivery } from './reprocess-deliveries.ts';
 
@@ -147,7 +147,7 @@ export async function recordReprocessError(sql: Sql, id: ReprocessRunId, error: 
 
 /** Marks a run as finished. Unless it was a dry run, stores what it appended, from the ledger. */
 export async function finishReprocessRun(sql: Sql, id: ReprocessRunId): Promise<void> {
-  await sql.within(LONG_STATEMENT_MS)`
+  await sql.forManyRows()`
     update reprocess_runs r
        set finished_at = now(), last_error = null,
            commission_cents = case when r.dry_run then coalesce(r.commission_cents, 0) else (

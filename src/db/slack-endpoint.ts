@@ -2,7 +2,6 @@ import { ALERT_TYPES } from '../domain/alerts.ts';
 import type { AppId, SecretId, WebhookEndpointId } from '../domain/ids.ts';
 import type { DeactivationReason } from '../domain/outgoing-webhooks.ts';
 import { acting } from './audit.ts';
-import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** Returns the encryption context of a Slack URL. A new URL has a new secret id, whichever row has it. */
@@ -66,7 +65,7 @@ export async function setSlackUrl(
 
 /** Removes the Slack URL of an app. Messages that wait fail. Repeated, it changes nothing. */
 export async function removeSlackUrl(sql: Sql, appId: AppId): Promise<void> {
-  await sql.within(LONG_STATEMENT_MS)`
+  await sql.forManyRows()`
     update webhook_endpoints
        set deactivated_at = now(), deactivated_reason = 'deleted', slot = null, ciphertext = ''
      where app_id = ${appId} and slot = 0 and ${acting(sql)}`;

@@ -52,10 +52,10 @@ export interface Sql extends Statements {
   /** Whether all statements belong to one transaction already, as in a dry run: then `transaction` cannot be used. */
   readonly isTransaction: boolean;
   /**
-   * Returns the same pool for statements that read large parts of tables: with the planner's own choices (`INDEX_PLANS`)
-   * and a longer time limit, ms. A limit that is longer already stays.
+   * Returns the same pool for statements that read or write many rows, or wait for those that do: with the planner's own choices
+   * (`INDEX_PLANS`) and a longer time limit, by default half a minute, ms. A limit that is longer already stays.
    */
-  within(statementTimeoutMs: number): Sql;
+  forManyRows(statementTimeoutMs?: number): Sql;
   /**
    * Returns a part of the pool, or of the part that this is. Its statements have at most `connections` connections at one time, and wait
    * apart from all others.
@@ -82,7 +82,7 @@ export interface Sql extends Statements {
 }
 
 /** Time limit of a statement whose work grows with the data: a payout, a check of a whole ledger, a page of a sweep. */
-export const LONG_STATEMENT_MS = 30_000;
+const LONG_STATEMENT_MS = 30_000;
 
 const set = (settings: Readonly<Record<string, string | number>>, scope = 'session') =>
   Object.entries(settings)
@@ -271,7 +271,7 @@ export function connect(options: SqlOptions): Sql {
       if ('error' in outcome) throw outcome.error;
       return outcome.result;
     };
-    sql.within = (longerMs) => {
+    sql.forManyRows = (longerMs = LONG_STATEMENT_MS) => {
       const isLonger = statementTimeoutMs !== 0 && longerMs > statementTimeoutMs;
       if (!isLonger && (isLarge || !indexPlans)) return sql;
       return createView({

@@ -7,7 +7,7 @@ import type {
   WebhookMessageKeys,
 } from '../domain/outgoing-webhooks.ts';
 import { acting } from './audit.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 import type { WebhookAttempt } from './webhook-messages.ts';
 
@@ -267,7 +267,7 @@ export async function recordWebhookAttempt(
   const askedMs = Math.min(attempt.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
   // The messages that wait fail with an endpoint that is deactivated, and they may be many.
   const mayDeactivate = !isDelivered && (nextInMs === null || isGone || isProbe);
-  const patient = mayDeactivate ? sql.within(LONG_STATEMENT_MS) : sql;
+  const patient = mayDeactivate ? sql.forManyRows() : sql;
   const isSentAgain = sql.fragment`m.earlier_attempts <> ${attempt.earlierAttempts}::int`;
   const isLast = sql.fragment`(${isDelivered}::boolean or ${nextInMs === null}::boolean and not ${isSentAgain})`;
   const waits = sql.fragment`

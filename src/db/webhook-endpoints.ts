@@ -5,7 +5,7 @@ import type { SecretBox } from '../config/secret-box.ts';
 import { acting } from './audit.ts';
 import { retryAfterConflict } from './conflict-retries.ts';
 import { isLostKey } from './reencryption.ts';
-import { instant, LONG_STATEMENT_MS } from './sql.ts';
+import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** The most messages that a change of the URL makes due. */
@@ -129,7 +129,7 @@ export async function changeWebhookEndpoint(
   const begins = sql.fragment`
     (coalesce(${url ?? null}, url) <> url or ${isActive === true}::boolean and deactivated_at is not null)`;
   // The messages that wait fail with an endpoint that is deactivated, or become due with another URL, and they may be many.
-  const patient = isActive === false || url !== undefined ? sql.within(LONG_STATEMENT_MS) : sql;
+  const patient = isActive === false || url !== undefined ? sql.forManyRows() : sql;
   return await patient.maybe<WebhookEndpoint>`
     with former as materialized (
       select id as endpoint_id, url as former_url
@@ -174,7 +174,7 @@ export async function deleteWebhookEndpoint(
   appId: AppId,
   id: WebhookEndpointId,
 ): Promise<WebhookEndpoint | undefined> {
-  return await sql.within(LONG_STATEMENT_MS).maybe<WebhookEndpoint>`
+  return await sql.forManyRows().maybe<WebhookEndpoint>`
     update webhook_endpoints
        set deactivated_at = case when slot is null then deactivated_at else now() end, deactivated_reason = 'deleted', slot = null,
            ciphertext = '', previous_ciphertext = case when previous_ciphertext is not null then ''::bytea end

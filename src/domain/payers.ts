@@ -97,10 +97,13 @@ export function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined 
 }
 
 /**
- * Whether a payment may be attributed through a binding. A first evaluation accepts any binding, whatever its date. So
- * does a later one if the binding existed before the payment's delivery was received, since a first evaluation would
- * have accepted it. Any other later evaluation (late identify heals) requires that the payment is not older than the
- * winning touch, nor older than the attribution window. What a founder attributes works from its instant on, in every evaluation.
+ * Whether a payment may be attributed through a binding. By the method of the binding:
+ *
+ * - `manual`: payments from the founder's instant on, in every evaluation.
+ * - `purchase_code`: no payment before the use of the code, unless the payment itself came with codes of this creator only. Otherwise as below.
+ * - Any other: every payment in its first evaluation. In a later one, every payment whose delivery was received after the binding was
+ *   made, since a first evaluation would have accepted it; any other payment (a late identify) only if it is neither older than
+ *   the touch nor older than the attribution window.
  */
 export function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
   const paidAt = paidAtOf(payment);

@@ -1,4 +1,4 @@
-import type { KeepPlace } from '../commands/deps.ts';
+import type { HoldSlot } from '../commands/deps.ts';
 import { AdaptiveLimit } from './adaptive-limit.ts';
 import { ApiError } from './errors.ts';
 
@@ -12,10 +12,10 @@ export interface AdmissionSettings {
 
 export const NO_ADMISSION_LIMITS: AdmissionSettings = { webhooks: 0, openCalls: 0 };
 
-/** How long a call waits for its turn, ms. A webhook then still has time to finish before the provider gives up. */
+/** How long a call waits for a slot, ms. A webhook then still has time to finish before the provider gives up. */
 const WAIT_MS = 1_000;
-/** Which part of all places calls keep that are answered. */
-const KEPT_PART = 1 / 2;
+/** Which part of all slots calls hold that are answered. */
+const HELD_PART = 1 / 2;
 /** How many calls may wait, for each that is worked on at most. */
 const WAITING_PER_CALL = 4;
 /** How many are worked on at least where the limit follows their duration: other work on the machine makes them slow as well. */
@@ -23,7 +23,7 @@ const LEAST_ADAPTED = 8;
 const RETRY_AFTER_SECONDS = 5;
 
 interface Waiter {
-  readonly app: string;
+  readonly holder: string;
   readonly enter: () => void;
   readonly refuse: () => void;
   readonly timer: NodeJS.Timeout;
@@ -31,10 +31,10 @@ interface Waiter {
 
 /** How an admission differs from that of webhooks and clicks. */
 export interface AdmissionRules {
-  /** How many calls of one app are worked on at one time; all by default. */
-  readonly perApp?: number;
+  /** How many calls of one holder are worked on at one time; all by default. */
+  readonly perHolder?: number;
   readonly waitMs?: number;
-  readonly keptPart?: number;
+  readonly heldPart?: number;
   readonly waitingPerCall?: number;
   /** Whether fewer calls are worked on at one time while they take long. */
   readonly isAdaptive?: boolean;
@@ -43,32 +43,33 @@ export interface AdmissionRules {
 }
 
 /**
- * Limits the calls that are worked on at one time. A short burst waits; beyond that, calls get 503 with `Retry-After`. Apps share the
- * places: the next one goes to the waiting app with the fewest calls in progress, and while all places to wait are taken, a call of
- * an app that has fewer of them takes the one of the app that has most. So a noisy app fills what is free, and no more.
+ * Limits the calls that are worked on at one time, each in a slot. A short burst waits; beyond that, calls get 503 with `Retry-After`.
+ * Holders (apps, creators, accounts or addresses) share the slots: the next one goes to the waiting holder with the fewest calls in
+ * progress, and when the queue is full, a call of a holder with fewer waiting calls replaces one of the holder with most. So a noisy
+ * holder fills what is free, and no more.
  */
 export class Admission {
   readonly #most: number;
   readonly #adapted: AdaptiveLimit | null;
-  readonly #perApp: number;
+  readonly #perHolder: number;
   readonly #waitMs: number;
-  readonly #keptPart: number;
+  readonly #heldPart: number;
   readonly #mostWaiting: number;
   readonly #elapsed: () => number;
   /** In their order of arrival. */
   readonly #waiting: Waiter[] = [];
   #working = 0;
-  /** How many of these each app has. */
+  /** How many of these each holder has. */
   readonly #workingOf = new Map<string, number>();
-  /** How many of these are answered, and keep their places. */
-  #kept = 0;
+  /** How many of these are answered, and hold their slots. */
+  #held = 0;
 
   constructor(
     limit: number,
     {
-      perApp = Number.POSITIVE_INFINITY,
+      perHolder = Number.POSITIVE_INFINITY,
       waitMs = WAIT_MS,
-      keptPart = KEPT_PART,
+      heldPart = HELD_PART,
       waitingPerCall = WAITING_PER_CALL,
       isAdaptive = false,
       elapsed = () => performance.now(),
@@ -77,9 +78,9 @@ export class Admission {
     this.#most = limit === 0 ? Number.POSITIVE_INFINITY : limit;
     this.#adapted =
       isAdaptive && limit > 0 ? new AdaptiveLimit({ least: LEAST_ADAPTED, most: limit }, elapsed) : null;
-    this.#perApp = perApp;
+    this.#perHolder = perHolder;
     this.#waitMs = waitMs;
-    this.#keptPart = keptPart;
+    this.#heldPart = heldPart;
     this.#mostWaiting = this.#most * waitingPerCall;
     this.#elapsed = elapsed;
   }
@@ -88,85 +89,85 @@ export class Admission {
     return this.#adapted?.value ?? this.#most;
   }
 
-  /** Whether an app has all the places that it may have. */
-  hasItsPlaces(app: string): boolean {
-    return this.#workingFor(app) >= this.#perApp;
+  /** Whether a holder has all the slots that it may have. */
+  hasAllItsSlots(holder: string): boolean {
+    return this.#workingFor(holder) >= this.#perHolder;
   }
 
-  /** Whether a call of an app would have to wait. */
-  isFull(app: string): boolean {
-    return this.#working >= this.#limit || this.hasItsPlaces(app);
+  /** Whether a call of a holder would have to wait. */
+  isFull(holder: string): boolean {
+    return this.#working >= this.#limit || this.hasAllItsSlots(holder);
   }
 
-  #workingFor(app: string): number {
-    return this.#workingOf.get(app) ?? 0;
+  #workingFor(holder: string): number {
+    return this.#workingOf.get(holder) ?? 0;
   }
 
   /**
-   * Runs `work` of an app when there is room. Throws 503 if there is none in time. The place is free again when the work has
-   * ended, and also what it passed to `keepPlace`. At most a part of the places is kept in that way: deliveries that
+   * Runs `work` of a holder when a slot is free. Throws 503 if none is in time. The slot is free again when the work has
+   * ended, and also what it passed to `holdSlot`. At most a part of the slots is held in that way: deliveries that
    * are stuck leave the others room.
    */
-  async run<T>(app: string, work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
-    if (!this.#enter(app) && !(await this.#wait(app, this.#waitMs))) throw overloaded();
-    return await this.#work(app, work);
+  async run<T>(holder: string, work: (holdSlot: HoldSlot) => Promise<T>): Promise<T> {
+    if (!this.#enter(holder) && !(await this.#wait(holder, this.#waitMs))) throw overloaded();
+    return await this.#work(holder, work);
   }
 
   /**
-   * The same, but returns null, and does not run the work, if there is no room within `waitMs`. `isMeasured` returns whether the limit
+   * The same, but returns null, and does not run the work, if no slot is free within `waitMs`. `isMeasured` returns whether the limit
    * follows how long a result took, ms.
    */
   async runWithin<T>(
     waitMs: number,
-    app: string,
-    work: (keepPlace: KeepPlace) => Promise<T>,
+    holder: string,
+    work: (holdSlot: HoldSlot) => Promise<T>,
     isMeasured: (result: T, durationMs: number) => boolean,
   ): Promise<T | null> {
-    if (!this.#enter(app) && !(await this.#wait(app, waitMs))) return null;
+    if (!this.#enter(holder) && !(await this.#wait(holder, waitMs))) return null;
     const from = this.#elapsed();
-    return await this.#work(app, async (keepPlace) => {
-      const result = await work(keepPlace);
+    return await this.#work(holder, async (holdSlot) => {
+      const result = await work(holdSlot);
       const durationMs = this.#elapsed() - from;
       if (isMeasured(result, durationMs)) this.#adapted?.note(durationMs, this.#working);
       return result;
     });
   }
 
-  async #work<T>(app: string, work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
-    let kept: Promise<unknown> | null = null;
+  async #work<T>(holder: string, work: (holdSlot: HoldSlot) => Promise<T>): Promise<T> {
+    let held: Promise<unknown> | null = null;
     try {
       return await work((ended) => {
-        if (this.#kept < this.#limit * this.#keptPart) kept = ended;
+        if (this.#held < this.#limit * this.#heldPart) held = ended;
       });
     } finally {
-      if (kept === null) this.#leave(app);
-      else void this.#leaveAfter(app, kept);
+      if (held === null) this.#leave(holder);
+      else void this.#leaveAfter(holder, held);
     }
   }
 
-  async #leaveAfter(app: string, ended: Promise<unknown>): Promise<void> {
-    this.#kept += 1;
+  async #leaveAfter(holder: string, ended: Promise<unknown>): Promise<void> {
+    this.#held += 1;
     await ended;
-    this.#kept -= 1;
-    this.#leave(app);
+    this.#held -= 1;
+    this.#leave(holder);
   }
 
-  /** Takes a place for an app. Returns whether there was one. */
-  #enter(app: string): boolean {
-    if (this.isFull(app)) return false;
-    this.#begin(app);
+  /** Takes a slot for a holder. Returns whether one was free. */
+  #enter(holder: string): boolean {
+    if (this.isFull(holder)) return false;
+    this.#begin(holder);
     return true;
   }
 
-  /** Waits for a place of an app, and takes it. Returns whether it got one. */
-  async #wait(app: string, waitMs: number): Promise<boolean> {
-    if (this.#waiting.length >= this.#mostWaiting && !this.#makeRoom(app)) return false;
+  /** Waits for a slot, and takes it. Returns whether it got one. */
+  async #wait(holder: string, waitMs: number): Promise<boolean> {
+    if (this.#waiting.length >= this.#mostWaiting && !this.#makeRoom(holder)) return false;
     return await new Promise<boolean>((resolve) => {
       const waiter: Waiter = {
-        app,
+        holder,
         enter: () => {
           clearTimeout(waiter.timer);
-          this.#begin(app);
+          this.#begin(holder);
           resolve(true);
         },
         refuse: () => {
@@ -180,27 +181,27 @@ export class Admission {
     });
   }
 
-  /** Refuses the latest call of the app with most waiting calls. Returns false if that is no more than `app` would have. */
-  #makeRoom(app: string): boolean {
+  /** Refuses the latest call of the holder with most waiting calls. Returns false if that is no more than `holder` would have. */
+  #makeRoom(holder: string): boolean {
     const waitingOf = new Map<string, number>();
-    for (const waiter of this.#waiting) waitingOf.set(waiter.app, (waitingOf.get(waiter.app) ?? 0) + 1);
+    for (const waiter of this.#waiting) waitingOf.set(waiter.holder, (waitingOf.get(waiter.holder) ?? 0) + 1);
     const [most, count] = [...waitingOf].reduce((one, other) => (other[1] > one[1] ? other : one), ['', 0]);
-    if (count <= (waitingOf.get(app) ?? 0) + 1) return false;
-    this.#waiting.findLast((waiter) => waiter.app === most)?.refuse();
+    if (count <= (waitingOf.get(holder) ?? 0) + 1) return false;
+    this.#waiting.findLast((waiter) => waiter.holder === most)?.refuse();
     return true;
   }
 
-  #begin(app: string): void {
+  #begin(holder: string): void {
     this.#working += 1;
-    this.#workingOf.set(app, this.#workingFor(app) + 1);
+    this.#workingOf.set(holder, this.#workingFor(holder) + 1);
   }
 
-  #leave(app: string): void {
+  #leave(holder: string): void {
     this.#working -= 1;
-    const left = this.#workingFor(app) - 1;
-    if (left <= 0) this.#workingOf.delete(app);
-    else this.#workingOf.set(app, left);
-    // More than one place is free when the limit has risen.
+    const left = this.#workingFor(holder) - 1;
+    if (left <= 0) this.#workingOf.delete(holder);
+    else this.#workingOf.set(holder, left);
+    // More than one slot is free when the limit has risen.
     while (this.#working < this.#limit) {
       const next = this.#nextWaiter();
       if (next === undefined) return;
@@ -209,12 +210,12 @@ export class Admission {
     }
   }
 
-  /** Returns the waiting call of the app with the fewest calls in progress, of its calls the one that has waited longest. */
+  /** Returns the waiting call of the holder with the fewest calls in progress, of its calls the one that has waited longest. */
   #nextWaiter(): Waiter | undefined {
-    const working = (waiter: Waiter) => this.#workingFor(waiter.app);
+    const working = (waiter: Waiter) => this.#workingFor(waiter.holder);
     let next: Waiter | undefined;
     for (const waiter of this.#waiting) {
-      if (this.hasItsPlaces(waiter.app)) continue;
+      if (this.hasAllItsSlots(waiter.holder)) continue;
       if (next === undefined || working(waiter) < working(next)) next = waiter;
     }
     return next;

@@ -13,18 +13,18 @@ export interface Intake {
   readonly sql: Sql;
   readonly webhooks: Admission;
   /**
-   * Webhooks that are stored, and whose workflows are started and awaited. Others wait for their turn and are answered as pending
+   * Webhooks that are stored, and whose workflows are started and awaited. Others wait for a slot and are answered as pending
    * meanwhile: more workflows at a time would make Temporal slow for payouts, too. The relay starts those that have waited too long.
    */
   readonly deliveries: Admission;
   readonly openCalls: Admission;
-  /** Calls of creators' sessions, except for files. They share the places by creator. */
+  /** Calls of creators' sessions, except for files. Creators share the slots. */
   readonly creatorCalls: Admission;
-  /** Statements of creators, their CSVs of payouts and lists as CSV, which share the places by creator. */
+  /** Statements of creators, their CSVs of payouts and lists as CSV, whose slots creators share. */
   readonly creatorFiles: FileAdmission;
-  /** CSVs of payouts and of runs, repeated exports and lists as CSV for account keys and sessions, which share the places by account. */
+  /** CSVs of payouts and of runs, repeated exports and lists as CSV for account keys and sessions, whose slots accounts share. */
   readonly accountFiles: FileAdmission;
-  /** Previews of the payouts of all creators, which have places of their own: pages show them, however slowly files are read. */
+  /** Previews of the payouts of all creators, which have slots of their own: pages show them, however slowly files are read. */
   readonly previews: FileAdmission;
   readonly sharedAssociations: SharedAssociations;
 }
@@ -34,7 +34,7 @@ const FILES = 4;
 
 /** How many calls of creators a process works on at one time, and how many of one creator. Others wait for this long, ms. */
 const CREATOR_CALLS = 16;
-const CREATOR_RULES = { perApp: 2, waitMs: 4_000 };
+const CREATOR_RULES = { perHolder: 2, waitMs: 4_000 };
 
 /** Open calls are short: few at a time finish as many a second, and other calls do not wait behind all of them. */
 const OPEN_CALL_RULES = { waitingPerCall: 16 };
@@ -52,9 +52,9 @@ export function createIntake(
     deliveries: new Admission(settings.webhooks, { isAdaptive: true, ...(elapsed && { elapsed }) }),
     openCalls: new Admission(settings.openCalls, OPEN_CALL_RULES),
     creatorCalls: new Admission(CREATOR_CALLS, CREATOR_RULES),
-    creatorFiles: new FileAdmission({ places: FILES, perSharer: 1 }),
-    accountFiles: new FileAdmission({ places: FILES, perSharer: 2 }),
-    previews: new FileAdmission({ places: FILES, perSharer: 2 }),
+    creatorFiles: new FileAdmission({ slots: FILES, perHolder: 1 }),
+    accountFiles: new FileAdmission({ slots: FILES, perHolder: 2 }),
+    previews: new FileAdmission({ slots: FILES, perHolder: 2 }),
     sharedAssociations: createSharedAssociations(sql, sharedHostApps, elapsed),
   };
 }

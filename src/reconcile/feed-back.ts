@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecretBox } from '../config/secret-box.ts';
-import { bodyContext } from '../db/deliveries.ts';
-import { hasErasureKey, identifierHasher } from '../db/erased-identifiers.ts';
+import { sealBody } from '../db/deliveries.ts';
+import { hasErasedIdentifiers, identifierHasher } from '../db/erased-identifiers.ts';
 import { newId } from '../db/new-id.ts';
 import { acceptReconciled, findErasedBodies, findReconciledOutcomes } from '../db/reconciliation.ts';
 import type { ReconciledDelivery, ReconciledOutcome, ReconciliationSecret } from '../db/reconciliation.ts';
@@ -91,7 +91,7 @@ async function withoutErased(
   { sql, appId, provider, secretBox }: FeedBackRequest,
   batch: readonly ReconciledDelivery[],
 ): Promise<readonly ReconciledDelivery[]> {
-  if (!(await hasErasureKey(sql))) return batch;
+  if (!(await hasErasedIdentifiers(sql, appId))) return batch;
   const hash = await identifierHasher(sql, secretBox);
   const hashes = batch.map(({ body }) =>
     identifyingTexts(body, eventIn(provider, body)).map((text) => hash(appId, text)),
@@ -99,9 +99,7 @@ async function withoutErased(
   const erased = await findErasedBodies(sql, appId, hashes);
   return batch.map((delivery, index) => {
     if (!erased.has(index) && !isLargeBody(delivery.body)) return delivery;
-    const plain = delivery.body.toString('base64');
-    const { ciphertext, encryptionKeyId } = secretBox.encrypt(plain, bodyContext(delivery.deliveryId));
-    return { ...delivery, body: ciphertext, bodyKeyId: encryptionKeyId };
+    return { ...delivery, ...sealBody(secretBox, delivery.deliveryId, delivery.body) };
   });
 }
 

@@ -17,7 +17,7 @@ import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
-import { click, newTenant } from '../support/rollup-tenant.ts';
+import { click, newRollupTenant } from '../support/rollup-tenant.ts';
 import type { Tenant } from '../support/rollup-tenant.ts';
 import { cases } from '../support/rounds.ts';
 
@@ -346,7 +346,7 @@ test('every dashboard sum equals its facts, whatever facts, folds, killed folds 
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 4 }), async (steps) => {
       while ((await foldRollups(database.sql)) > 0);
-      const tenant = await newTenant(database.sql, 3, 2);
+      const tenant = await newRollupTenant(database.sql, 3, 2);
       await createAccountKey(database.sql, tenant.accountId, ['payout']);
       for (const { facts, folds, firstReader } of steps) {
         // While facts arrive, a read is compared with the facts of its own snapshot.

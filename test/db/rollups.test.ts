@@ -18,7 +18,7 @@ import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { insertEarning, payOut } from '../support/ledger.ts';
-import { click, newTenant } from '../support/rollup-tenant.ts';
+import { click, newRollupTenant } from '../support/rollup-tenant.ts';
 
 let database: TestDatabase;
 
@@ -65,7 +65,7 @@ async function waitingForTurn({ sql }: TestDatabase, count: number): Promise<voi
 // @promise dashboards
 test('commissions that mature and are then paid leave the sum before and add to the sum after, folded or not', async () => {
   const { sql } = database;
-  const tenant = await newTenant(sql, 1, 1);
+  const tenant = await newRollupTenant(sql, 1, 1);
   await createAccountKey(sql, tenant.accountId, ['payout']);
   const [affiliateId = ''] = tenant.affiliates;
   const sums = async () => {
@@ -95,7 +95,7 @@ test('commissions that mature and are then paid leave the sum before and add to 
 describe('six-hour blocks', () => {
   test('six-hour blocks equal the quarter hours, for single facts and for many facts in one statement', async () => {
     const { sql } = database;
-    const { appId, links } = await newTenant(sql, 2, 2);
+    const { appId, links } = await newRollupTenant(sql, 2, 2);
     const [one, two, three, four] = links as [LinkId, LinkId, LinkId, LinkId];
     await click(sql, one, 200);
     await click(sql, two, 1);
@@ -116,7 +116,7 @@ describe('six-hour blocks', () => {
 
   test('a wrong or missing six-hour block is reported and repaired', async () => {
     const { sql } = database;
-    const { appId, links } = await newTenant(sql, 1, 1);
+    const { appId, links } = await newRollupTenant(sql, 1, 1);
     await click(sql, links[0] as LinkId, 3);
     await foldAll();
     await sql`update rollup_blocks set clicks = clicks + 5 where app_id = ${appId} and scope = 'app'`;
@@ -142,7 +142,7 @@ describe('six-hour blocks', () => {
 describe('concurrent facts of one creator', () => {
   test('facts of a creator do not wait for an open transaction with facts of the same creator', async () => {
     const { sql, url } = database;
-    const { appId, affiliates, links } = await newTenant(sql, 1, 1);
+    const { appId, affiliates, links } = await newRollupTenant(sql, 1, 1);
     const [affiliateId = '', linkId = ''] = [affiliates[0], links[0]];
     const [open, impatient] = [
       connect({ url, max: 1 }),
@@ -174,7 +174,7 @@ describe('the fold loop', () => {
   test('a statement of many clicks of a link in one quarter hour appends one delta', async () => {
     const { sql } = database;
     await foldAll();
-    const { affiliates, links } = await newTenant(sql, 1, 1);
+    const { affiliates, links } = await newRollupTenant(sql, 1, 1);
     const ids = Array.from({ length: 50 }, () => newId('click'));
     await sql`
       insert into clicks (id, app_id, affiliate_id, link_id, claim_token, is_bot, clicked_at)
@@ -186,7 +186,7 @@ describe('the fold loop', () => {
   test('a fold takes the oldest deltas up to its limit, and nothing while another one has the turn', async () => {
     const { sql, url } = database;
     await foldAll();
-    const { links } = await newTenant(sql, 1, 1);
+    const { links } = await newRollupTenant(sql, 1, 1);
     await click(sql, links[0] as LinkId, 30);
     const other = connect({ url, max: 1 });
     try {
@@ -212,7 +212,7 @@ describe('the fold loop', () => {
 
   test('a repair waits for a fold in progress and is right after it', async () => {
     const { sql } = database;
-    const { links } = await newTenant(sql, 2, 1);
+    const { links } = await newRollupTenant(sql, 2, 1);
     await click(sql, links[0] as LinkId, 5);
     await foldAll();
     await sql`update rollups set clicks = clicks + 3 where scope = 'link' and scope_id = ${links[0] ?? ''}`;
@@ -238,7 +238,7 @@ describe('the fold loop', () => {
 
     test('two repairs at once, or one that is sent again while it runs, correct a sum once', async () => {
       const { sql } = only;
-      const { appId, links } = await newTenant(sql, 1, 1);
+      const { appId, links } = await newRollupTenant(sql, 1, 1);
       await click(sql, links[0] as LinkId, 5);
       while ((await foldRollups(sql)) > 0);
       await sql`update rollups set clicks = clicks - 3 where app_id = ${appId}`;
@@ -253,7 +253,7 @@ describe('the fold loop', () => {
 
     test('a repair keeps a status that changes while it runs', async () => {
       const { sql } = only;
-      const { affiliates } = await newTenant(sql, 2, 0);
+      const { affiliates } = await newRollupTenant(sql, 2, 0);
       const [first = '', second = ''] = affiliates;
       await sql`update rollups set clicks = 3 where scope_id = ${first}`;
       await sql`update rollups set affiliate_status = 'removed' where scope_id = ${second}`;
@@ -271,7 +271,7 @@ describe('the fold loop', () => {
 describe('the order of earners', () => {
   test('the order of earners contains an affiliate from its creation and follows its status', async () => {
     const { sql } = database;
-    const { appId, affiliates } = await newTenant(sql, 3, 0);
+    const { appId, affiliates } = await newRollupTenant(sql, 3, 0);
     const idsWith = async (status: 'active' | 'paused' | null) =>
       (await listAffiliatesByEarnings(sql, appId, { status, text: null }, null, 10)).rows.map(({ id }) => id);
     expect(await idsWith(null)).toEqual(affiliates);
@@ -285,7 +285,7 @@ describe('the order of earners', () => {
 
   test('a missing row or a wrong status in the order of earners is reported and repaired', async () => {
     const { sql } = database;
-    const { affiliates } = await newTenant(sql, 2, 0);
+    const { affiliates } = await newRollupTenant(sql, 2, 0);
     const [first = '', second = ''] = affiliates;
     await sql`update rollups set affiliate_status = 'removed' where scope_id = ${first}`;
     await sql`delete from rollups where scope_id = ${second}`;
@@ -308,7 +308,7 @@ describe('the order of links', () => {
     async (_, folds) => {
       const { sql } = database;
       await foldAll();
-      const { appId, affiliates, links } = await newTenant(sql, 2, 6);
+      const { appId, affiliates, links } = await newRollupTenant(sql, 2, 6);
       const clicks = [0, 3, 9, 4, 0, 1, 7, 8, 0, 2, 5, 6];
       for (const [index, linkId] of links.entries()) {
         if (clicks[index] !== 0) await click(sql, linkId, clicks[index] ?? 0);
@@ -330,7 +330,7 @@ test('repair rebuilds all sums, the six-hour blocks and both orders from the fac
   const other = await createTestDatabase();
   const { sql } = other;
   try {
-    const { appId, affiliates, links } = await newTenant(sql, 2, 2);
+    const { appId, affiliates, links } = await newRollupTenant(sql, 2, 2);
     await sql`update affiliates set status = 'removed' where id = ${affiliates[0] ?? ''}`;
     for (const [index, linkId] of links.entries()) {
       if (index > 0) await click(sql, linkId, 30 * index);

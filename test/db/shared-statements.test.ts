@@ -17,7 +17,7 @@ import type { Sql } from '../../src/db/sql.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { runOn } from '../support/postgres-admin.ts';
-import { newTenant } from '../support/rollup-tenant.ts';
+import { newRollupTenant } from '../support/rollup-tenant.ts';
 import { rounds } from '../support/rounds.ts';
 
 let database: TestDatabase;
@@ -29,7 +29,7 @@ let statements = 0;
 beforeAll(async () => {
   database = await createTestDatabase();
   sql = connect({ url: database.url, max: 4, onStatement: () => void (statements += 1) });
-  const tenant = await newTenant(sql, 2, 2);
+  const tenant = await newRollupTenant(sql, 2, 2);
   appId = tenant.appId;
   slugs = tenant.links.map((id) => id.slice(-20));
   await runOn(
@@ -148,7 +148,7 @@ describe('the calls that share a statement', () => {
 });
 
 test('of apps with the same devices and users, each call gets the users, heals and secrets of its own app', async () => {
-  const tenants = [await newTenant(sql, 2, 1), await newTenant(sql, 2, 1)];
+  const tenants = [await newRollupTenant(sql, 2, 1), await newRollupTenant(sql, 2, 1)];
   const [one, two] = tenants.map((tenant) => tenant.appId);
   const attributions = tenants.flatMap(({ appId: app, affiliates, links }) =>
     Array.from({ length: 20 }, (_, n) => ({
@@ -205,7 +205,7 @@ test('of apps with the same devices and users, each call gets the users, heals a
 });
 
 test('a binding that another statement has locked is left to its heal and delays no other', async () => {
-  const { appId: app, affiliates, links } = await newTenant(sql, 1, 1);
+  const { appId: app, affiliates, links } = await newRollupTenant(sql, 1, 1);
   const ids = [newId('binding'), newId('binding')] as const;
   const attribution = newId('attribution');
   await sql`

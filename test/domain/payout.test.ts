@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { decidePayout, MAX_PAYOUT_CENTS, needsMoreEarnings } from '../../src/domain/payout.ts';
+import { decidePayout, MAX_PAYOUT_CENTS, needsMoreCredits } from '../../src/domain/payout.ts';
 import type { Due, PayoutDecision } from '../../src/domain/payout.ts';
 import { cases } from '../support/rounds.ts';
 
@@ -9,30 +9,29 @@ const dueOf = (amounts: readonly number[]): Due => ({
   cents: amounts.reduce((sum, cents) => sum + BigInt(cents), 0n),
 });
 
-/** Decides a payout of these amounts, of which the earnings are the oldest first. */
+/** Decides a payout of these amounts, of which the credits are the oldest first. */
 function decide(amounts: readonly number[], limit: number, expectedTotalCents: number | null = null) {
-  const deductions = dueOf(amounts.filter((cents) => cents < 0));
-  const earnings = amounts.filter((cents) => cents > 0);
-  let fits = Math.min(limit, earnings.length);
-  while (dueOf(earnings.slice(0, fits)).cents > BigInt(MAX_PAYOUT_CENTS)) fits -= 1;
-  const due = { deductions, earnings: dueOf(earnings.slice(0, fits)), isMoreDue: fits < earnings.length };
-  let needed =
-    earnings.findIndex((_, n) => deductions.cents + dueOf(earnings.slice(0, n + 1)).cents > 0n) + 1;
-  if (needed === 0) needed = earnings.length;
-  const outweighing = needsMoreEarnings(due)
-    ? { earnings: dueOf(earnings.slice(0, needed)), isMoreDue: needed < earnings.length }
+  const debits = dueOf(amounts.filter((cents) => cents < 0));
+  const credits = amounts.filter((cents) => cents > 0);
+  let fits = Math.min(limit, credits.length);
+  while (dueOf(credits.slice(0, fits)).cents > BigInt(MAX_PAYOUT_CENTS)) fits -= 1;
+  const due = { debits, credits: dueOf(credits.slice(0, fits)), isMoreDue: fits < credits.length };
+  let needed = credits.findIndex((_, n) => debits.cents + dueOf(credits.slice(0, n + 1)).cents > 0n) + 1;
+  if (needed === 0) needed = credits.length;
+  const outweighing = needsMoreCredits(due)
+    ? { credits: dueOf(credits.slice(0, needed)), isMoreDue: needed < credits.length }
     : null;
   const expected =
     expectedTotalCents === null
       ? null
-      : { totalCents: expectedTotalCents, allEarningsCents: dueOf(earnings).cents, takenBackCents: 0n };
+      : { totalCents: expectedTotalCents, allCreditsCents: dueOf(credits).cents, takenBackCents: 0n };
   return { decision: decidePayout(due, outweighing, expected), outweighing };
 }
 
 /** What is due after a payout. */
-function rest(amounts: readonly number[], { status, earnings }: PayoutDecision): number[] {
+function rest(amounts: readonly number[], { status, credits }: PayoutDecision): number[] {
   if (status !== 'paid') return [...amounts];
-  return amounts.filter((cents) => cents > 0).slice(earnings);
+  return amounts.filter((cents) => cents > 0).slice(credits);
 }
 
 const cents = fc.oneof(
@@ -69,12 +68,12 @@ describe('a payout', () => {
   });
 
   // @promise payout-bounded
-  test('it contains more earnings than its limit only as far as its deductions need them', () => {
+  test('it contains more credits than its limit only as far as its debits need them', () => {
     fc.assert(
       fc.property(amountsOf, limits, (amounts, limit) => {
         const { decision } = decide(amounts, limit);
-        if (decision.status !== 'paid' || decision.earnings <= limit) return;
-        const last = amounts.filter((amount) => amount > 0)[decision.earnings - 1] ?? 0;
+        if (decision.status !== 'paid' || decision.credits <= limit) return;
+        const last = amounts.filter((amount) => amount > 0)[decision.credits - 1] ?? 0;
         expect(decision.netCents - last).toBeLessThanOrEqual(0);
       }),
       cases(2_000, 20_000),
@@ -103,52 +102,52 @@ describe('a payout', () => {
   test('a debt beyond 2^53 cents is carried forward as the largest number', () => {
     expect(decide([-MAX_PAYOUT_CENTS, -MAX_PAYOUT_CENTS, 5], 3).decision).toEqual({
       status: 'empty',
-      earnings: 1,
+      credits: 1,
       netCents: -MAX_PAYOUT_CENTS,
       isMoreDue: false,
     });
   });
 
-  test('without a payout only the earnings within the limit are marked matured', () => {
+  test('without a payout only the credits within the limit are marked matured', () => {
     expect(decide([1, 1, 1, 1, -9], 2)).toMatchObject({
-      decision: { status: 'empty', earnings: 2, netCents: -5, isMoreDue: false },
-      outweighing: { earnings: { count: 4 } },
+      decision: { status: 'empty', credits: 2, netCents: -5, isMoreDue: false },
+      outweighing: { credits: { count: 4 } },
     });
   });
 
   test('is not made if something was taken back since of what a run pays', () => {
-    const due = { deductions: dueOf([]), earnings: dueOf([100]), isMoreDue: false };
-    const expected = { totalCents: 100, allEarningsCents: 100n, takenBackCents: -1n };
+    const due = { debits: dueOf([]), credits: dueOf([100]), isMoreDue: false };
+    const expected = { totalCents: 100, allCreditsCents: 100n, takenBackCents: -1n };
     expect(decidePayout(due, null, expected)).toMatchObject({ status: 'total_changed', netCents: 99 });
     expect(decidePayout(due, null, { ...expected, takenBackCents: 0n })).toMatchObject({ status: 'paid' });
   });
 
-  const due = (deductionCents: number, earningCents: number, isMoreDue = false) => ({
-    deductions: dueOf(deductionCents === 0 ? [] : [deductionCents]),
-    earnings: dueOf([earningCents]),
+  const due = (debitCents: number, creditCents: number, isMoreDue = false) => ({
+    debits: dueOf(debitCents === 0 ? [] : [debitCents]),
+    credits: dueOf([creditCents]),
     isMoreDue,
   });
 
   // @promise payout-bounded
   test.each([
-    ['a cent less than the earnings', -9_999, { status: 'paid', netCents: 1 }, false],
-    ['as much as the earnings', -10_000, { status: 'empty', netCents: 0 }, true],
-    ['a cent more than the earnings', -10_001, { status: 'empty', netCents: -1 }, true],
+    ['a cent less than the credits', -9_999, { status: 'paid', netCents: 1 }, false],
+    ['as much as the credits', -10_000, { status: 'empty', netCents: 0 }, true],
+    ['a cent more than the credits', -10_001, { status: 'empty', netCents: -1 }, true],
   ])(
-    'takes deductions of %s from 100 dollars, and needs further earnings only if nothing is left and more are due',
-    (_, deductionCents, decision, needsMore) => {
-      expect(decidePayout(due(deductionCents, 10_000), null, null)).toMatchObject(decision);
-      expect(needsMoreEarnings(due(deductionCents, 10_000, true))).toBe(needsMore);
-      expect(needsMoreEarnings(due(deductionCents, 10_000, false))).toBe(false);
+    'takes debits of %s from 100 dollars, and needs further credits only if nothing is left and more are due',
+    (_, debitCents, decision, needsMore) => {
+      expect(decidePayout(due(debitCents, 10_000), null, null)).toMatchObject(decision);
+      expect(needsMoreCredits(due(debitCents, 10_000, true))).toBe(needsMore);
+      expect(needsMoreCredits(due(debitCents, 10_000, false))).toBe(false);
     },
   );
 
   // @promise expected-total
   test('is made, or carried forward, as expected: a debt is expected as zero', () => {
-    const expecting = (totalCents: number, deductionCents: number) =>
-      decidePayout(due(deductionCents, 5_000), null, {
+    const expecting = (totalCents: number, debitCents: number) =>
+      decidePayout(due(debitCents, 5_000), null, {
         totalCents,
-        allEarningsCents: 5_000n,
+        allCreditsCents: 5_000n,
         takenBackCents: 0n,
       });
     expect(expecting(1, -4_999)).toMatchObject({ status: 'paid', netCents: 1 });
@@ -158,8 +157,8 @@ describe('a payout', () => {
   });
 
   test('names what is due at most as the largest number, on either side of zero', () => {
-    const owedOf = (allEarningsCents: bigint) =>
-      decidePayout(due(0, 5_000), null, { totalCents: 1, allEarningsCents, takenBackCents: 0n }).netCents;
+    const owedOf = (allCreditsCents: bigint) =>
+      decidePayout(due(0, 5_000), null, { totalCents: 1, allCreditsCents, takenBackCents: 0n }).netCents;
     const most = BigInt(MAX_PAYOUT_CENTS);
     expect([most - 1n, most, most + 1n].map(owedOf)).toEqual([
       MAX_PAYOUT_CENTS - 1,

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { bodyContext } from '../../src/db/deliveries.ts';
+import { sealBody } from '../../src/db/deliveries.ts';
 import { pseudonymize } from '../../src/db/erased-identifiers.ts';
 import { findErasure, findOpenErasure, finishErasure } from '../../src/db/erasures.ts';
 import { addSubjectKeys } from '../../src/db/erasure-state.ts';
@@ -416,14 +416,11 @@ describe('reprocessing and erasures', () => {
       select d.id from deliveries d join delivery_bodies b on b.delivery_id = d.id
        where d.processing_status = 'failed' and b.encryption_key_id is not null`;
     const body = bodyOf(revenuecatEvent({ userId, transactionId, usd: 10, occurredAt: erasing.paidAt }));
-    const { ciphertext, encryptionKeyId } = erasing.secretBox.encrypt(
-      body.toString('base64'),
-      bodyContext(id),
-    );
+    const sealed = sealBody(erasing.secretBox, id, body);
     const hash = createHash('sha256').update(body).digest();
     await erasing.sql`
       with bodies as (
-        update delivery_bodies set body = ${ciphertext}, encryption_key_id = ${encryptionKeyId} where delivery_id = ${id}
+        update delivery_bodies set body = ${sealed.body}, encryption_key_id = ${sealed.bodyKeyId} where delivery_id = ${id}
       )
       update deliveries set body_sha256 = ${hash} where id = ${id}`;
     return id;

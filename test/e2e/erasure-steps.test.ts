@@ -52,7 +52,7 @@ function wrapped(sql: Sql, around: <T>(run: () => Promise<T>) => Promise<T>): Sq
     ...sql,
     maybe: wrap(async (strings, ...values) => await sql.maybe(strings, ...values)),
     one: wrap(async (strings, ...values) => await sql.one(strings, ...values)),
-    within: (ms: number) => wrapped(sql.within(ms), around),
+    forManyRows: (ms?: number) => wrapped(sql.forManyRows(ms), around),
     transaction: async <T>(work: (tx: Statements) => Promise<T>) =>
       await around(async () => await sql.transaction(work)),
   }) as unknown as Sql;

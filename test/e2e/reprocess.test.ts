@@ -1323,7 +1323,7 @@ function failingAfter(statements: number): Sql {
     fragment: (strings: TemplateStringsArray, ...values: unknown[]) => sql.fragment(strings, ...values),
     json: (value: unknown) => sql.json(value),
     transaction: failing(transaction),
-    within: () => failingSql,
+    forManyRows: () => failingSql,
     share: () => failingSql,
     urgent: () => failingSql,
     actingAs: () => failingSql,

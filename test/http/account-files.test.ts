@@ -61,7 +61,7 @@ test.each([
     });
     try {
       await eventually(
-        'those beyond the places to wait are refused',
+        'those beyond the slots of the queue are refused',
         async () => await Promise.resolve(refused >= 42),
         10_000,
       );
@@ -77,14 +77,14 @@ test.each([
     expect(
       responses.map(({ status }) => status).filter((status) => status !== 503 && status !== 200),
     ).toEqual([]);
-    // The places are free again.
+    // The slots are free again.
     expect((await noisy(name)).status).toBe(200);
   },
 );
 
 // @promise account-files-limited
 test('an account repeats two exports that it has paid at a time, and each is repeated later', async () => {
-  const accountFiles = new FileAdmission({ places: 4, perSharer: 2, waitMs: 100 });
+  const accountFiles = new FileAdmission({ slots: 4, perHolder: 2, waitMs: 100 });
   const narrow = await startTestApi({
     sql: api.sql,
     intake: { ...createIntake(api.sql, { webhooks: 0, openCalls: 0 }), accountFiles },
@@ -124,7 +124,7 @@ test('an account repeats two exports that it has paid at a time, and each is rep
     return answer;
   });
   try {
-    await eventually('those beyond the places are refused', async () => await Promise.resolve(refused === 3));
+    await eventually('those beyond the slots are refused', async () => await Promise.resolve(refused === 3));
   } finally {
     await holder.query('rollback');
     await holder.end();

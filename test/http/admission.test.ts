@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { KeepPlace } from '../../src/commands/deps.ts';
+import type { HoldSlot } from '../../src/commands/deps.ts';
 import { Admission } from '../../src/http/admission.ts';
 import type { Intake } from '../../src/http/intake.ts';
 import { startTestApi } from '../support/api.ts';
@@ -53,7 +53,7 @@ test('the next place goes to the app with the fewest calls in progress, and not 
 });
 
 // @promise app-shares
-test('while all places to wait are taken, a call of an app with fewer of them takes the place of the app with most', async () => {
+test('while all slots of the queue are taken, a call of an app with fewer of them replaces one of the app with most', async () => {
   const { call, working, refused, settle, endAll } = setUp(2);
   // Two work, eight wait, and the others are refused: a lone app may use all that is free.
   call('noisy', 12);
@@ -129,7 +129,7 @@ test('work for which there is no room in time is not run', async () => {
   expect(await admission.run('b', async () => await Promise.resolve('free again'))).toBe('free again');
 });
 
-test('places are free again after refused, failed and finished calls', async () => {
+test('slots are free again after refused, failed and finished calls', async () => {
   const admission = new Admission(1);
   await expect(admission.run('a', async () => await Promise.reject(new Error('failed')))).rejects.toThrow(
     'failed',
@@ -141,7 +141,7 @@ test('places are free again after refused, failed and finished calls', async () 
 test('the networks of one IPv6 /56 have one share of the open calls', async () => {
   const shares = new Set<string>();
   class Recording extends Admission {
-    override async run<T>(app: string, work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
+    override async run<T>(app: string, work: (holdSlot: HoldSlot) => Promise<T>): Promise<T> {
       shares.add(app);
       return await super.run(app, work);
     }

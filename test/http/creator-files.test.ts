@@ -102,7 +102,7 @@ describe('payouts of creators', () => {
         return response;
       });
       await eventually(
-        'those beyond the places to wait are refused',
+        'those beyond the slots of the queue are refused',
         async () => await Promise.resolve(refused >= 43),
       );
       const other = get(quiet);
@@ -114,14 +114,14 @@ describe('payouts of creators', () => {
       expect(
         responses.map(({ status }) => status).filter((status) => status !== 503 && status !== 200),
       ).toEqual([]);
-      // The places are free again.
+      // The slots are free again.
       expect((await get(noisy)).status).toBe(200);
     },
   );
 });
 
-test('an app has at most its own places, and its waiting calls leave free places to others', async () => {
-  const admission = new Admission(3, { perApp: 1 });
+test('an app has at most its own slots, and its waiting calls leave free slots to others', async () => {
+  const admission = new Admission(3, { perHolder: 1 });
   const working: string[] = [];
   const ends: (() => void)[] = [];
   const call = (app: string) => {
@@ -159,7 +159,7 @@ describe('a response that its client reads slowly', () => {
 
   /** Starts a server whose responses are files of the sharer in the path. */
   async function start(limits: Partial<FileLimits>): Promise<void> {
-    const files = new FileAdmission({ places: 2, perSharer: 1, waitMs: 50, ...limits });
+    const files = new FileAdmission({ slots: 2, perHolder: 1, waitMs: 50, ...limits });
     const handle = (): RequestListener => (request, response) => {
       files
         .run(request.url ?? '', response, async () => {
@@ -186,12 +186,12 @@ describe('a response that its client reads slowly', () => {
     slow.destroy();
     await eventually('the place is free', async () => (await statusOf('/slow')) === '200');
     await Promise.all(['/a', '/b'].map(open));
-    await eventually('all places are taken', async () => (await statusOf('/small')) === '503');
+    await eventually('all slots are taken', async () => (await statusOf('/small')) === '503');
   });
 
   // @promise creator-files-limited
   test('loses its connection when another call needs its place and it has taken too long', async () => {
-    await start({ readingMs: 0, places: 1 });
+    await start({ readingMs: 0, slots: 1 });
     const slow = await open('/slow');
     await eventually('the slow one is sent', async () => await Promise.resolve(slow.bytesRead > 0));
     expect(await statusOf('/small')).toBe('200');
@@ -214,7 +214,7 @@ describe('a response that its client reads slowly', () => {
 
   test('a client that ends its connection before the file is made leaves its place', async () => {
     let make = () => {};
-    const files = new FileAdmission({ places: 1, perSharer: 1, waitMs: 50 });
+    const files = new FileAdmission({ slots: 1, perHolder: 1, waitMs: 50 });
     let begun = 0;
     server = await startHttpServer(
       '127.0.0.1',

@@ -118,7 +118,7 @@ describe.each(accountRoutes)('%s', (_, route, caller) => {
   // What a key may reach was tried with the key: the session adds only who the caller is.
   const isTried = route.auth === 'account' && caller === 'session';
 
-  test('the account itself can call the route', async () => {
+  test('neither who calls it nor its input is refused to the account itself', async () => {
     const { path, body } = requestOf(route, ownIds);
     const { status } = await api.call(route.method, path, {
       ...(await credentials(caller, route, mine.key)),
@@ -127,26 +127,29 @@ describe.each(accountRoutes)('%s', (_, route, caller) => {
     expect([400, 401, 403, 404, 405, 413, 415, 500]).not.toContain(status);
   });
 
-  // @promise foreign-id-inside-app
-  test('a key of another account gets the response for an unknown resource, and changes nothing', async () => {
-    const otherAccount = isTried ? theThird : await newAccount(api);
+  /** Calls the route with the ids of the other account. */
+  const callAs = async (key: string) => {
     const { path, body } = requestOf(route, ({ kind }) => theirs.ids[kind]);
-    if (!route.path.includes('/:')) {
-      const sent = await credentials(caller, route, otherAccount.key);
-      expectNothingOfOthers(await api.call(route.method, path, { ...sent, body }));
-      return;
-    }
-    await expectOthersUnchanged(async () => {
-      for (const { key } of [otherAccount, mine]) {
-        const response = await api.call(route.method, path, {
-          ...(await credentials(caller, route, key)),
-          body,
-        });
-        expect(response.status).toBe(404);
-        expectNothingOfOthers(response);
-      }
+    return await api.call(route.method, path, { ...(await credentials(caller, route, key)), body });
+  };
+  if (route.path.includes('/:')) {
+    // @promise foreign-id-inside-app
+    test('a key of another account gets a 404 for the ids in the path, and changes nothing', async () => {
+      const otherAccount = isTried ? theThird : await newAccount(api);
+      await expectOthersUnchanged(async () => {
+        for (const { key } of [otherAccount, mine]) {
+          const response = await callAs(key);
+          expect(response.status).toBe(404);
+          expectNothingOfOthers(response);
+        }
+      });
     });
-  });
+  } else {
+    test('another account sees and changes nothing of this account', async () => {
+      const { key } = isTried ? theThird : await newAccount(api);
+      await expectOthersUnchanged(async () => expectNothingOfOthers(await callAs(key)));
+    });
+  }
 
   const places: IdPlace[] = [];
   requestOf(route, (place) => {

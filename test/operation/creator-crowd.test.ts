@@ -51,7 +51,7 @@ test('however many slow calls a creator sends, webhooks earn at once, and calls 
   // Without a share, all three wait until the reads are given up.
   expect(performance.now() - begin).toBeLessThan(3_500);
   await eventually(
-    'those beyond the places to wait are refused',
+    'those beyond the slots of the queue are refused',
     async () => await Promise.resolve(refused >= 34),
   );
   await holder.query('rollback');

@@ -43,9 +43,9 @@ beforeAll(async () => {
     intake: createIntake(sql.share(2), { webhooks: 3, openCalls: 20 }),
     workflows: {
       ...IDLE_WORKFLOWS,
-      awaitDelivery: async (_delivery, _waitMs, keepPlace) => {
+      awaitDelivery: async (_delivery, _waitMs, holdSlot) => {
         if (pendingUntil !== null) {
-          keepPlace?.(pendingUntil);
+          holdSlot?.(pendingUntil);
           return null;
         }
         inProgress += 1;
@@ -102,7 +102,7 @@ describe('a flood of webhooks', () => {
     // Three are worked on and four times as many wait; most of those give up after a second.
     expect(refused.length).toBeGreaterThanOrEqual(25);
     expect(refused.map(({ headers }) => headers.get('retry-after'))).toEqual(refused.map(() => '5'));
-    // The places are free again.
+    // The slots are free again.
     expect((await webhook()).status).toBe(200);
   });
 });
@@ -139,7 +139,7 @@ describe('webhooks that are answered as pending', () => {
     await other.close();
   });
 
-  test('keep their places also where the delivery says so only when the response is due', async () => {
+  test('hold their slots also where the delivery says so only when the response is due', async () => {
     let end = () => {};
     const ended = new Promise<void>((resolve) => {
       end = resolve;
@@ -149,10 +149,10 @@ describe('webhooks that are answered as pending', () => {
       intake: createIntake(sql.share(2), { webhooks: 1, openCalls: 20 }),
       workflows: {
         ...IDLE_WORKFLOWS,
-        awaitDelivery: async (_delivery, waitMs, keepPlace) => {
+        awaitDelivery: async (_delivery, waitMs, holdSlot) => {
           // A timer of the same length that was started a moment later.
           await sleep(waitMs + 20);
-          keepPlace?.(ended);
+          holdSlot?.(ended);
           return null;
         },
       },
@@ -164,7 +164,7 @@ describe('webhooks that are answered as pending', () => {
   });
 
   // @promise overload-pending
-  test('keep their places until their deliveries have ended, and at most half of all places', async () => {
+  test('hold their slots until their deliveries have ended, and at most half of all slots', async () => {
     let endAll = () => {};
     pendingUntil = new Promise((resolve) => {
       endAll = resolve;
@@ -174,7 +174,7 @@ describe('webhooks that are answered as pending', () => {
       pending.map(() => [200, expect.objectContaining({ pending: true })]),
     );
     pendingUntil = null;
-    // Two of the three places are kept, so these are worked on one after the other: the second one while the first one has the place
+    // Two of the three slots are held, so these are worked on one after the other: the second one while the first one has the slot
     // is refused after a second.
     [inProgress, mostInProgress] = [0, 0];
     let end = () => {};

@@ -101,7 +101,7 @@ describe('a database that does not respond', () => {
 
   test('a longer time limit holds for its statement only', async () => {
     open({ max: 1, patienceMs: 100 });
-    expect(await outcomeOf(sql.within(20_000)`select pg_sleep(0.3)`)).toBe('done');
+    expect(await outcomeOf(sql.forManyRows(20_000)`select pg_sleep(0.3)`)).toBe('done');
     expect(await outcomeOf(sql`select pg_sleep(0.3)`)).toBeInstanceOf(DatabaseUnavailable);
   });
 

@@ -116,7 +116,7 @@ describe('a transaction', () => {
     ],
     [
       'large statement',
-      async (on: Sql, work: (tx: Statements) => Promise<unknown>) => await work(on.within(30_000)),
+      async (on: Sql, work: (tx: Statements) => Promise<unknown>) => await work(on.forManyRows(30_000)),
     ],
   ])('a connection that is reset while a %s waits makes it run again at once', async (_kind, run) => {
     const one = connect({ url: proxy.url, max: 1, statementTimeoutMs: 20_000, patienceMs: 20_000 });
@@ -212,7 +212,7 @@ describe('a transaction', () => {
       await on.one`select current_setting('statement_timeout') as "timeout", current_setting('enable_seqscan') as "scans",
                           current_setting('idle_in_transaction_session_timeout') as "idle"`;
     const before = await settings(one);
-    expect(await one.within(30_000).transaction(settings)).toEqual({
+    expect(await one.forManyRows(30_000).transaction(settings)).toEqual({
       timeout: '30s',
       scans: 'on',
       idle: '10s',

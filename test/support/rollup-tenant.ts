@@ -11,7 +11,7 @@ export interface Tenant {
 }
 
 /** Creates an app with affiliates that have `linksEach` links each. */
-export async function newTenant(sql: Sql, affiliateCount: number, linksEach: number): Promise<Tenant> {
+export async function newRollupTenant(sql: Sql, affiliateCount: number, linksEach: number): Promise<Tenant> {
   const [accountId, appId] = [newId('account'), newId('app')];
   await sql`insert into accounts (id, name) values (${accountId}, 'Account')`;
   await sql`

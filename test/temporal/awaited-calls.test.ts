@@ -15,10 +15,10 @@ function waitingRequest(calls: AwaitedCalls) {
 test('background work goes on as soon as no request waits for a workflow any more', async () => {
   const calls = new AwaitedCalls();
   const order: string[] = [];
-  await calls.letGoFirst(NEVER_MS);
+  await calls.waitUntilNone(NEVER_MS);
   const [first, second] = [waitingRequest(calls), waitingRequest(calls)];
   const steps = [1, 2].map(async () => {
-    await calls.letGoFirst(NEVER_MS);
+    await calls.waitUntilNone(NEVER_MS);
     order.push('background');
   });
   first.end();
@@ -29,13 +29,13 @@ test('background work goes on as soon as no request waits for a workflow any mor
   await expect(second.request).rejects.toThrow('the request failed');
   await Promise.all(steps);
   expect(order).toEqual(['request', 'background', 'background']);
-  await calls.letGoFirst(NEVER_MS);
+  await calls.waitUntilNone(NEVER_MS);
 });
 
 test('background work goes on after its limit although a request still waits', async () => {
   const calls = new AwaitedCalls();
   const { request, end } = waitingRequest(calls);
-  await calls.letGoFirst(1);
+  await calls.waitUntilNone(1);
   end();
   await request;
 });

@@ -5,7 +5,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { createDeliveryActivities } from '../../activities/delivery.ts';
 import { WebhookCache } from '../../src/commands/webhook-cache.ts';
-import type { KeepPlace } from '../../src/commands/deps.ts';
+import type { HoldSlot } from '../../src/commands/deps.ts';
 import { receiveWebhook } from '../../src/commands/receive-webhook.ts';
 import { createLogger } from '../../src/config/logger.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
@@ -142,8 +142,8 @@ const deps = {
   secretBox,
   webhookCache,
   refusals: { count: () => {}, flush: async () => {} },
-  admit: async <T>(work: (keepPlace: KeepPlace) => Promise<T>) => await work(() => {}),
-  awaitInTurn: async (_waitMs: number, work: (keepPlace: KeepPlace) => Promise<DeliveryOutcome | null>) =>
+  admit: async <T>(work: (holdSlot: HoldSlot) => Promise<T>) => await work(() => {}),
+  runInDeliverySlot: async (_waitMs: number, work: (holdSlot: HoldSlot) => Promise<DeliveryOutcome | null>) =>
     await work(() => {}),
   workflows: {
     ...IDLE_WORKFLOWS,

@@ -32,7 +32,7 @@ async function insertDeliveries(): Promise<void> {
   const at = sql.fragment`now() - interval '365 days' * (1 - n / ${ROWS}::float8)`;
   for (let from = 0; from < ROWS; from += PAGE) {
     const numbers = sql.fragment`generate_series(${from}::int, ${Math.min(ROWS, from + PAGE) - 1}::int) n`;
-    await sql.within(60_000)`
+    await sql.forManyRows(60_000)`
       with added as (
         insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, proof, body_sha256,
                                 event_id, source_event_id, event_count, completed_at)
@@ -50,7 +50,7 @@ async function insertDeliveries(): Promise<void> {
              'other-' || ${id('del')}, 'stripe', 'bulk-' || n, 'USD', 1999, 1999, 'user_never_identified'
         from ${numbers}`;
   }
-  await sql.within(120_000)`analyze`;
+  await sql.forManyRows(120_000)`analyze`;
 }
 
 /** Sends purchases one after the other until `work` ends. Returns its result, its time, the times of the purchases and the peak memory. */
@@ -113,7 +113,7 @@ try {
   const begin = performance.now();
   await insertDeliveries();
   for (let n = 0; n < 10; n += 1) await purchase(person);
-  const { bytes } = await sql.within(60_000).one<{ bytes: number }>`
+  const { bytes } = await sql.forManyRows(60_000).one<{ bytes: number }>`
     select avg(length(body))::int as bytes from (select body from delivery_bodies limit 1000) b`;
   say(
     `${ROWS} webhooks with bodies of ${bytes} bytes were stored in ${((performance.now() - begin) / 1_000).toFixed(0)} s`,

@@ -8,7 +8,6 @@ import {
 import type { LedgerCheckResult } from '../../db/ledger-checks/index.ts';
 import { runLedgerPart } from '../../db/ledger-runs.ts';
 import type { CheckedRule } from '../../db/ledger-runs.ts';
-import { LONG_STATEMENT_MS } from '../../db/sql.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { AccountId, AppId } from '../../domain/ids.ts';
 import type { HttpDeps } from '../deps.ts';
@@ -140,7 +139,7 @@ async function checkWithinLimits(
   accounts.add(accountId);
   const endsAt = elapsed() + TIME_LIMIT_MS;
   try {
-    return await checkAndRecordLedger(sql.within(LONG_STATEMENT_MS), [appId], () => elapsed() > endsAt);
+    return await checkAndRecordLedger(sql.forManyRows(), [appId], () => elapsed() > endsAt);
   } catch (error) {
     if (!(error instanceof LedgerCheckTooLong)) throw error;
     throw unavailable(
@@ -195,15 +194,11 @@ export const operatorLedgerCheckRoutes = [
       if (runningParts.has(deps.patientSql)) throw busy();
       runningParts.add(deps.patientSql);
       try {
-        const { checks, done, total, next } = await runLedgerPart(
-          deps.patientSql.within(LONG_STATEMENT_MS),
-          after,
-          {
-            elapsed: deps.elapsed ?? (() => performance.now()),
-            partMs: PART_MS,
-            checkMs: TIME_LIMIT_MS,
-          },
-        );
+        const { checks, done, total, next } = await runLedgerPart(deps.patientSql.forManyRows(), after, {
+          elapsed: deps.elapsed ?? (() => performance.now()),
+          partMs: PART_MS,
+          checkMs: TIME_LIMIT_MS,
+        });
         return {
           checkedAt: now,
           checks: checks.map(presentRule),

@@ -9,7 +9,7 @@ import {
   PAYOUT_RUN_STATUSES,
 } from '../../domain/payout-run.ts';
 import { MONEY_STATES } from '../../domain/payout-transfer.ts';
-import { PAYOUT_EARNINGS_LIMIT } from '../../domain/payout.ts';
+import { PAYOUT_CREDITS_LIMIT } from '../../domain/payout.ts';
 import { cents, count, currency, epochMs, idOf, nameOfAffiliate, orNull } from '../fields.ts';
 import { sha256Field } from './payouts-views.ts';
 import { heldKey } from './sessions-views.ts';
@@ -103,7 +103,7 @@ export const payoutRunExclusion = z
     reason: z
       .enum(EXCLUSION_REASONS)
       .describe(
-        `\`payouts_blocked\`: a founder has blocked them. \`payee_changed\`: a new payee waits until it counts. \`no_payee\`: there is none. \`below_minimum\`: less is due than \`minimumCents\`. \`too_many_commissions\`: more is due than one payout has room for, ${PAYOUT_EARNINGS_LIMIT} commissions; pay by exports. \`negative_balance\`: deductions take back more than is due. \`reversed\`: they take back exactly that. \`held\`: all is in the hold period.`,
+        `\`payouts_blocked\`: a founder has blocked them. \`payee_changed\`: a new payee waits until it counts. \`no_payee\`: there is none. \`below_minimum\`: less is due than \`minimumCents\`. \`too_many_commissions\`: more is due than one payout has room for, ${PAYOUT_CREDITS_LIMIT} commissions; pay by exports. \`negative_balance\`: deductions take back more than is due. \`reversed\`: they take back exactly that. \`held\`: all is in the hold period.`,
       ),
     balanceCents: cents('The net of what was due.'),
     heldCents: cents('The net of what was in the hold period.'),

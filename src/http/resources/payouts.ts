@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { exportPayout } from '../../commands/export-payout.ts';
 import { appendTransfer, findMoney, listTransfers } from '../../db/payout-transfers.ts';
-import { PAYOUT_EARNINGS_LIMIT } from '../../domain/payout.ts';
+import { PAYOUT_CREDITS_LIMIT } from '../../domain/payout.ts';
 import { readExtendedPayoutCsv } from '../../db/extended-payout-csv.ts';
 import { EMPTY_PAYOUT_CSV, readPayoutCsv } from '../../db/payout-csv.ts';
 import {
@@ -190,7 +190,7 @@ export const payoutRoutes = [
     operationId: 'exportPayout',
     summary: 'Pays the amount due to an affiliate and returns the payout as CSV.',
     description:
-      `Each commission is paid once. A payout has all due reversals and corrections and at most ${PAYOUT_EARNINGS_LIMIT} earnings, ` +
+      `Each commission is paid once. A payout has all due reversals, corrections and deductions, and at most ${PAYOUT_CREDITS_LIMIT} earnings and bonuses, ` +
       'oldest first; repeat the export while `X-Payout-More-Due` is `true`. If the net is zero or less, nothing is paid and the CSV has only its header line. ' +
       'With `payoutApproval: another_key`, exports are refused: a payout run has a second approver. ' +
       'Stored responses of exports never expire.',

@@ -38,7 +38,7 @@ export const signInLinkRoutes = [
     errors: ['mail_not_configured', 'cross_origin', 'unavailable'],
     rateLimit: { name: 'signIn', caller: ({ ctx }) => addressCaller(ctx.ip) },
     // The work for a known address fits into the first step.
-    stepMs: 250,
+    responseStepMs: 250,
     handler: async ({ ctx, deps, body, now }) => {
       refuseForeignSignIn(ctx, deps.publicUrl);
       if (deps.sendsMail !== true) throw withAdvice('mail_not_configured');

@@ -56,12 +56,12 @@ function setupFieldsOf(provider: ProviderName, body: Buffer): Readonly<Record<st
   return check === undefined || value === null ? {} : { [check.responseField]: value };
 }
 
-/** How long a delivery without an outcome takes at least if that says anything, ms: one with its turn at the last moment has no time. */
-const LONG_MS = 1_000;
+/** A delivery without an outcome counts from this duration on, ms: one that gets its slot at the last moment has no time to finish. */
+const LEAST_MEASURED_MS = 1_000;
 
 /** Whether the duration of a delivery says how busy the service is: a duplicate is no work. */
 const saysHowBusy = (outcome: DeliveryOutcome | null, durationMs: number): boolean =>
-  outcome === null ? durationMs >= LONG_MS : outcome.status !== 'duplicate';
+  outcome === null ? durationMs >= LEAST_MEASURED_MS : outcome.status !== 'duplicate';
 
 export const webhookRoutes = [
   route({
@@ -101,7 +101,7 @@ export const webhookRoutes = [
             held.free();
             return deps.intake.webhooks.run(customerAppId, work);
           },
-          awaitInTurn: (waitMs, work) =>
+          runInDeliverySlot: (waitMs, work) =>
             deps.intake.deliveries.runWithin(waitMs, customerAppId, work, saysHowBusy),
         },
         provider,

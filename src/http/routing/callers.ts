@@ -74,7 +74,7 @@ export interface CallerRule<Extra, Body = unknown> {
   /** Returns which creator calls: creators share the calls of them that may run at the same time. */
   readonly creatorCall?: (call: Call & Extra) => string;
   /** Returns who shares the files that may be made and sent at the same time. Absent: its routes make none. */
-  readonly fileSharer?: (call: Call & Extra) => string;
+  readonly fileHolder?: (call: Call & Extra) => string;
 }
 
 /** The paths of an app. Only `accountApp` checks that the app belongs to the account. */
@@ -167,7 +167,7 @@ export function accountApp(permission: Permission): CallerRule<AppExtra> {
   return {
     ...any,
     paths: APP_PATHS,
-    fileSharer: ({ caller }) => caller.accountId,
+    fileHolder: ({ caller }) => caller.accountId,
     check: async (request, read) => {
       const call = await any.check(request, read);
       const appId = readId('app', request.params['appId']);
@@ -201,7 +201,7 @@ export function consoleSession(
     rateLimitName: 'account',
     limitsAddress: false,
     paths: OTHER_PATHS,
-    fileSharer: ({ caller }) => caller.accountId,
+    fileHolder: ({ caller }) => caller.accountId,
     check: async (request, read) => {
       const { ctx, deps, params } = request;
       const caller = await authenticateSession(ctx, deps);
@@ -259,7 +259,7 @@ export interface CreatorPageExtra {
 export const creatorOfPage: CallerRule<CreatorPageExtra> = {
   ...OF_CREATOR,
   creatorCall: ({ creator }) => creator.affiliateId,
-  fileSharer: ({ creator }) => creator.affiliateId,
+  fileHolder: ({ creator }) => creator.affiliateId,
   check: async (request, read) => {
     const call = await creatorSession.check(request, read);
     const { accountId, appId } = call.session;
@@ -275,7 +275,7 @@ export const founderOfPage: CallerRule<CreatorPageExtra> = {
   ...OF_ACCOUNT,
   permission: reader.permission,
   paths: /^\/apps\/:appId\/affiliates\/:affiliateId\/creator(\/|$)/,
-  fileSharer: ({ accountId }) => accountId,
+  fileHolder: ({ accountId }) => accountId,
   check: async (request, read) => {
     const call = await reader.check(request, read);
     const affiliateId = readId('affiliate', request.params['affiliateId']);

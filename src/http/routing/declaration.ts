@@ -16,8 +16,8 @@ export interface Declaration {
   readonly description?: string;
   /** Errors that the handler throws, beyond those that follow from the rest of the declaration. */
   readonly errors?: readonly ErrorCode[];
-  /** The steps since its begin at whose ends the work is answered, ms, so that the time says nothing about it. Absent: at once. */
-  readonly stepMs?: number;
+  /** The response waits for the next multiple of this time, ms, so that its delay does not show what was found. Absent: no wait. */
+  readonly responseStepMs?: number;
   /** Whether a response is made of a whole payout, so that only a few are made and sent at one time. Then `errors` has `unavailable`. */
   readonly makesFile?: boolean;
 }

@@ -55,6 +55,5 @@ export async function respond<
 
 /** Whether the caller prefers a list as CSV. */
 export function prefersCsv(ctx: HttpContext): boolean {
-  ctx.vary('Accept');
   return ctx.accepts('application/json', CSV_TYPE) === CSV_TYPE;
 }

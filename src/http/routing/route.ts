@@ -66,7 +66,7 @@ export function route<
       readonly rateLimit?: RateLimit<ParsedCall<I, Q, B> & Extra>;
     },
 ): Route {
-  const { caller, rateLimit, method, path, stepMs, errors = [] } = spec;
+  const { caller, rateLimit, method, path, responseStepMs, errors = [] } = spec;
   if (!caller.paths.test(path)) throw new Error(`${method} ${path}: the caller is one of other paths`);
   const takesIdempotencyKey = caller.idempotencyAccount !== undefined && method === 'POST';
   const isRaw = 'contentType' in spec.response;
@@ -93,30 +93,31 @@ export function route<
       if (rateLimit !== undefined) limitRate(ctx, deps.rateLimits, rateLimit.name, rateLimit.caller(call));
       const account = storesResponses ? caller.idempotencyAccount?.(call) : undefined;
       const send = () => respond(spec, call, account);
-      const openSharer = isLimited ? caller.openCall?.(call) : undefined;
-      const fileSharer = makesFile(ctx) ? caller.fileSharer?.(call) : undefined;
+      const openHolder = isLimited ? caller.openCall?.(call) : undefined;
+      if (isFileList) ctx.vary('Accept');
+      const fileHolder = makesFile(ctx) ? caller.fileHolder?.(call) : undefined;
       const creator = caller.creatorCall?.(call);
-      const inPlace = (work: () => Promise<void>): Promise<void> => {
-        if (openSharer !== undefined) return deps.intake.openCalls.run(openSharer, work);
-        if (fileSharer !== undefined) return deps.intake[files].run(fileSharer, ctx.res, work);
+      const inSlot = (work: () => Promise<void>): Promise<void> => {
+        if (openHolder !== undefined) return deps.intake.openCalls.run(openHolder, work);
+        if (fileHolder !== undefined) return deps.intake[files].run(fileHolder, ctx.res, work);
         if (creator !== undefined) return deps.intake.creatorCalls.run(creator, work);
         return work();
       };
-      if (stepMs === undefined) await inPlace(send);
-      else await endInStep(stepMs, send, inPlace);
+      if (responseStepMs === undefined) await inSlot(send);
+      else await respondAtStep(responseStepMs, send, inSlot);
     },
   };
 }
 
-/** Runs `work` in its place, and ends at the end of a step since the work began. The wait is without the place, for which others wait. */
-async function endInStep(
+/** Runs `work` in a slot, frees the slot for others, and then waits for the next multiple of `stepMs` since the work began. */
+async function respondAtStep(
   stepMs: number,
   work: () => Promise<void>,
-  inPlace: (work: () => Promise<void>) => Promise<void>,
+  inSlot: (work: () => Promise<void>) => Promise<void>,
 ): Promise<void> {
   let begunAt = performance.now();
   try {
-    await inPlace(() => {
+    await inSlot(() => {
       begunAt = performance.now();
       return work();
     });
