@@ -56,3 +56,13 @@ test('an export does not wait behind the exports of its creator that were given 
   // The signals of both arrive later and change nothing.
   expect(await ledger.settlePayoutRequest(second)).toBe('paid');
 });
+
+test('what became of a request changes in no statement', async () => {
+  const affiliateId = await newAffiliate(api, app);
+  const closed = await request(affiliateId);
+  await api.sql`update payout_requests set status = 'closed', settled_at = now() where id = ${closed}`;
+  const paying = api.sql`update payout_requests set status = 'empty', net_cents = 0 where id = ${closed}`;
+  await expect(paying).rejects.toThrow('payout_requests');
+  const [row] = await api.sql`select status, net_cents from payout_requests where id = ${closed}`;
+  expect(row).toEqual({ status: 'closed', netCents: null });
+});
