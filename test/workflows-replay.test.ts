@@ -135,8 +135,8 @@ const BREAKING: readonly (readonly [what: string, workflow: string, from: string
   [
     "another activity in a payout's fallback",
     'payout',
-    '()=>reliable.settlePayoutRequest(requestId)',
-    'async ()=>{ await reliable.matureCommission(requestId); return await reliable.settlePayoutRequest(requestId); }',
+    '()=>untilDone.settlePayoutRequest(requestId)',
+    'async ()=>{ await untilDone.matureCommission(requestId); return await untilDone.settlePayoutRequest(requestId); }',
   ],
   [
     "one more activity after a heal's first page",
