@@ -211,6 +211,20 @@ describe('the install referrer of Google Play', () => {
     expect(asked).toBe(isAndroid ? 2 : 0);
   });
 
+  test('is asked for again if it could not be stored', async () => {
+    device.storage = 'unwritable';
+    // It works again as soon as a write has failed.
+    const logger = (line) => {
+      if (/storage failed/.test(line)) device.storage = 'ok';
+    };
+    await withReferrer({ debug: true, logger });
+    if (isAndroid) await until(() => device.storage === 'ok');
+    device.storage = 'ok';
+    for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+    await withReferrer();
+    expect(asked).toBe(isAndroid ? 2 : 0);
+  });
+
   test('is not asked for after a refusal, and stays in memory while the consent is undecided', async () => {
     let sdk = device.launch();
     await sdk.setEnabled(false);
