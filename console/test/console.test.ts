@@ -137,7 +137,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     await page.reload();
     await page.getByText('6 of 6 done').waitFor();
     await button(page, /^Receive the first/).click();
-    await page.getByText('A webhook of RevenueCat was refused').waitFor();
+    await page.getByText('A request in the name of RevenueCat was refused').waitFor();
     // For another purchase, such as one of another user.
     expect(await page.locator('pre', { hasText: '/webhooks/' }).innerText()).toBe(purchase);
     // From then on, the console opens with the overview.
@@ -702,7 +702,7 @@ describeInBrowser('the console in a browser', ({ service, newPage }) => {
     const read = (file: string) => readFileSync(path.join(projectRoot, file), 'utf8');
     const [, text = ''] = /id="page-files">([^<]*)</.exec(read('dist/console/index.html')) ?? [];
     const files = JSON.parse(text) as Record<string, string[]>;
-    const later = [...read('console/src/pages.tsx').matchAll(/path: '([^']+)',\s+\.\.\.later/g)];
+    const later = [...read('console/src/pages.tsx').matchAll(/path: '([^']+)',\s+\.\.\.lazyPage/g)];
     expect(Object.keys(files)).toEqual(later.map(([, at = '']) => at.replaceAll(/:\w+/g, ':')));
     for (const name of Object.values(files).flat())
       expect(existsSync(path.join(projectRoot, 'dist/console/assets', name))).toBe(true);
