@@ -68,7 +68,7 @@ export function sentenceOf(run: Run): string {
   const { kind, itemCount, totalCents, paidCount, paidCents } = run;
   const amount = `${itemsOf(run, itemCount)}, ${formatMoney(totalCents)}`;
   const [pays, paid, none, again] =
-    kind === 'pay' ? ['pays', 'paid', 'nobody', ''] : ['writes', 'wrote', 'nothing', ', to new files'];
+    kind === 'pay' ? ['pays', 'paid', 'nobody', ''] : ['sends', 'wrote', 'nothing', ', to new files'];
   const end = run.endedAt === null ? '' : ` on ${formatInstant(run.endedAt)}`;
   switch (run.status) {
     case 'draft':
