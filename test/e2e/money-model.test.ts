@@ -54,12 +54,17 @@ let folder: string;
 const secrets: Record<string, string> = {};
 let toHeal: BindingId[] = [];
 let cutPool: CutPool | undefined;
+/** The last delivery. It goes on after its response if that is due. */
+let delivery: Promise<DeliveryOutcome | null> = Promise.resolve(null);
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'money-model-'));
   ({ api, activities } = await startProcessingApi({
     onBinding: (id) => void toHeal.push(id),
-    awaitDelivery: async ({ deliveryId }) => await processed(deliveryId),
+    awaitDelivery: async ({ deliveryId }) => {
+      delivery = processed(deliveryId);
+      return await delivery;
+    },
     ...(isCut && {
       activitySql: async (url: string) => {
         cutPool = await startCutPool(url);
@@ -142,6 +147,7 @@ async function lostHeals(): Promise<BindingId[]> {
 
 /** Has everything that waits evaluated: heals of new bindings, and marked payments. */
 async function settle(): Promise<void> {
+  await delivery;
   do {
     for (let id = toHeal.shift(); id !== undefined; id = toHeal.shift()) {
       const bindingId = id;

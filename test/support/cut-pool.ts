@@ -22,26 +22,33 @@ export interface CutPool {
 export async function startCutPool(databaseUrl: string): Promise<CutPool> {
   const proxy = await startProxy(databaseUrl);
   const sql = connect({ url: proxy.url, max: 4, patienceMs: 0, applicationName: 'cut' });
-  const errors: unknown[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  const resetLater = (meanMs: number) => {
-    timer = setTimeout(
-      () => {
-        proxy.reset();
-        resetLater(meanMs);
-      },
-      2 * meanMs * Math.random(),
-    );
+  let failures = 0;
+  let last: unknown;
+  /** Resets the connections again and again, until the function that it returns is called. */
+  const resetting = (meanMs: number): (() => void) => {
+    let timer: NodeJS.Timeout;
+    const wait = () => {
+      timer = setTimeout(
+        () => {
+          proxy.reset();
+          wait();
+        },
+        2 * meanMs * Math.random(),
+      );
+    };
+    wait();
+    return () => clearTimeout(timer);
   };
   const attempt = async <T>(work: () => Promise<T>, number = 1): Promise<T | undefined> => {
-    resetLater(MEAN_PAUSE_MS * number);
+    const end = resetting(MEAN_PAUSE_MS * number);
     try {
       return await work();
     } catch (error) {
-      errors.push(error);
+      failures += 1;
+      last = error;
       return undefined;
     } finally {
-      clearTimeout(timer);
+      end();
     }
   };
   return {
@@ -52,9 +59,9 @@ export async function startCutPool(databaseUrl: string): Promise<CutPool> {
         const done = await attempt(async () => ({ result: await work() }), attempts);
         if (done !== undefined) return done.result;
       }
-      throw new Error(`it failed ${MOST_ATTEMPTS} times in a row`, { cause: errors.at(-1) });
+      throw new Error(`it failed ${MOST_ATTEMPTS} times in a row`, { cause: last });
     },
-    failures: () => errors.length,
+    failures: () => failures,
     close: async () => {
       await sql.close();
       await proxy.close();
