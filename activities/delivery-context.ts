@@ -7,7 +7,7 @@ import type { StoredDelivery } from '../src/db/deliveries.ts';
 import type { EventFacts } from '../src/db/event-details.ts';
 import { pseudonymize } from '../src/db/erased-identifiers.ts';
 import { nameUsersOfInvoices } from '../src/db/invoice-users.ts';
-import { findUsersWithKeys } from '../src/db/signed-in-users.ts';
+import { bindSignedInUsers, findUsersWithKeys } from '../src/db/signed-in-users.ts';
 import type { SignedInUser } from '../src/db/signed-in-users.ts';
 import { findLinkedPayments, loadCommonPayment, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
@@ -15,7 +15,7 @@ import type { Sql } from '../src/db/sql.ts';
 import { findActiveWebhookSecrets, openWebhookSecret } from '../src/db/webhook-secrets.ts';
 import type { WebhookSecretRow } from '../src/db/webhook-secrets.ts';
 import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
-import type { DeliveryId, PaymentId } from '../src/domain/ids.ts';
+import type { BindingId, DeliveryId, PaymentId } from '../src/domain/ids.ts';
 import { isProviderName, providers } from '../src/providers/index.ts';
 import { sha256 } from '../src/providers/hashing.ts';
 import { checkProof, checkReconciliation, keyIdOf } from '../src/providers/proof.ts';
@@ -260,6 +260,17 @@ export class DeliveryContext {
     );
     const ids = payments.map(({ paymentId }) => paymentId);
     return [...linked, ...named, ...(await findUsersWithKeys(this.#sql, ids, boundKeys))];
+  }
+
+  /**
+   * Binds the users of `signedInUsers`, and returns the bindings that are not healed. Who was bound just now is among those to whom the
+   * payments may belong, so they are read again.
+   */
+  async bindSignedInUsers(): Promise<readonly BindingId[]> {
+    const { appId } = await this.stored();
+    const bindings = await bindSignedInUsers(this.#sql, appId, await this.signedInUsers());
+    if (bindings.length > 0) this.#payments = undefined;
+    return bindings;
   }
 
   /** Returns other payments that wait for a user or a code that the event ties to one of their keys, as of the first call. */

@@ -10,7 +10,6 @@ import type { RecordedFacts } from '../src/db/events.ts';
 import type { EventFacts } from '../src/db/event-details.ts';
 import { isContentFault } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
-import { bindSignedInUsers } from '../src/db/signed-in-users.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import type { CommissionId, DeliveryId } from '../src/domain/ids.ts';
 import { identifiersOf } from '../src/domain/erasure.ts';
@@ -215,10 +214,8 @@ const steps: Steps = {
     const { appId, eventId } = await context.stored();
     const { event } = await context.event();
     if (event.transfer !== null) deps.onBindings(await bindTransfers(deps.sql, appId, { eventId }), appId);
-    const signedIn = await bindSignedInUsers(deps.sql, appId, await context.signedInUsers());
-    deps.onBindings(signedIn, appId);
-    // Who was bound just now is among those to whom the payments may belong.
-    await (signedIn.length > 0 ? context.paymentsNow() : context.payments());
+    deps.onBindings(await context.bindSignedInUsers(), appId);
+    await context.payments();
     await context.linkedPayments();
     return null;
   },

@@ -8,7 +8,6 @@ import type { NewCommission } from '../src/db/evaluations.ts';
 import { raiseOutcome, findReading } from '../src/db/reprocess-deliveries.ts';
 import type { DeliveryNames } from '../src/db/reprocess-deliveries.ts';
 import type { Sql } from '../src/db/sql.ts';
-import { bindSignedInUsers } from '../src/db/signed-in-users.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
 import type { EvaluationLimits } from '../src/domain/evaluation.ts';
@@ -157,13 +156,10 @@ export async function reprocessDelivery(
     // Later refunds of an erased person's payment name it, not the person.
     if (appended.payment > 0) await addErasedReferences(sql, secretBox, facts);
     if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
-    const signedIn = await bindSignedInUsers(sql, appId, await context.signedInUsers());
-    bindings.push(...signedIn);
-    // Who was bound just now is among those to whom the payments may belong.
-    const payments = await (signedIn.length > 0 ? context.paymentsNow() : context.payments());
+    bindings.push(...(await context.bindSignedInUsers()));
     const linked = await loadPayments(sql, { paymentIds: await context.linkedPayments() });
     let hasBound = false;
-    for (const read of [...payments, ...linked]) {
+    for (const read of [...(await context.payments()), ...linked]) {
       // A payment may bind a key that the next one would bind. In a dry run, all of them are one transaction.
       const [payment = read] = hasBound ? await loadPayments(sql, { rowId: read.paymentId }) : [];
       if (isSettled(payment, evaluatePayment(payment, limits))) continue;

@@ -7,7 +7,7 @@ const MEAN_PAUSE_MS = 30;
 /** More attempts than that mean that it fails for another reason. */
 const MOST_ATTEMPTS = 30;
 
-/** A pool whose connections are reset at random moments, in the middle of a statement or of its commit. Its callers are told at once. */
+/** A pool whose connections are reset at random moments, in the middle of a statement or of its commit. It does not retry: its callers get the error. */
 export interface CutPool {
   readonly sql: Sql;
   /** Runs `work` while connections are reset. Returns undefined if it failed. */

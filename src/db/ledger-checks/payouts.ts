@@ -107,8 +107,8 @@ export const PAYOUT_CHECKS: readonly LedgerCheck[] = [
          select coalesce(sum(x.row_count), 0) as rows, coalesce(sum(x.total_cents), 0) as cents from payout_run_files x where x.run_id = r.id) filed
        where r.app_id = ${appId}
          and (r.status <> 'cancelled' and (r.item_count, r.total_cents) is distinct from (s.items, s.cents) or s.is_wrong
-              or r.status = 'settled' and (r.paid_count, r.paid_cents, 0) is distinct from (s.paid, s.paid_cents, s.open)
-              or r.status = 'settled' and (r.paid_count, r.paid_cents) is distinct from (filed.rows, filed.cents))`,
+              or r.status = 'settled' and (r.paid_count, r.paid_cents, 0, r.paid_count, r.paid_cents)
+                                            is distinct from (s.paid, s.paid_cents, s.open, filed.rows, filed.cents))`,
   ),
   byStatement(
     'payouts_are_chained',
