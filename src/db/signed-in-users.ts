@@ -62,10 +62,6 @@ export async function findSignedInUsers(sql: Sql, bindingId: BindingId): Promise
        select l.customer_user_id from user_links l
         where l.app_id = b.app_id and l.environment = 'production' and l.user_key = b.customer_user_id
        union all
-       (select y.customer_user_id from subscription_codes y
-         where y.app_id = b.app_id and y.user_key = b.customer_user_id and y.environment = 'production' and y.customer_user_id is not null
-         limit ${MOST_USERS})
-       union all
        (select w.customer_user_id from payment_user_keys k
           join payment_users w on w.payment_id = k.payment_id
          where k.app_id = b.app_id and k.user_key = b.customer_user_id and k.environment = 'production'

@@ -286,22 +286,6 @@ describe('a code with which a subscription began for free', () => {
     await eventually('it earns', async () => (await commissions()).length === 1, 5_000);
   });
 
-  test.each(Object.entries(STORIES).filter(([name]) => name !== 'a discount of a subscription at Stripe'))(
-    'gives its user to the creator, also where the payment names nobody: %s',
-    async (_, story) => {
-      await registered(story.code);
-      const [user, key] = [randomUUID(), randomUUID()];
-      await send(story, story.begin(key, dayBefore(), user));
-      await send(story, story.pay(key, soon(), null));
-      const isBound = async () =>
-        (
-          await service.sql`select from bindings where app_id = ${founder.app.id} and customer_user_id = ${user}`
-        ).length === 1;
-      await eventually('the user is bound', isBound, 5_000);
-      expect(await commissions()).toHaveLength(1);
-    },
-  );
-
   const trial = STORIES['a trial at RevenueCat'] as Story;
 
   test('has to be in force when the customer used it, not when the customer paid', async () => {

@@ -80,7 +80,7 @@ export class People {
     const bound = { ...binding, isKey: true };
     this.keys.set(key, bound);
     this.#toHeal.push(bound);
-    const named = [...this.#facts.usersOf([key]), ...this.#usersOf(key)];
+    const named = [...this.#facts.usersOf([key]), ...this.#facts.payersWith(key)];
     this.signIn(
       named.map((user) => ({ key, user })),
       step,
