@@ -1,24 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecretBox } from '../config/secret-box.ts';
-import { acceptDelivery, sealBody } from '../db/deliveries.ts';
-import type { AcceptedDelivery, StoredDelivery } from '../db/deliveries.ts';
-import { identifierHasher } from '../db/erased-identifiers.ts';
+import type { StoredDelivery } from '../db/deliveries.ts';
 import { newId } from '../db/new-id.ts';
 import { DatabaseUnavailable } from '../db/errors.ts';
 import { findActiveWebhookSecrets, openWebhookSecret } from '../db/webhook-secrets.ts';
 import type { WebhookSecretRow } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
-import { identifyingTexts, isLargeBody } from '../domain/erasure.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../domain/delivery.ts';
 import type { AppId, CommissionId, EventId, SecretId } from '../domain/ids.ts';
 import { sha256 } from '../providers/hashing.ts';
-import { eventIn, providers } from '../providers/index.ts';
+import { providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
-import { proofOf, SIGNED_AT_ANOTHER_TIME } from '../providers/proof.ts';
+import { proofOf } from '../providers/proof.ts';
 import type { Provider, SignedRequest } from '../providers/provider.ts';
-import { secureCompare } from '../providers/shared/secure-compare.ts';
-import { splitSignedToken } from '../providers/shared/signed-token.ts';
 import type { CommandDeps, HoldSlot } from './deps.ts';
+import { refusalReason } from './refusal-reason.ts';
+import { storeWebhook } from './store-webhook.ts';
 
 /** A webhook whose body has not been read. */
 export interface IncomingWebhook extends Omit<SignedRequest, 'body'> {
@@ -44,68 +41,6 @@ const PENDING_MARGIN_MS = 100;
 
 /** How long a stored delivery waits for a slot, ms: then the relay soon starts it. Its response does not wait as long. */
 const LONGEST_WAIT_MS = 20_000;
-
-/** Returns whether one of the secrets verifies a request. */
-async function isProvedByOne(
-  provider: Provider,
-  request: SignedRequest,
-  secrets: readonly string[],
-): Promise<boolean> {
-  const verified = await Promise.all(secrets.map(async (secret) => await provider.verify(request, secret)));
-  return verified.includes(true);
-}
-
-/**
- * Returns why a request with a correct signature is refused: the signed time is too far from the server's clock. Null if
- * the signature is wrong or states no time. Only the app's own account can read it.
- */
-async function clockReason(
-  provider: Provider,
-  request: SignedRequest,
-  secrets: readonly string[],
-): Promise<string | null> {
-  const at = provider.signedAt?.(request) ?? null;
-  // On time, the signature itself is wrong, and was compared already.
-  if (at === null || provider.isOnTime?.(request) === true) return null;
-  const isRight = await isProvedByOne(provider, { ...request, receivedAt: at }, secrets);
-  const seconds = Math.round(Math.abs(request.receivedAt - at) / 1000);
-  return isRight
-    ? `${SIGNED_AT_ANOTHER_TIME} ${seconds} s ${at < request.receivedAt ? 'before' : 'after'} this server's time: synchronize its clock`
-    : null;
-}
-
-const BEARER = 'Bearer ';
-
-/** Returns the reason for a token that would be right with or without `Bearer ` in front of it, or null. */
-async function bearerReason(
-  provider: Provider,
-  request: SignedRequest,
-  secrets: readonly string[],
-): Promise<string | null> {
-  const { authorization } = request.headers;
-  if (provider.scheme !== 'static_token' || typeof authorization !== 'string') return null;
-  const hasBearer = authorization.startsWith(BEARER);
-  const other = hasBearer ? authorization.slice(BEARER.length) : BEARER + authorization;
-  const headers = { ...request.headers, authorization: other };
-  if (!(await isProvedByOne(provider, { ...request, headers }, secrets))) return null;
-  return hasBearer
-    ? 'the token was sent with "Bearer " in front of it: enter it in the provider\'s dashboard without "Bearer "'
-    : 'the token was sent without "Bearer " in front of it: enter it in the provider\'s dashboard with "Bearer "';
-}
-
-/** Returns the reason for a right token without the signature that its secret needs, or null. */
-function signatureReason(
-  provider: Provider,
-  { headers }: SignedRequest,
-  secrets: readonly string[],
-): string | null {
-  const { authorization } = headers;
-  if (provider.bodySignature === undefined || typeof authorization !== 'string') return null;
-  if (!secrets.some((secret) => secureCompare(splitSignedToken(secret).token, authorization))) return null;
-  return provider.bodySignature.headers.some((name) => headers[name] !== undefined)
-    ? 'the token is right, and the signature is not made with the signing secret that is stored here'
-    : `the token is right, and the signature is missing: no header ${provider.bodySignature.headers.join(' or ')}`;
-}
 
 interface WebhookDeps extends Pick<
   CommandDeps,
@@ -173,11 +108,12 @@ export async function receiveWebhook(
       const known = secrets;
       const proof = proofOf(providers[providerName], request, open(verifying), deps.secretBox);
       // Refused webhooks take no slot from others.
-      const result = await admit(
-        async (holdSlot) =>
-          await storeAndProcess(deps, request, { ...row, proof }, verifying, known, { respondBy, holdSlot }),
-      );
-      if (result !== 'secrets_changed') return result;
+      const result = await admit(async (holdSlot) => {
+        const stored = await storeWebhook(deps, request.body, { ...row, proof }, { verifying, known });
+        if (stored === 'secrets_changed') return null;
+        return await processStored(deps, ids, stored, { respondBy, holdSlot });
+      });
+      if (result !== null) return result;
     } else if (areRead) {
       // Opening a secret that can't be decrypted throws, because it may have signed what no other secret verifies.
       const reason = await refusalReason(providers[providerName], request, secrets.map(open));
@@ -229,21 +165,6 @@ async function findVerifying(
   return undefined;
 }
 
-/** Returns why no secret verifies the request. */
-async function refusalReason(
-  provider: Provider,
-  request: SignedRequest,
-  texts: readonly string[],
-): Promise<string> {
-  if (texts.length === 0) return 'no webhook secret is set for this provider';
-  return (
-    (await clockReason(provider, request, texts)) ??
-    (await bearerReason(provider, request, texts)) ??
-    signatureReason(provider, request, texts) ??
-    'the signature or token does not match'
-  );
-}
-
 /**
  * Starts the workflow of a stored delivery in a slot, and waits for the outcome until `respondBy`; null if there is none by then.
  * A function of its own, so that a delivery that gets its slot later does not keep its body in memory.
@@ -273,75 +194,20 @@ async function processInSlot(
 }
 
 /**
- * Stores a verified delivery and waits for the outcome of its workflow, until `respondBy` (`performance.now()`, ms). Returns `secrets_changed`, and stores nothing, if the
- * secrets have changed since they were read.
+ * Starts the workflow of a delivery that was stored, and waits for its outcome until `respondBy` (`performance.now()`, ms). Meanwhile its
+ * steps need not read it from the database.
  */
-async function storeAndProcess(
-  {
-    sql,
-    secretBox,
-    workflows,
-    webhookCache,
-    runInDeliverySlot,
-  }: Pick<WebhookDeps, 'sql' | 'secretBox' | 'workflows' | 'webhookCache' | 'runInDeliverySlot'>,
-  request: SignedRequest,
-  row: Omit<AcceptedDelivery, 'secretId' | 'body' | 'bodyKeyId' | 'bodyHashes' | 'currentSecretId'> & {
-    readonly provider: ProviderName;
-  },
-  verifying: WebhookSecretRow,
-  secrets: readonly WebhookSecretRow[],
-  { respondBy, holdSlot }: { readonly respondBy: number; readonly holdSlot: HoldSlot },
-): Promise<WebhookResult | 'secrets_changed'> {
-  const { body } = request;
-  const accept = async (stored: Pick<AcceptedDelivery, 'body' | 'bodyKeyId' | 'bodyHashes'>) =>
-    await acceptDelivery(sql, {
-      ...row,
-      ...stored,
-      secretId: verifying.id,
-      currentSecretId: secrets.find(({ isCurrent }) => isCurrent)?.id ?? null,
-    });
-  const hashes = async () => {
-    // Not compared: it is encrypted if anybody of the app is erased.
-    if (isLargeBody(body)) return null;
-    const hash = await identifierHasher(sql, secretBox);
-    return identifyingTexts(body, eventIn(row.provider, body)).map((text) => hash(row.appId, text));
-  };
-  let acceptance = await accept({
-    body,
-    bodyKeyId: null,
-    bodyHashes: webhookCache.hasErasedUsers(row.appId) ? await hashes() : null,
-  });
-  if (acceptance.namesErased && !webhookCache.hasErasedUsers(row.appId)) {
-    webhookCache.rememberErasedUsers(row.appId);
-    acceptance = await accept({ body, bodyKeyId: null, bodyHashes: await hashes() });
-  }
-  const { namesErased } = acceptance;
-  if (namesErased)
-    acceptance = await accept({ ...sealBody(secretBox, row.deliveryId, body), bodyHashes: null });
-  const { isAccepted, isSelfTest, stripeAccounts } = acceptance;
-  if (!isAccepted) return 'secrets_changed';
-  const stored: StoredDelivery | null =
-    isSelfTest === null
-      ? null
-      : {
-          ...row,
-          id: row.deliveryId,
-          processingStatus: 'received',
-          lastError: null,
-          commissionId: null,
-          body,
-          hasBody: true,
-          isBodyLost: false,
-          namesErased,
-          isSelfTest,
-          stripeAccounts,
-          secret: verifying,
-        };
-  const outcome = await webhookCache.keeping(
-    stored,
-    async () => await processInSlot({ workflows, runInDeliverySlot }, row, { respondBy, holdSlot }),
+async function processStored(
+  deps: Pick<WebhookDeps, 'workflows' | 'webhookCache' | 'runInDeliverySlot'>,
+  keys: DeliveryKeys,
+  stored: StoredDelivery | 'stored_before',
+  waiting: { readonly respondBy: number; readonly holdSlot: HoldSlot },
+): Promise<WebhookResult> {
+  const outcome = await deps.webhookCache.keeping(
+    stored === 'stored_before' ? null : stored,
+    async () => await processInSlot(deps, keys, waiting),
   );
-  if (outcome === null) return { kind: 'pending', eventId: row.eventId };
+  if (outcome === null) return { kind: 'pending', eventId: keys.eventId };
   return outcome.status === 'duplicate'
     ? { kind: 'duplicate' }
     : { kind: 'done', eventId: outcome.eventId, commissionId: outcome.commissionId };
