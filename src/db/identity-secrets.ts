@@ -4,7 +4,7 @@ import { acting } from './audit.ts';
 import { isLostKey } from './reencryption.ts';
 import { shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 /** Returns the encryption context of an identity secret, which binds the ciphertext to its app. */
 export function identitySecretContext(appId: AppId): string {
@@ -93,6 +93,13 @@ export async function findVerifyingSecrets(
   return previous !== null && previous.expiresAt > now ? [current, previous] : [current];
 }
 
+/** How many ids of former secrets are kept. */
+const FORMER_IDS = 100;
+
+/** Adds the id of a secret to those of former ones. */
+export const withFormer = (sql: Sql, ids: Fragment, id: Fragment): Fragment =>
+  sql.fragment`(${ids} || ${id}::text)[greatest(1, cardinality(${ids}) + 2 - ${FORMER_IDS}::int):]`;
+
 export interface NewIdentitySecret extends EncryptedSecret {
   readonly id: Id<'secret'>;
   readonly appId: AppId;
@@ -101,8 +108,8 @@ export interface NewIdentitySecret extends EncryptedSecret {
 }
 
 /**
- * Makes a secret the current one. The one before it ends at once if its key is lost. Returns when it expires, or null if there was none or it
- * has ended.
+ * Makes a secret the current one. The one before it ends at once if its key is lost. A secret that was the current one before changes nothing:
+ * the call is sent again. Returns when the one before the current one expires, or null if there was none or it has ended.
  */
 export async function rotateIdentitySecret(
   sql: Sql,
@@ -118,7 +125,8 @@ export async function rotateIdentitySecret(
       secret_id = excluded.secret_id, ciphertext = excluded.ciphertext, encryption_key_id = excluded.encryption_key_id,
       created_at = excluded.created_at, previous_ciphertext = case when ${isKept} then s.ciphertext end,
       previous_encryption_key_id = case when ${isKept} then s.encryption_key_id end,
-      previous_expires_at = case when ${isKept} then ${instant(previousEndsAt)}::timestamptz end
-     where s.secret_id <> excluded.secret_id`;
+      previous_expires_at = case when ${isKept} then ${instant(previousEndsAt)}::timestamptz end,
+      former_secret_ids = ${withFormer(sql, sql.fragment`s.former_secret_ids`, sql.fragment`s.secret_id`)}
+     where s.secret_id <> excluded.secret_id and excluded.secret_id <> all (s.former_secret_ids)`;
   return (await findIdentitySecrets(sql, appId))?.previous?.expiresAt ?? null;
 }

@@ -1,5 +1,5 @@
 import type { SecretBox } from '../config/secret-box.ts';
-import type { AccountId, EmailId, MemberId } from '../domain/ids.ts';
+import type { AccountId, EmailId, KeyId, MemberId } from '../domain/ids.ts';
 import { MEMBER_LINK_MS, MOST_OPEN_LINKS, SIGN_IN_LINK_MS } from '../domain/sessions.ts';
 import { acting } from './audit.ts';
 import { mailSecretContext } from './email-secrets.ts';
@@ -22,22 +22,23 @@ interface MailDeps {
 }
 
 /**
- * Stores a link to copy, which signs a member in once and never lets the session pay. Returns its token and its end; undefined for an
- * unknown member and for one who was removed.
+ * Stores a link to copy, which signs a member in once and never lets the session pay. It ends with the right of its maker to manage members,
+ * and so does its session. Returns its token and its end; undefined for an unknown member and for one who was removed.
  */
 export async function createMemberLink(
   sql: Sql,
   accountId: AccountId,
   id: MemberId,
-  now: number,
+  { makerKeyId, now }: { readonly makerKeyId: KeyId; readonly now: number },
 ): Promise<{ readonly token: string; readonly expiresAt: number } | undefined> {
   const token = newToken();
   const row = await sql.maybe`
     with member as (
       select account_id, key_id from members where account_id = ${accountId} and id = ${id} and removed_at is null
     ), made as (
-      insert into sign_in_links (token_sha256, account_id, key_id, created_at, expires_at)
-      select ${tokenSha256(token)}::bytea, account_id, key_id, ${instant(now)}::timestamptz, ${instant(now + MEMBER_LINK_MS)}::timestamptz
+      insert into sign_in_links (token_sha256, account_id, key_id, created_at, expires_at, made_by)
+      select ${tokenSha256(token)}::bytea, account_id, key_id, ${instant(now)}::timestamptz, ${instant(now + MEMBER_LINK_MS)}::timestamptz,
+             ${makerKeyId}::text
         from member where ${acting(sql)}
       on conflict (token_sha256) do nothing
     )

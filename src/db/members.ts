@@ -3,7 +3,7 @@ import type { EmailStatus } from '../domain/email.ts';
 import type { AccountId, AppId, KeyId, MemberId } from '../domain/ids.ts';
 import { KEY_RANDOM_BYTES } from '../domain/keys.ts';
 import { ROLE_PERMISSIONS } from '../domain/members.ts';
-import type { MemberRole } from '../domain/members.ts';
+import type { MemberAccess, MemberRole } from '../domain/members.ts';
 import { acting } from './audit.ts';
 import { violatedConstraint } from './errors.ts';
 import { newId } from './new-id.ts';
@@ -132,21 +132,36 @@ export interface MemberChange {
   readonly appIds?: readonly AppId[] | null | undefined;
 }
 
-/** Changes a member, from the next call on. Undefined for an unknown member, and for one who was removed. */
+/**
+ * Changes a member, from the next call on. `check` throws where the caller may not make the change: what it compares stays so until the
+ * change is written. Undefined for an unknown member, and for one who was removed.
+ */
 export async function changeMember(
   sql: Sql,
   accountId: AccountId,
   id: MemberId,
-  { name, role, appIds }: MemberChange,
+  { name, role: newRole, appIds: newAppIds }: MemberChange,
+  check: (before: MemberAccess, after: MemberAccess) => void,
 ): Promise<Member | MemberRefusal | undefined> {
   return await refusable(async () => {
-    const row = await sql.maybe`
-      update members
-         set name = coalesce(${name ?? null}::text, name), role = coalesce(${role ?? null}::text, role),
-             app_ids = case when ${appIds === undefined} then app_ids else ${appIds == null ? null : [...appIds]}::text[] end
-       where account_id = ${accountId} and id = ${id} and removed_at is null and ${acting(sql)}
-      returning id`;
-    return row === undefined ? undefined : await findMember(sql, accountId, id);
+    const isFound = await sql.transaction(async (tx) => {
+      const before = await tx.maybe<MemberAccess>`
+        select role, app_ids from members
+         where account_id = ${accountId} and id = ${id} and removed_at is null for update`;
+      if (before === undefined) return false;
+      const { role, appIds } = {
+        role: newRole ?? before.role,
+        appIds: newAppIds === undefined ? before.appIds : newAppIds,
+      };
+      check(before, { role, appIds });
+      await tx`
+        update members
+           set name = coalesce(${name ?? null}::text, name), role = ${role}::text,
+               app_ids = ${appIds === null ? null : [...appIds]}::text[]
+         where id = ${id} and ${acting(tx)}`;
+      return true;
+    });
+    return isFound ? await findMember(sql, accountId, id) : undefined;
   });
 }
 

@@ -1,6 +1,7 @@
 import type { SessionId } from '../domain/ids.ts';
 import { OPERATOR_SESSION_MS, SIGN_IN_LINK_MS } from '../domain/sessions.ts';
 import { LAST_USE_MS } from './account-keys.ts';
+import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
 import { EXPIRED_BATCH, newToken, tokenSha256 } from './sessions.ts';
 import type { NewSession } from './sessions.ts';
@@ -67,6 +68,32 @@ export async function spendOperatorLink(
 /** Ends a session of the operator. Ending it twice changes nothing. */
 export async function endOperatorSession(sql: Sql, id: SessionId, now: number): Promise<void> {
   await sql`update operator_sessions set ended_at = coalesce(ended_at, ${instant(now)}) where id = ${id}`;
+}
+
+/**
+ * Ends all sessions and links of the operator, and those that begin with a link of the operator in any account. Returns how many sessions
+ * it ended.
+ */
+export async function endOperatorSessions(
+  sql: Sql,
+  now: number,
+): Promise<{ readonly operator: number; readonly accounts: number }> {
+  return await sql.one<{ operator: number; accounts: number }>`
+    with links as (
+      delete from operator_sign_in_links where session_id is null
+    ), ended as (
+      update operator_sessions set ended_at = ${instant(now)} where ended_at is null and expires_at > ${instant(now)} returning id
+    ), account_links as (
+      delete from sign_in_links l
+       where l.session_id is null
+         and (l.key_id is null or exists (select from account_keys k where k.id in (l.key_id, l.made_by) and k.is_console))
+    ), of_accounts as (
+      update sessions s set ended_at = ${instant(now)}
+        from account_keys k
+       where k.id in (s.key_id, s.link_made_by) and k.is_console and s.ended_at is null and s.expires_at > ${instant(now)} and ${acting(sql)}
+      returning s.id
+    )
+    select (select count(*) from ended) as operator, (select count(*) from of_accounts) as accounts`;
 }
 
 /** Deletes sessions and sign-in links of the operator that can no longer be used. */

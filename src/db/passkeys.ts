@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { KeyId, MemberId, PasskeyId } from '../domain/ids.ts';
 import { MOST_PASSKEYS } from '../domain/passkeys.ts';
 import { RAISED_MS, SESSION_MAX_MS } from '../domain/sessions.ts';
-import { DAY_MS } from '../domain/time.ts';
+import { DAY_MS, HOUR_MS } from '../domain/time.ts';
 import { acting } from './audit.ts';
 import { isRefusedByTrigger } from './errors.ts';
 import { newId } from './new-id.ts';
@@ -91,7 +91,7 @@ export type PasskeyRefusal = 'too_many_passkeys' | 'passkey_exists' | 'challenge
 
 /**
  * Adds a passkey to a member, and spends the challenge that it answers. One statement, so that of two answers to one challenge at most
- * one adds a passkey. A member has 20, and a few more if calls come at once.
+ * one adds a passkey. A member has 20, and adds 20 within an hour, since each is a mail; a few more if calls come at once.
  */
 export async function addPasskey(
   sql: Sql,
@@ -103,7 +103,10 @@ export async function addPasskey(
     with member as materialized (
       select m.id, m.account_id,
              (select count(*) from (select from passkeys p where p.member_id = m.id and p.revoked_at is null
-                                     limit ${MOST_PASSKEYS}) own) >= ${MOST_PASSKEYS} as is_full,
+                                     limit ${MOST_PASSKEYS}) own) >= ${MOST_PASSKEYS}
+             or (select count(*) from (select from passkeys p
+                                        where p.member_id = m.id and p.created_at > ${instant(now - HOUR_MS)}::timestamptz
+                                        limit ${MOST_PASSKEYS}) added) >= ${MOST_PASSKEYS} as is_full,
              exists (select from passkeys p where p.credential_id = ${credentialId}::bytea) as is_known
         from members m
        where m.id = ${memberId} and m.removed_at is null and ${acting(sql)}

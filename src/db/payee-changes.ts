@@ -104,17 +104,18 @@ export async function requestPayeeChange(
   const sealedCode = secretBox.encrypt(code, mailSecretContext(emailId));
   const codeHash = secretBox.tokenHash(approvedText(id, payee, code));
   return await sql.forManyRows().transaction<PayeeChangeOutcome>(async (tx) => {
-    // One request of a creator at a time, so that the limit holds.
-    const creator = await tx.maybe<{ address: string; waits: number | null }>`
-      select f.email as address,
-             (select extract(epoch from e.created_at + interval '1 hour' - now())::float8 from emails e
-               where e.affiliate_id = f.id and e.kind = 'payee_code' and e.created_at > now() - interval '1 hour' and e.id <> ${emailId}
-               order by e.created_at desc limit 1 offset ${PAYEE_CODES_IN_AN_HOUR - 1}) as waits
+    // One request of a creator at a time: the statement after the lock sees the codes of those before.
+    const creator = await tx.maybe<{ address: string }>`
+      select f.email as address
         from affiliates f where f.app_id = ${appId} and f.id = ${affiliateId} and ${isUsable(tx)} for no key update`;
     if (creator === undefined) return { outcome: 'no_address' };
-    if (creator.waits !== null) {
-      return { outcome: 'too_many', retryAfterSeconds: Math.max(1, Math.ceil(creator.waits)) };
-    }
+    const limit = await tx.maybe<{ waits: number }>`
+      select extract(epoch from e.created_at + interval '1 hour' - now())::float8 as waits
+        from emails e
+       where e.affiliate_id = ${affiliateId} and e.kind = 'payee_code' and e.created_at > now() - interval '1 hour' and e.id <> ${emailId}
+       order by e.created_at desc limit 1 offset ${PAYEE_CODES_IN_AN_HOUR - 1}`;
+    if (limit !== undefined)
+      return { outcome: 'too_many', retryAfterSeconds: Math.max(1, Math.ceil(limit.waits)) };
     // What a founder sets or blocks at the same time either sees this change, or is the latest version that it replaces.
     await lockPayoutsOf(tx, affiliateId);
     await tx`

@@ -80,6 +80,7 @@ CREATE INDEX account_keys_listed ON account_keys USING btree (account_id, create
 CREATE INDEX account_keys_not_revoked ON account_keys USING btree (account_id, created_at, id) WHERE ((revoked_at IS NULL) AND (NOT is_member));
 CREATE UNIQUE INDEX account_keys_one_console ON account_keys USING btree (account_id) WHERE (is_console AND (revoked_at IS NULL));
 CREATE TRIGGER account_keys_audit AFTER INSERT OR UPDATE OF label, permissions, expires_at, revoked_at ON account_keys FOR EACH ROW WHEN ((NOT new.is_member)) EXECUTE FUNCTION write_audit_row('account_key', 'id', 'label permissions expires_at revoked_at');
+CREATE TRIGGER account_keys_end_links AFTER UPDATE OF revoked_at, permissions ON account_keys FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (old.permissions @> permissions_of_role('owner'::text)) AND ((new.revoked_at IS NOT NULL) OR (NOT (new.permissions @> permissions_of_role('owner'::text)))))) EXECUTE FUNCTION end_links_of_maker();
 
 create table accounts (
   id account_id not null,
@@ -911,6 +912,7 @@ create table identity_secrets (
   previous_ciphertext bytea,
   previous_encryption_key_id text,
   previous_expires_at timestamp with time zone,
+  former_secret_ids text[] not null default '{}'::text[],
   constraint identity_secrets_pkey PRIMARY KEY (app_id),
   constraint identity_secrets_secret_id_key UNIQUE (secret_id),
   constraint identity_secrets_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
@@ -1129,6 +1131,7 @@ create table passkeys (
   constraint passkeys_public_key_check CHECK (((length(public_key) >= 1) AND (length(public_key) <= 2048))),
   constraint passkeys_sign_count_check CHECK (((sign_count >= 0) AND (sign_count <= '4294967295'::bigint)))
 );
+CREATE INDEX passkeys_added ON passkeys USING btree (member_id, created_at);
 CREATE INDEX passkeys_by_member ON passkeys USING btree (member_id, created_at, id) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX passkeys_one_credential ON passkeys USING btree (credential_id);
 CREATE TRIGGER passkeys_audit AFTER INSERT OR UPDATE OF revoked_at ON passkeys FOR EACH ROW EXECUTE FUNCTION write_audit_row('passkey', 'id', 'member_id name raises revoked_at');
@@ -1956,6 +1959,7 @@ create table sessions (
   ended_at timestamp with time zone,
   raised_key_id key_id,
   raised_until timestamp with time zone,
+  link_made_by text collate "C",
   constraint sessions_pkey PRIMARY KEY (id),
   constraint sessions_token_sha256_key UNIQUE (token_sha256),
   constraint sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
@@ -1969,6 +1973,7 @@ create table sessions (
 CREATE INDEX sessions_by_account ON sessions USING btree (account_id, created_at DESC, id DESC);
 CREATE INDEX sessions_by_expiry ON sessions USING btree (expires_at);
 CREATE INDEX sessions_by_key ON sessions USING btree (key_id);
+CREATE INDEX sessions_by_link_maker ON sessions USING btree (link_made_by) WHERE ((link_made_by IS NOT NULL) AND (ended_at IS NULL));
 CREATE TRIGGER sessions_audit AFTER INSERT OR UPDATE OF ended_at, raised_key_id, raised_until ON sessions FOR EACH ROW EXECUTE FUNCTION write_audit_row('session', 'id', 'key_id ended_at raised_key_id raised_until', 'started');
 
 create table sign_in_links (
@@ -1979,6 +1984,7 @@ create table sign_in_links (
   expires_at timestamp with time zone not null,
   session_id session_id,
   raises boolean not null default false,
+  made_by text collate "C",
   constraint sign_in_links_pkey PRIMARY KEY (token_sha256),
   constraint sign_in_links_session_id_key UNIQUE (session_id),
   constraint sign_in_links_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
@@ -1989,6 +1995,7 @@ create table sign_in_links (
   constraint sign_in_links_token_sha256_check CHECK ((length(token_sha256) = 32))
 );
 CREATE INDEX sign_in_links_by_expiry ON sign_in_links USING btree (expires_at);
+CREATE INDEX sign_in_links_made_by ON sign_in_links USING btree (made_by) WHERE (made_by IS NOT NULL);
 CREATE INDEX sign_in_links_raising ON sign_in_links USING btree (key_id, expires_at) WHERE (raises AND (session_id IS NULL));
 CREATE TRIGGER sign_in_links_audit AFTER INSERT ON sign_in_links FOR EACH ROW WHEN ((NOT new.raises)) EXECUTE FUNCTION write_audit_row('sign_in_link', 'key_id', 'expires_at');
 
@@ -2127,6 +2134,7 @@ create table webhook_endpoints (
   created_at timestamp with time zone not null default now(),
   slot smallint,
   is_slack boolean not null default false,
+  former_secret_ids text[] not null default '{}'::text[],
   constraint webhook_endpoints_pkey PRIMARY KEY (id),
   constraint webhook_endpoints_app_id_id_key UNIQUE (app_id, id),
   constraint webhook_endpoints_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
@@ -3140,6 +3148,16 @@ AS $function$
 begin
   update codes set deactivated_at = greatest(now(), created_at)
    where app_id = new.app_id and affiliate_id = new.id and deactivated_at is null;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION end_links_of_maker()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from sign_in_links where made_by = new.id and session_id is null;
+  update sessions set ended_at = now() where link_made_by = new.id and ended_at is null;
   return null;
 end $function$;
 

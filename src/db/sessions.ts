@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { AccountId, AppId, KeyId, MemberId, SessionId } from '../domain/ids.ts';
 import { KEY_RANDOM_BYTES, PERMISSIONS } from '../domain/keys.ts';
 import type { Permission } from '../domain/keys.ts';
+import { ROLE_PERMISSIONS } from '../domain/members.ts';
 import type { MemberRole } from '../domain/members.ts';
 import {
   FIRST_ACCOUNT_NAME,
@@ -135,10 +136,16 @@ export async function spendSignInLink(
   const id = newId('session');
   const [accountId, keyId] = [newId('account'), newId('key')];
   await sql`
-    with spent as (
+    with maker as materialized (
+      -- Locked: whoever takes the right to manage members from the maker finds the session, or the link is not spent.
+      select k.id from sign_in_links l join account_keys k on k.id = l.made_by
+       where l.token_sha256 = ${tokenSha256(linkToken)} and ${isValid(sql, now)} and k.permissions @> ${[...ROLE_PERMISSIONS.owner]}::text[]
+         for share of k
+    ), spent as (
       update sign_in_links set session_id = ${id}
        where token_sha256 = ${tokenSha256(linkToken)} and expires_at > ${instant(now)} and session_id is null and ${acting(sql)}
-      returning account_id, key_id, raises
+         and (made_by is null or made_by in (select id from maker))
+      returning account_id, key_id, raises, made_by
     ), made_account as (
       insert into accounts (id, name) select ${accountId}::text, ${accountName}::text from spent where account_id is null
       returning id
@@ -149,15 +156,16 @@ export async function spendSignInLink(
         from made_account
       returning account_id, id as key_id
     ), holder as (
-      select account_id, key_id, false as may_pay from made_key
+      select account_id, key_id, false as may_pay, null::text as made_by from made_key
       union all
-      select k.account_id, k.id, spent.raises and k.is_member and 'payout' = any (k.permissions) from spent join account_keys k on k.account_id = spent.account_id and k.id = spent.key_id
+      select k.account_id, k.id, spent.raises and k.is_member and 'payout' = any (k.permissions), spent.made_by from spent join account_keys k on k.account_id = spent.account_id and k.id = spent.key_id
        where ${isValid(sql, now)}
     )
-    insert into sessions (id, token_sha256, account_id, key_id, user_agent, created_at, last_used_at, expires_at, raised_key_id, raised_until)
+    insert into sessions (id, token_sha256, account_id, key_id, user_agent, created_at, last_used_at, expires_at, raised_key_id,
+                          raised_until, link_made_by)
     select ${id}::text, ${tokenSha256(token)}::bytea, account_id, key_id, ${userAgent}::text,
            ${instant(now)}::timestamptz, ${instant(now)}::timestamptz, ${instant(now + SESSION_MAX_MS)}::timestamptz,
-           case when may_pay then key_id end, case when may_pay then ${instant(now + RAISED_MS)}::timestamptz end
+           case when may_pay then key_id end, case when may_pay then ${instant(now + RAISED_MS)}::timestamptz end, made_by
       from holder`;
   return await findSession(sql, token, now);
 }

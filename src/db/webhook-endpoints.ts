@@ -4,6 +4,7 @@ import type { DeactivationReason, WebhookType } from '../domain/outgoing-webhook
 import type { SecretBox } from '../config/secret-box.ts';
 import { acting } from './audit.ts';
 import { retryAfterConflict } from './conflict-retries.ts';
+import { withFormer } from './identity-secrets.ts';
 import { isLostKey } from './reencryption.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -184,7 +185,8 @@ export async function deleteWebhookEndpoint(
 
 /**
  * Makes a secret the current one. The one before it also signs until `previousEndsAt`, epoch ms; the one before that ends at
- * once, and so does one whose key is lost. Returns undefined for an unknown endpoint.
+ * once, and so does one whose key is lost. A secret that was the current one before changes nothing: the call is sent again. Returns undefined
+ * for an unknown endpoint.
  */
 export async function rotateSigningSecret(
   sql: Sql,
@@ -199,7 +201,9 @@ export async function rotateSigningSecret(
        set secret_id = ${secret.secretId}, ciphertext = ${secret.ciphertext}, encryption_key_id = ${secret.encryptionKeyId},
            secret_created_at = now(), previous_ciphertext = case when ${isKept} then ciphertext end,
            previous_encryption_key_id = case when ${isKept} then encryption_key_id end,
-           previous_expires_at = case when ${isKept} then ${instant(secret.previousEndsAt)}::timestamptz end
-     where app_id = ${appId} and id = ${id} and slot >= 1 and secret_id <> ${secret.secretId} and ${acting(sql)}`;
+           previous_expires_at = case when ${isKept} then ${instant(secret.previousEndsAt)}::timestamptz end,
+           former_secret_ids = ${withFormer(sql, sql.fragment`former_secret_ids`, sql.fragment`secret_id`)}
+     where app_id = ${appId} and id = ${id} and slot >= 1 and secret_id <> ${secret.secretId}
+       and ${secret.secretId}::text <> all (former_secret_ids) and ${acting(sql)}`;
   return await findWebhookEndpoint(sql, appId, id);
 }

@@ -64,7 +64,7 @@ export const ERRORS = {
   too_many_passkeys: [
     409,
     'The member has too many passkeys',
-    `Nothing was added. A member has at most ${MOST_PASSKEYS} passkeys: revoke one that is not used.`,
+    `Nothing was added. A member has at most ${MOST_PASSKEYS} passkeys, and adds at most ${MOST_PASSKEYS} within an hour: revoke one that is not used, or wait.`,
   ],
   passkeys_not_possible: [
     409,

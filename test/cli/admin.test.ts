@@ -6,9 +6,20 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { noSecretsKeys } from '../support/no-secrets-keys.ts';
-import { findAccountCaller } from '../../src/db/account-keys.ts';
-import { spendOperatorLink } from '../../src/db/operator-sessions.ts';
-import { newToken, spendSignInLink } from '../../src/db/sessions.ts';
+import { createAccountKey, findAccountCaller } from '../../src/db/account-keys.ts';
+import { createAccount } from '../../src/db/accounts.ts';
+import {
+  createOperatorLink,
+  findOperatorSession,
+  spendOperatorLink,
+} from '../../src/db/operator-sessions.ts';
+import {
+  createSignInLink,
+  findSession,
+  newToken,
+  spendSignInLink,
+  startSession,
+} from '../../src/db/sessions.ts';
 import { connect } from '../../src/db/sql.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -207,6 +218,38 @@ describe('console', () => {
     expect(await spendOperator()).toMatchObject({ id: expect.stringMatching(/^ses_/) });
     expect(await spendOperator()).toBeUndefined();
     expect((await admin('console', '--operator', '--account', 'x')).status).toBe(2);
+  });
+
+  // @promise operator-session-expiry
+  test('console --operator --end-sessions ends all sessions and links of the operator, and those that they began', async () => {
+    const { sql } = database;
+    const now = Date.now();
+    const account = await createAccount(sql, 'Of another session');
+    const session = () => ({ token: newToken(), userAgent: null, now });
+    const [first, link] = [await createOperatorLink(sql, now), await createOperatorLink(sql, now)];
+    const operator = session();
+    await spendOperatorLink(sql, first, operator);
+    const ofAccount = async () => await createSignInLink(sql, account.id, { now, validMs: 60_000 });
+    const [founder, unspent] = [session(), await ofAccount()];
+    await spendSignInLink(sql, await ofAccount(), founder);
+    const { key } = await createAccountKey(sql, account.id, ['read']);
+    const ofKey = session();
+    await startSession(sql, key, ofKey);
+
+    expect((await admin('console', '--end-sessions')).status).toBe(1);
+    const { status, out } = await admin('console', '--operator', '--end-sessions');
+    expect([status, out]).toEqual([
+      0,
+      expect.stringMatching(/^Ended [1-9]\d* sessions of the operator, and [1-9]\d* of/),
+    ]);
+    expect(await findOperatorSession(sql, operator.token, now)).toBeUndefined();
+    expect(await spendOperatorLink(sql, link, session())).toBeUndefined();
+    expect(await findSession(sql, founder.token, now)).toBeUndefined();
+    expect(await spendSignInLink(sql, unspent, session())).toBeUndefined();
+    // A session that began with a key is none of the operator.
+    expect(await findSession(sql, ofKey.token, now)).toBeDefined();
+    const again = await admin('console', '--operator', '--end-sessions', '--json');
+    expect(JSON.parse(again.out)).toEqual({ ended: { operator: 0, accounts: 0 } });
   });
 
   // @promise first-link-creates-account

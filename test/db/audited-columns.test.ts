@@ -23,7 +23,7 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
     'app_id by_hash counts finished_at followed_keys id key_id pseudonym relayed_at reopened_at requested_at revision scanned_at scanned_id search_again settles_at user_hash waiting',
   group_memberships: 'affiliate_id app_id created_at position',
   identity_secrets:
-    'app_id ciphertext created_at encryption_key_id previous_ciphertext previous_encryption_key_id',
+    'app_id ciphertext created_at encryption_key_id former_secret_ids previous_ciphertext previous_encryption_key_id',
   links: 'app_id created_at id',
   manual_attributions: 'account_id app_id created_at id key_id position',
   members: 'account_id created_at id key_id',
@@ -42,10 +42,10 @@ const NOT_AUDITED: Readonly<Record<string, string>> = {
   reprocess_runs:
     'app_id applied changed commission_cents created_at finished_at from_at id key_id last_delivery_id last_error last_received_at processing_status provider relayed_at revenue_cents seen to_at',
   sdk_keys: 'app_id created_at display id key_sha256',
-  sessions: 'account_id created_at expires_at id last_used_at token_sha256 user_agent',
-  sign_in_links: 'account_id created_at key_id raises session_id token_sha256',
+  sessions: 'account_id created_at expires_at id last_used_at link_made_by token_sha256 user_agent',
+  sign_in_links: 'account_id created_at key_id made_by raises session_id token_sha256',
   webhook_endpoints:
-    'app_id ciphertext created_at encryption_key_id failing_since failures id is_slack next_probe_at previous_ciphertext previous_encryption_key_id secret_created_at slot',
+    'app_id ciphertext created_at encryption_key_id failing_since failures former_secret_ids id is_slack next_probe_at previous_ciphertext previous_encryption_key_id secret_created_at slot',
   webhook_secrets: 'app_id ciphertext created_at encryption_key_id id live_slot',
 };
 

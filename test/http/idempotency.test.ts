@@ -431,6 +431,55 @@ describe('an interrupted call', () => {
     await cut.close();
   });
 
+  test.each(['identity_secrets', 'webhook_endpoints'])(
+    'a repeat of an interrupted rotation in %s, after another rotation, changes nothing and returns what the first one did',
+    async (table) => {
+      const connection = connect({ url: api.database.url });
+      const { sql } = failingAfter(connection, /update idempotency_keys set response/);
+      const cut = await startTestApi({ sql });
+      const own = await newApp(api);
+      const base = `/apps/${own.appId}`;
+      const endpoint = await post(
+        `${base}/webhook-endpoints`,
+        { url: 'https://example.com/in', eventTypes: ['payout.created'] },
+        randomUUID(),
+        own.key,
+      );
+      const path =
+        table === 'identity_secrets'
+          ? `${base}/identity-secret/rotate`
+          : `${base}/webhook-endpoints/${endpoint.body['id']}/rotate-secret`;
+      const stored = async () =>
+        await api.sql`
+          select secret_id, previous_expires_at from identity_secrets where app_id = ${own.appId} and ${table}::text = 'identity_secrets'
+           union all
+          select secret_id, previous_expires_at from webhook_endpoints where app_id = ${own.appId} and ${table}::text = 'webhook_endpoints'`;
+      const key = randomUUID();
+      const rotate = async (at: TestApi, idempotencyKey: string) => {
+        const response = await fetch(at.url + path, {
+          method: 'POST',
+          headers: {
+            authorization: `Bearer ${own.key}`,
+            'content-type': 'application/json',
+            'idempotency-key': idempotencyKey,
+          },
+          body: JSON.stringify({ graceSeconds: 0 }),
+        });
+        return { status: response.status, body: (await response.json()) as Readonly<Record<string, string>> };
+      };
+      expect((await rotate(cut, key)).status).toBe(500);
+      await api.sql`update idempotency_keys set claimed_until = now() where claimed_until > now()`;
+      const newer = await rotate(api, randomUUID());
+      const before = await stored();
+      const again = await rotate(api, key);
+      expect([newer.status, again.status]).toEqual([200, 200]);
+      expect(again.body['secret']).not.toBe(newer.body['secret']);
+      expect(await stored()).toEqual(before);
+      await connection.close();
+      await cut.close();
+    },
+  );
+
   test('a call that never releases its key is taken over only when its claim expires', async () => {
     const key = randomUUID();
     await post(affiliatesPath(), { name: 'Slow' }, key);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { rotateAccountKey, revokeAccountKey } from '../../src/db/account-keys.ts';
 import { mailSignInLinks } from '../../src/db/member-links.ts';
@@ -13,6 +14,7 @@ import { copiedToken, newMember, openLink, signInManager, signInMember } from '.
 import type { Browser, TestMember } from '../support/members.ts';
 import { requestOf } from '../support/route-requests.ts';
 import { OWN_PAGE, signIn } from '../support/sessions.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -152,6 +154,22 @@ describe('who manages members', () => {
     // What gives no such right needs none.
     expect((await invite(owner, 'admin')).status).toBe(201);
     expect((await patch(limited, owner, { name: 'Renamed', role: 'finance' })).status).toBe(200);
+
+    // Not either where the role that was read is changed meanwhile: both changes decide on the row that they lock.
+    const other = new pg.Client(api.database.url);
+    await other.connect();
+    try {
+      await other.query('begin');
+      await other.query(`update members set role = 'analyst' where id = $1`, [limited.id]);
+      const widening = patch(limited, owner, { role: 'finance' });
+      await untilWaiting(api.sql);
+      await other.query('update members set app_ids = null where id = $1', [limited.id]);
+      await other.query('commit');
+      expect(await widening).toMatchObject(refused);
+    } finally {
+      await other.end();
+    }
+    await api.sql`update members set role = 'finance', app_ids = array[${own.appId}] where id = ${limited.id}`;
 
     // A session of a link of the operator gives it for fifteen minutes, and any after a key that pays was entered.
     api.clock.now += 16 * 60_000;
@@ -299,6 +317,52 @@ describe('removing', () => {
     const back = api.sql`update members set removed_at = null, email = 'x@example.com' where id = ${member.id}`;
     await expect(back).rejects.toThrow('does not change this way');
     expect((await call('GET', `${membersOf(app)}?limit=100`, manager)).text).not.toContain(member.id);
+  });
+
+  // @promise remove-member
+  test.each<[string, (owner: TestMember) => Promise<unknown>]>([
+    ['is removed', async (owner) => await remove(owner, manager)],
+    ['gets another role', async (owner) => await patch(owner, manager, { role: 'admin' })],
+    [
+      'is removed by SQL',
+      async ({ id }) => await api.sql`update members set removed_at = now(), email = null where id = ${id}`,
+    ],
+  ])('an owner who %s has no way in by the links that the owner copied for other members', async (_, end) => {
+    const owner = await newMember(api, app, manager, 'owner');
+    const by = await signInMember(api, owner, manager);
+    const [one, other] = [
+      await newMember(api, app, manager, 'owner'),
+      await newMember(api, app, manager, 'analyst'),
+    ];
+    const spent = await signInMember(api, one, by);
+    const unspent = await copiedToken(api, other, by);
+    const own = await signInMember(api, one, manager);
+    expect(await statusOf(spent, '/apps')).toBe(200);
+    await patch(owner, manager, { name: 'Renamed' });
+    expect(await statusOf(spent, '/apps')).toBe(200);
+    await end(owner);
+    expect(await statusOf(spent, '/apps')).toBe(401);
+    await expect(openLink(api, unspent)).rejects.toThrow('invalid_sign_in_link');
+    expect(await statusOf(own, '/apps')).toBe(200);
+  });
+
+  // @promise remove-member
+  test('a copied link that is opened while its maker is removed starts no session that goes on', async () => {
+    const owner = await newMember(api, app, manager, 'owner');
+    const by = await signInMember(api, owner, manager);
+    const token = await copiedToken(api, await newMember(api, app, manager, 'admin'), by);
+    const other = new pg.Client(api.database.url);
+    await other.connect();
+    try {
+      await other.query('begin');
+      await other.query('update members set removed_at = now(), email = null where id = $1', [owner.id]);
+      const opening = openLink(api, token);
+      await untilWaiting(api.sql);
+      await other.query('commit');
+      await expect(opening).rejects.toThrow('invalid_sign_in_link');
+    } finally {
+      await other.end();
+    }
   });
 
   // @promise last-owner

@@ -509,6 +509,24 @@ describe('adding a passkey', () => {
     });
   });
 
+  // @promise post-passkeys
+  test('a member adds 20 passkeys within an hour at most, also if they are revoked, since each is a mail', async () => {
+    const { browser, member } = await newOwner();
+    const now = api.clock.now;
+    await api.sql`
+      insert into passkeys (id, account_id, member_id, name, credential_id, public_key, sign_count, raises, created_at)
+      select 'psk_' || lpad((n + 100)::text, 26, '0'), ${app.accountId}, ${member.id}, 'Other', sha256(convert_to((n + 100)::text, 'utf8')), 'x', 0, false,
+             to_timestamp(${now / 1000}) from generate_series(2, ${MOST_PASSKEYS}::int) n`;
+    await api.sql`
+      update passkeys set revoked_at = now(), credential_id = null, public_key = null where member_id = ${member.id}`;
+    const add = async () => {
+      const body = { name: 'More', ...new Authenticator().create(await optionsOf(api, 'options', browser)) };
+      return await post('/session/passkeys', browser, body);
+    };
+    expect(await add()).toMatchObject({ status: 409, body: { code: 'too_many_passkeys' } });
+    expect((await api.call('GET', '/session/passkeys', { headers: browser })).body).toEqual({ passkeys: [] });
+  });
+
   test.each(['https://192.0.2.1', 'http://api.example.test', 'https://[2001:db8::1]'])(
     'at the address %s, browsers allow no passkeys, and the service says so',
     async (publicUrl) => {

@@ -2841,7 +2841,7 @@ export interface paths {
         put?: never;
         /**
          * Creates a link that signs a member in, to copy.
-         * @description The link works once, within a day, and is returned only once. Its session pays only after a link that was mailed, or a key with `payout`.
+         * @description The link works once, within a day, and is returned only once. Its session pays only after a link that was mailed, or a key with `payout`. The link and its session end when you are removed or are no owner any more.
          *
          *     Requires a session of the console. A key is not accepted.
          */

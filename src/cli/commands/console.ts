@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
 import { createAccount, listAccounts } from '../../db/accounts.ts';
-import { createOperatorLink } from '../../db/operator-sessions.ts';
+import { createOperatorLink, endOperatorSessions } from '../../db/operator-sessions.ts';
 import { createSignInLink } from '../../db/sessions.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { AccountId } from '../../domain/ids.ts';
@@ -32,6 +32,7 @@ type ConsoleOptions = JsonOptions & {
   readonly account?: string;
   readonly name?: string;
   readonly operator?: boolean;
+  readonly endSessions?: boolean;
 };
 
 /** Adds `console`. */
@@ -54,8 +55,23 @@ export function addConsoleCommand(
         "sign in to the operator's page instead, which shows the installation and no data of customers",
       ).conflicts(['account', 'name']),
     )
+    .option(
+      '--end-sessions',
+      'with --operator: print no link, and end all sessions of the operator and those that links of the operator began',
+    )
     .option(...JSON_OPTION)
     .action(async (options: ConsoleOptions) => {
+      if (options.endSessions === true) {
+        if (options.operator !== true)
+          throw new CommandFailedError('--end-sessions ends sessions of the operator: add --operator.');
+        const ended = await withDatabase(async (sql) => await endOperatorSessions(sql, Date.now()));
+        if (options.json === true) print({ ended }, [], options);
+        else
+          stdout(
+            `Ended ${ended.operator} sessions of the operator, and ${ended.accounts} of accounts that began with a link of the operator.\n`,
+          );
+        return;
+      }
       const service = await findService();
       if (service === null)
         throw new CommandFailedError(

@@ -190,13 +190,11 @@ export const memberRoutes = [
     response: { status: 200, schema: member },
     errors: ['forbidden', 'session_not_raised', 'last_owner'],
     handler: async ({ deps, session, ids: { accountId, memberId }, body, now }) => {
-      const before = foundOrThrow(await findMember(deps.sql, accountId, memberId));
       const change = { ...body, appIds: body.appIds === undefined ? undefined : readAppIds(body.appIds) };
-      const { role = before.role, appIds: seen = before.appIds } = change;
-      const gives = before.removedAt === null && givesPayout(before, { role, appIds: seen });
-      if (gives) requireMayGivePayout(session, now);
-      const changed = foundOrThrow(await changeMember(deps.sql, accountId, memberId, change));
-      return presentMember(memberOrThrow(changed));
+      const changed = await changeMember(deps.sql, accountId, memberId, change, (before, after) => {
+        if (givesPayout(before, after)) requireMayGivePayout(session, now);
+      });
+      return presentMember(memberOrThrow(foundOrThrow(changed)));
     },
   }),
 
@@ -208,7 +206,7 @@ export const memberRoutes = [
     ids,
     summary: 'Creates a link that signs a member in, to copy.',
     description:
-      'The link works once, within a day, and is returned only once. Its session pays only after a link that was mailed, or a key with `payout`.',
+      'The link works once, within a day, and is returned only once. Its session pays only after a link that was mailed, or a key with `payout`. The link and its session end when you are removed or are no owner any more.',
     response: {
       status: 201,
       schema: z
@@ -222,8 +220,9 @@ export const memberRoutes = [
         .meta({ id: 'MemberSignInLink', description: 'A link that signs a member in.' }),
     },
     errors: ['forbidden'],
-    handler: async ({ deps, ids: { accountId, memberId }, now }) => {
-      const { token, expiresAt } = foundOrThrow(await createMemberLink(deps.sql, accountId, memberId, now));
+    handler: async ({ deps, session, ids: { accountId, memberId }, now }) => {
+      const link = await createMemberLink(deps.sql, accountId, memberId, { makerKeyId: session.keyId, now });
+      const { token, expiresAt } = foundOrThrow(link);
       return { url: signInUrl(deps.publicUrl, token, { isNew: false }), expiresAt };
     },
   }),
