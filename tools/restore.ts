@@ -146,6 +146,7 @@ async function main(): Promise<void> {
   const paid = await founder.exportCsv(affiliateId, { headers: { 'idempotency-key': key } });
   const file = path.join(folder, 'payout.csv');
   await writeFile(file, paid.text);
+  const paidCents = linesOf(paid.text).reduce((sum, line) => sum + Number(line.split(',')[4]), 0);
   if (linesOf(paid.text).length !== 3) throw new Error(`the payout has not three lines: ${paid.text}`);
   await send(bodyOf(revenuecatEvent({ userId: user, usd: 30, occurredAt: Date.now() - 10 * DAY_MS })));
   await runOn(
@@ -222,7 +223,8 @@ async function main(): Promise<void> {
     'the file is an unknown payout',
     (await admin('payouts', 'verify', file, '--json')).text.includes('unknown_payout'),
   );
-  const early = await admin('payouts', 'record', file);
+  const record = async () => await admin('payouts', 'record', file, '--total', String(paidCents));
+  const early = await record();
   expect(
     'it cannot be recorded before its commissions are back',
     early.status === 1 && (await sums()).payouts === 0,
@@ -230,11 +232,12 @@ async function main(): Promise<void> {
   await send(lost);
   await eventually('the resent purchase has earned', async () => (await sums()).commissions === 3, 30_000);
   expect('resuming needs a statement', (await admin('payouts', 'resume')).status === 1);
-  expect('the file is recorded', (await admin('payouts', 'record', file)).status === 0);
   expect(
-    'recording it twice changes nothing',
-    (await admin('payouts', 'record', file)).status === 0 && (await sums()).payouts === 1,
+    'recording needs what was paid',
+    (await admin('payouts', 'record', file)).status === 1 && (await sums()).payouts === 0,
   );
+  expect('the file is recorded', (await record()).status === 0);
+  expect('recording it twice changes nothing', (await record()).status === 0 && (await sums()).payouts === 1);
   expect('payouts go on', (await admin('payouts', 'resume', '--none-missing')).status === 0);
   const again = await founder.exportCsv(affiliateId);
   expect(

@@ -5,7 +5,7 @@ import { isId } from '../domain/ids.ts';
 import type { AppId, PayoutId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
 import { storeCsv } from './stored-payouts.ts';
-import { COLUMNS, csvMatchesPayout, recordsOf, storePayoutCsv } from './payout-csv.ts';
+import { COLUMNS, csvMatchesPayout, linesOf, storePayoutCsv } from './payout-csv.ts';
 import type { Sql } from './sql.ts';
 
 /** A line of a payout's CSV. */
@@ -14,7 +14,8 @@ interface Line {
   readonly commissionId: string;
   readonly cents: number;
   readonly occurredAt: number;
-  /** Whether it is of an entry, which has no event. */
+  /** Empty for the line of an entry. */
+  readonly eventId: string;
   readonly isEntry: boolean;
 }
 
@@ -29,6 +30,17 @@ export type RecordedPayout =
       readonly isSameFile: boolean;
     }
   | { readonly kind: 'known'; readonly payoutId: PayoutId }
+  /** The total that was paid was not given, or is not that of the file. */
+  | {
+      readonly kind: 'total_wanted' | 'another_total';
+      readonly payoutId: PayoutId;
+      readonly totalCents: number;
+      readonly lines: number;
+    }
+  /** The database has the payout with another total. */
+  | { readonly kind: 'known_otherwise'; readonly payoutId: PayoutId; readonly totalCents: number }
+  /** These lines state another event than their commissions. */
+  | { readonly kind: 'altered'; readonly payoutId: PayoutId; readonly lines: readonly string[] }
   /** The file is not the standard CSV of one payout, or names no affiliate of this database. */
   | { readonly kind: 'unreadable' }
   /** Commissions of these lines are missing: their deliveries have to arrive again first. */
@@ -38,42 +50,52 @@ export type RecordedPayout =
 
 const compress = promisify(gzip);
 
-/** Returns what a standard CSV states; undefined for another file. */
+const WHOLE_NUMBER = /^-?\d{1,15}$/;
+
+/**
+ * Returns what a standard CSV states; undefined for another file. A file that was cut off within a line is none: what is missing would be
+ * due, and paid again.
+ */
 function readFile(csv: Buffer) {
-  const records = [...recordsOf(csv.toString('utf8'))];
+  const text = csv.toString('utf8');
+  const [names = [], ...rows] = linesOf(text);
+  const records = rows.map((cells) => Object.fromEntries(COLUMNS.map((name, n) => [name, cells[n] ?? ''])));
   const [first] = records;
   const payoutId = first?.['payout_id'] ?? '';
   const affiliateId = first?.['affiliate_id'] ?? '';
-  const isStandard = csv.toString('utf8').startsWith(COLUMNS.join(','));
-  if (!isStandard || !isId('payout', payoutId) || !isId('affiliate', affiliateId)) return undefined;
+  const isWhole = text.endsWith('\n') && rows.every((cells) => cells.length === COLUMNS.length);
+  if (names.join() !== COLUMNS.join() || !isWhole) return undefined;
+  if (!isId('payout', payoutId) || !isId('affiliate', affiliateId)) return undefined;
   const isOne = records.every(
     (line) =>
-      line['payout_id'] === payoutId && line['affiliate_id'] === affiliateId && line['currency'] === 'USD',
+      line['payout_id'] === payoutId &&
+      line['affiliate_id'] === affiliateId &&
+      line['currency'] === 'USD' &&
+      [line['amount_usd_cents'], line['occurred_at']].every((number) => WHOLE_NUMBER.test(number ?? '')),
   );
+  if (!isOne) return undefined;
   const lines: Line[] = records.map((line, n) => ({
     position: n + 1,
     commissionId: line['commission_id'] ?? '',
     cents: Number(line['amount_usd_cents']),
     occurredAt: Number(line['occurred_at']),
+    eventId: line['event_id'] ?? '',
     isEntry: line['event_id'] === '',
   }));
-  const areNumbers = lines.every(
-    ({ cents, occurredAt }) => Number.isSafeInteger(cents) && Number.isSafeInteger(occurredAt),
-  );
-  return isOne && areNumbers
-    ? { payoutId, affiliateId, name: first?.['affiliate_name'] ?? '', lines }
-    : undefined;
+  const totalCents = lines.reduce((sum, { cents }) => sum + cents, 0);
+  return { payoutId, affiliateId, name: first?.['affiliate_name'] ?? '', lines, totalCents };
 }
 
 /**
  * Records a payout that was paid and that this database has forgotten, from its CSV: the payout gets its old id, and its
  * commissions are paid by it. A commission whose delivery arrived again since has a new id: it is found by its creator, amount
- * and time. All or nothing, in one statement; a second run changes nothing. Allowed while payouts are stopped.
+ * and time. All or nothing, in one statement; a second run changes nothing. Allowed while payouts are stopped. `paidCents` is what was
+ * paid: a file that lacks its last lines has another total. Without it, nothing is recorded.
  */
-export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayout> {
+export async function recordPayout(sql: Sql, csv: Buffer, paidCents: number | null): Promise<RecordedPayout> {
   const file = readFile(csv);
   if (file === undefined) return { kind: 'unreadable' };
-  const { payoutId, affiliateId, name, lines } = file;
+  const { payoutId, affiliateId, name, lines, totalCents } = file;
   const affiliate = await sql.maybe<{
     appId: AppId;
   }>`select app_id from affiliates where id = ${affiliateId}`;
@@ -86,6 +108,12 @@ export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayou
     if (missing.length > 0) return { kind: 'missing', payoutId, lines: missing };
     const paid = found.filter(({ isPaid }) => isPaid).map(({ commissionId }) => commissionId);
     if (paid.length > 0) return { kind: 'paid_otherwise', payoutId, lines: paid };
+    const altered = found.filter(({ isAltered }) => isAltered).map(({ commissionId }) => commissionId);
+    if (altered.length > 0) return { kind: 'altered', payoutId, lines: altered };
+    if (paidCents !== totalCents) {
+      const kind = paidCents === null ? 'total_wanted' : 'another_total';
+      return { kind, payoutId, totalCents, lines: lines.length };
+    }
     const items = found.map(({ id, position, cents }) => ({ id, position, cents }));
     await sql.forManyRows()`
       with given as (
@@ -114,6 +142,7 @@ export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayou
       from payouts where id = ${payoutId}`;
   // A concurrent payout took a commission between the two statements.
   if (row === undefined) return { kind: 'paid_otherwise', payoutId, lines: [] };
+  if (row.totalCents !== totalCents) return { kind: 'known_otherwise', payoutId, totalCents: row.totalCents };
   if (!row.isRecorded || row.hasCsv) return { kind: 'known', payoutId };
   const stored = await sql<{ id: string; position: number }>`
     select commission_id as id, position from payout_items where payout_id = ${payoutId}`;
@@ -131,6 +160,13 @@ export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayou
   return { kind: 'recorded', payoutId, totalCents: row.totalCents, replaced, isSameFile };
 }
 
+interface FoundLine extends Line {
+  readonly id: string | null;
+  readonly isPaid: boolean;
+  /** Whether the commission of this id has another event. */
+  readonly isAltered: boolean;
+}
+
 /**
  * Finds the commission of each line: by its id, else an unpaid one of the creator with its amount and time. A person has to add a
  * forgotten entry again: it is found by its amount among those that are due and were added after all entries of the file. One that was
@@ -139,11 +175,11 @@ export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayou
 async function findCommissions(
   sql: Sql,
   of: { readonly appId: AppId; readonly affiliateId: string; readonly lines: readonly Line[] },
-): Promise<readonly (Line & { readonly id: string | null; readonly isPaid: boolean })[]> {
-  return await sql.forManyRows()<Line & { id: string | null; isPaid: boolean }>`
+): Promise<readonly FoundLine[]> {
+  return await sql.forManyRows()<FoundLine>`
     with lines as (
       select * from jsonb_to_recordset(${sql.json(of.lines)})
-        l ("position" integer, "commissionId" text, cents bigint, "occurredAt" bigint, "isEntry" boolean)
+        l ("position" integer, "commissionId" text, cents bigint, "occurredAt" bigint, "eventId" text, "isEntry" boolean)
     ), own as (
       select c.*, case when c.entry_id is null then epoch_ms(c.occurred_at) end as purchased_at,
              c.entry_id is not null and c.due_at <= now()
@@ -156,7 +192,7 @@ async function findCommissions(
        where c.app_id = ${of.appId} and c.affiliate_id = ${of.affiliateId}
          and (c.entry_id is not null or epoch_ms(c.occurred_at) in (select "occurredAt" from lines where not "isEntry"))
     ), exact as (
-      select l."position", c.id, c.status
+      select l."position", c.id, c.status, c.event_id is distinct from nullif(l."eventId", '') as is_altered
         from lines l join own c on c.id = l."commissionId" and c.amount_cents = l.cents
     ), rest as (
       select l."position", row_number() over (partition by l.cents, p.purchased_at order by l."position") as nth, l.cents, p.purchased_at
@@ -169,7 +205,9 @@ async function findCommissions(
        where c.id not in (select id from exact) and case when c.entry_id is null then c.status <> 'paid' else c.may_be_added_again end
     )
     select l."position", l."commissionId" as commission_id, l.cents, l."occurredAt" as occurred_at,
-           coalesce(e.id, u.id) as id, coalesce(coalesce(e.status, u.status) = 'paid', false) as is_paid
+           l."eventId" as event_id, l."isEntry" as is_entry,
+           coalesce(e.id, u.id) as id, coalesce(coalesce(e.status, u.status) = 'paid', false) as is_paid,
+           coalesce(e.is_altered, false) as is_altered
       from lines l
       left join exact e on e."position" = l."position"
       left join rest r on r."position" = l."position"

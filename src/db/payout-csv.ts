@@ -158,17 +158,23 @@ export function cellsOf(line: string): string[] {
   );
 }
 
-/** Yields the records of a CSV as objects, by the names in its first line. */
-export function* recordsOf(csv: string): Generator<Readonly<Record<string, string>>> {
-  let names: readonly string[] | null = null;
+/** Yields the cells of each line of a CSV. A last line without a line end is none. */
+export function* linesOf(csv: string): Generator<readonly string[]> {
   let cells: string[] = [];
   for (const [, cell = '', end] of csv.matchAll(/("(?:[^"]|"")*"|[^,\r\n]*)(,|\r?\n)/g)) {
     cells.push(cell.startsWith('"') ? cell.slice(1, -1).replaceAll('""', '"') : cell);
     if (end === ',') continue;
-    const record = cells;
+    yield cells;
     cells = [];
-    if (names === null) names = record;
-    else yield Object.fromEntries(names.map((name, column) => [name, record[column] ?? '']));
+  }
+}
+
+/** Yields the records of a CSV as objects, by the names in its first line. */
+export function* recordsOf(csv: string): Generator<Readonly<Record<string, string>>> {
+  let names: readonly string[] | null = null;
+  for (const cells of linesOf(csv)) {
+    if (names === null) names = cells;
+    else yield Object.fromEntries(names.map((name, column) => [name, cells[column] ?? '']));
   }
 }
 

@@ -47,6 +47,13 @@ function csvOf(payoutId: string, ...earned: readonly Earned[]): Buffer {
   return Buffer.from([COLUMNS.join(','), ...rows, ''].join('\r\n'));
 }
 
+/** Records a file as an operator does: with the total that the command prints first. */
+async function record(csv: Buffer) {
+  const asked = await recordPayout(api.sql, csv, null);
+  return asked.kind === 'total_wanted' ? await recordPayout(api.sql, csv, asked.totalCents) : asked;
+}
+
+const payoutOf = async (payoutId: string) => await api.sql.maybe`select from payouts where id = ${payoutId}`;
 const payouts = async () => await api.sql`select id from payouts where affiliate_id = ${affiliateId}`;
 
 // @promise payouts-stop-after-restore
@@ -159,7 +166,7 @@ async function forgottenEntry(cents: number): Promise<Earned> {
 test('a forgotten payout with a bonus and a deduction is recorded from its CSV', async () => {
   const [earning, bonus, deduction] = [await earn(600), await enter(250), await enter(-100)];
   const file = csvOf(newId('payout'), earning, bonus, deduction);
-  expect(await recordPayout(api.sql, file)).toMatchObject({
+  expect(await record(file)).toMatchObject({
     kind: 'recorded',
     totalCents: 750,
     isSameFile: true,
@@ -173,7 +180,7 @@ test('a forgotten bonus that was added again is found by its amount, and no othe
   await enter(250);
   const lost = [await forgottenEntry(250), await forgottenEntry(250), await forgottenEntry(-100)];
   const file = csvOf(newId('payout'), ...lost);
-  const missing = async () => await recordPayout(api.sql, file);
+  const missing = async () => await record(file);
   expect(await missing()).toMatchObject({ kind: 'missing', lines: lost.map(({ id }) => id) });
   // Nor is one that is not due, or that was undone.
   await enter(250, { dueAt: Date.now() + DAY_MS });
@@ -200,11 +207,11 @@ test('a forgotten undo of a paid bonus that was undone again is found', async ()
     key: app.key,
     body: { reason: 'x' },
   });
-  const recorded = await recordPayout(api.sql, csvOf(newId('payout'), earning, lost));
+  const recorded = await record(csvOf(newId('payout'), earning, lost));
   expect(recorded).toMatchObject({ kind: 'recorded', totalCents: 760, replaced: 1 });
   // What a recorded payout has paid is no other forgotten bonus.
   const other = await forgottenEntry(-140);
-  expect(await recordPayout(api.sql, csvOf(newId('payout'), await earn(901), other))).toMatchObject({
+  expect(await record(csvOf(newId('payout'), await earn(901), other))).toMatchObject({
     kind: 'missing',
     lines: [other.id],
   });
@@ -215,14 +222,14 @@ test('a forgotten bonus that was added again and paid since is named, instead of
   const lost = await forgottenEntry(321);
   await enter(321);
   await payOut(api, app, affiliateId);
-  expect(await recordPayout(api.sql, csvOf(newId('payout'), lost))).toMatchObject({
+  expect(await record(csvOf(newId('payout'), lost))).toMatchObject({
     kind: 'paid_otherwise',
     lines: [lost.id],
   });
   // A purchase is not found by its amount alone.
   await enter(999);
   const purchase = { ...(await earn(1)), id: newId('commission'), cents: 999, occurredAt: 1 };
-  expect(await recordPayout(api.sql, csvOf(newId('payout'), purchase))).toMatchObject({ kind: 'missing' });
+  expect(await record(csvOf(newId('payout'), purchase))).toMatchObject({ kind: 'missing' });
 });
 
 // @promise payout-recorded
@@ -232,7 +239,7 @@ test('a forgotten payout is recorded from its CSV once, also while payouts are s
   const file = csvOf(payoutId, ...earned);
   await stopPayouts(api.sql);
   expect(await provePayout(api.sql, file)).toEqual({ kind: 'unknown_payout' });
-  const recorded = await Promise.all([recordPayout(api.sql, file), recordPayout(api.sql, file)]);
+  const recorded = await Promise.all([record(file), record(file)]);
   expect(recorded).toContainEqual({
     kind: 'recorded',
     payoutId,
@@ -240,18 +247,55 @@ test('a forgotten payout is recorded from its CSV once, also while payouts are s
     replaced: 0,
     isSameFile: true,
   });
-  expect(await recordPayout(api.sql, file)).toEqual({ kind: 'known', payoutId });
+  expect(await record(file)).toEqual({ kind: 'known', payoutId });
   expect(await provePayout(api.sql, file)).toMatchObject({ kind: 'proved' });
   const paid = await api.sql`select id from commissions where payout_id = ${payoutId} and status = 'paid'`;
   expect(paid).toHaveLength(2);
   await resumePayouts(api.sql);
 });
 
+// @promise payout-recorded
+test('a file that is cut off is not recorded, wherever it ends, nor one that a spreadsheet has saved', async () => {
+  const earned = [await earn(310), await earn(320), await earn(330)];
+  const payoutId = newId('payout');
+  const file = csvOf(payoutId, ...earned);
+  const lineEnd = file.lastIndexOf('\r\n', file.length - 3);
+  for (let bytes = 0; bytes < file.length; bytes += 1) {
+    const cut = file.subarray(0, bytes);
+    // At the end of a line only its total tells.
+    const recorded = await recordPayout(api.sql, cut, 960);
+    expect(['unreadable', 'another_total']).toContain(recorded.kind);
+    expect(recorded.kind === 'another_total').toBe(bytes > COLUMNS.join().length + 2 && cut.at(-1) === 0x0a);
+  }
+  const text = file.toString();
+  const saved = text.replaceAll(String(earned[0]?.occurredAt), Number(earned[0]?.occurredAt).toExponential());
+  expect(await recordPayout(api.sql, Buffer.from(saved), 960)).toEqual({ kind: 'unreadable' });
+  const [first, second] = earned.map(({ eventId }) => eventId);
+  const swapped = text.replace(first ?? '', second ?? '');
+  expect(await recordPayout(api.sql, Buffer.from(swapped), 960)).toMatchObject({
+    kind: 'altered',
+    lines: [earned[0]?.id],
+  });
+  expect(await payoutOf(payoutId)).toBeUndefined();
+  expect(await recordPayout(api.sql, file, null)).toEqual({
+    kind: 'total_wanted',
+    payoutId,
+    totalCents: 960,
+    lines: 3,
+  });
+  expect(await record(file)).toMatchObject({ kind: 'recorded', totalCents: 960, isSameFile: true });
+  expect(await record(file.subarray(0, lineEnd + 2))).toEqual({
+    kind: 'known_otherwise',
+    payoutId,
+    totalCents: 960,
+  });
+});
+
 test('a commission that came back with a resent webhook is found by its creator, amount and time', async () => {
   const earned = await earn(900);
   const payoutId = newId('payout');
   const file = csvOf(payoutId, { ...earned, id: newId('commission'), eventId: newId('event') });
-  expect(await recordPayout(api.sql, file)).toMatchObject({
+  expect(await record(file)).toMatchObject({
     kind: 'recorded',
     replaced: 1,
     isSameFile: false,
@@ -266,14 +310,14 @@ test('nothing is recorded when a commission is missing, has another amount, or w
   const [earned, other] = [await earn(110), await earn(120)];
   const before = await payouts();
   const missing = csvOf(newId('payout'), earned, { ...other, cents: 121 });
-  expect(await recordPayout(api.sql, missing)).toMatchObject({ kind: 'missing', lines: [other.id] });
+  expect(await record(missing)).toMatchObject({ kind: 'missing', lines: [other.id] });
   const file = csvOf(newId('payout'), earned, other);
   expect(await payouts()).toEqual(before);
   await payOut(api, app, affiliateId);
-  expect(await recordPayout(api.sql, file)).toMatchObject({
+  expect(await record(file)).toMatchObject({
     kind: 'paid_otherwise',
     lines: [earned.id, other.id],
   });
-  expect(await recordPayout(api.sql, Buffer.from('a,b\r\n1,2\r\n'))).toEqual({ kind: 'unreadable' });
+  expect(await record(Buffer.from('a,b\r\n1,2\r\n'))).toEqual({ kind: 'unreadable' });
   await expectConsistentLedger(api.sql, ['payouts_have_their_request', 'payouts_are_chained']);
 });

@@ -49,10 +49,18 @@ function outcomeOf(result: RecordedPayout): string {
       return result.isSameFile
         ? `${result.payoutId} is recorded: its commissions are paid, and the file is its CSV.`
         : `${result.payoutId} is recorded: its commissions are paid. ${result.replaced} of them have new ids, so its CSV differs from the file. Keep the file.`;
+    case 'total_wanted':
+      return `The file pays ${result.totalCents} cents of US dollars in ${result.lines} lines as ${result.payoutId}. If this is what was paid, run the command again with --total ${result.totalCents}; a file that pays less is cut off. Nothing was changed.`;
+    case 'another_total':
+      return `The file pays ${result.totalCents} cents of US dollars in ${result.lines} lines as ${result.payoutId}, and not what --total states. A file that pays less is cut off: look for the whole one. Nothing was changed.`;
+    case 'known_otherwise':
+      return `${result.payoutId} is known already, with a total of ${result.totalCents} cents, which is not that of the file. Compare the file with the CSV of the payout. Nothing was changed.`;
+    case 'altered':
+      return `The file states other events of ${result.payoutId} than the database: ${result.lines.join(', ')}. It was changed since it was exported: look for another copy. Nothing was changed.`;
     case 'known':
       return `${result.payoutId} is known already. Nothing was changed.`;
     case 'unreadable':
-      return 'The file is not the standard CSV of one payout, or its creator is not in this database. Nothing was changed.';
+      return 'The file is not the whole standard CSV of one payout, as the export returned it, or its creator is not in this database. A file that a spreadsheet saved, or that is cut off, is not read. Nothing was changed.';
     case 'missing':
       return `The database lacks commissions of ${result.payoutId}: ${result.lines.join(', ')}. Have the providers send their events again (docs/backup.md), add lost bonuses and deductions again, then record the file again. Nothing was changed.`;
     case 'paid_otherwise':
@@ -91,10 +99,18 @@ export function addPayoutsCommands(program: Command, context: CommandContext): v
   payouts
     .command('record <file>')
     .description('record a payout that was paid and that the restored database has forgotten, from its CSV')
+    .option(
+      '--total <cents>',
+      'what was paid, US cents; without it, the command only prints what the file pays',
+    )
     .option(...JSON_OPTION)
-    .action(async (file: string, options: JsonOptions) => {
+    .action(async (file: string, options: JsonOptions & { total?: string }) => {
+      const { total } = options;
+      if (total !== undefined && !/^-?\d{1,15}$/.test(total))
+        throw new CommandFailedError('--total is a whole number of US cents, such as 123456.');
       const csv = await readCsv(file);
-      const result = await withDatabase(async (sql) => await recordPayout(sql, csv));
+      const paidCents = total === undefined ? null : Number(total);
+      const result = await withDatabase(async (sql) => await recordPayout(sql, csv, paidCents));
       const ok = result.kind === 'recorded' || result.kind === 'known';
       const { kind, ...rest } = result;
       print(
