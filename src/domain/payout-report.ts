@@ -1,6 +1,6 @@
 import type { PayoutRunItemId } from './ids.ts';
 import { wiseKeyOf } from './payout-run-files.ts';
-import { consequenceOf, tellsTransfer } from './payout-transfer.ts';
+import { consequenceOf, MOST_OTHERS, tellsTransfer } from './payout-transfer.ts';
 import type { Consequence, StatedItem } from './payout-transfer.ts';
 
 /** What a payment service says of a payment. `pending`: neither yet. `unknown`: its word is not known. */
@@ -222,14 +222,14 @@ export class ReportReader {
       if (before === undefined || RANKS[before.state] < RANKS[row.state]) transfers.set(key, row);
     }
     const referencesOf = (...states: readonly ReportedState[]) =>
-      [...transfers].flatMap(([key, { state }]) =>
-        typeof key === 'string' && states.includes(state) ? [key] : [],
-      );
+      [...transfers]
+        .flatMap(([key, { state }]) => (typeof key === 'string' && states.includes(state) ? [key] : []))
+        .slice(0, MOST_OTHERS);
     const said = [...transfers.values()].reduce((one, other) =>
       TRANSFER_RANKS[other.state] > TRANSFER_RANKS[one.state] ? other : one,
     );
     const arrived = referencesOf('sent');
-    // Those without a reference that tells them apart, too.
+    // Those without a reference that tells them apart, too, and those after the first hundred.
     const arrivals = [...transfers.values()].filter(({ state }) => state === 'sent').length;
     const hasReturn = [...transfers.values()].some(({ state }) => state === 'returned');
     return {

@@ -11,6 +11,9 @@ export type MoneyState = (typeof MONEY_STATES)[number];
 /** The statements that a payout has room for. */
 export const MOST_TRANSFERS = 100;
 
+/** The other transfers of a payout that are kept, and those of one item that are read of a report: more are a mistake, which a person sees. */
+export const MOST_OTHERS = 100;
+
 /** A transfer that a report names beside what is stated, and that has not come back. */
 export interface LiveTransfer {
   /** Empty: the report has none. */
@@ -93,10 +96,14 @@ const NOTHING: Consequence = { statements: [], others: [], isConflict: false };
  * a return.
  *
  * Money is sent again after a return alone, so a report states none while another transfer may have arrived: each transfer that arrived or
- * is under way, beside the one that is stated, is kept. A return that such a transfer contradicts is not answered by a run.
+ * is under way, beside the one that is stated, is kept. A return that such a transfer contradicts is not answered by a run. What there is no
+ * room to keep is a conflict, too.
  */
 export function consequenceOf(reported: ReportedTransfers, item: StatedItem): Consequence {
-  return reported.state === 'returned' ? ofReturn(reported, item) : ofLive(reported, item);
+  if (reported.state === 'returned') return ofReturn(reported, item);
+  const { statements, others, isConflict } = ofLive(reported, item);
+  const room = Math.max(0, MOST_OTHERS - item.others.length);
+  return { statements, others: others.slice(0, room), isConflict: isConflict || others.length > room };
 }
 
 /** Of a payout whose transfers have all come back, as the report says. */

@@ -46,6 +46,25 @@ describe('a report of a payment service', () => {
     expect(meaningOf('Completed', new Map([['Completed', 'pending' as const]]))).toBe('pending');
   });
 
+  test('names a hundred transfers of an item at most, and more that arrived contradict each other', () => {
+    const rows = (state: string) =>
+      Array.from({ length: 101 }, (_, n) => ({ Status: state, Id: ANN, Reference: `T${n + 1}` }));
+    const columns = { status: 'Status', reference: 'Reference' };
+    expect(read(rows('Success'), columns).items).toMatchObject([
+      { state: 'sent', isContradictory: true, hasUnnamedArrival: true },
+    ]);
+    for (const [state, of] of [
+      ['Success', 'arrived'],
+      ['Pending', 'underWay'],
+      ['Returned', 'cameBack'],
+    ] as const)
+      expect(read(rows(state), columns).items[0]?.[of]).toEqual(
+        rows(state)
+          .slice(0, 100)
+          .map(({ Reference }) => Reference),
+      );
+  });
+
   test('has its columns under the names that payment services use', () => {
     expect(findColumns(['Date', 'Transaction ID', 'Transaction Status'])).toEqual({
       status: 'Transaction Status',

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import {
   consequenceOf,
+  MOST_OTHERS,
   MOST_TRANSFERS,
   tellsTransfer,
   withTransferReferences,
@@ -68,6 +69,25 @@ describe('what a payment service reports of a payout', () => {
       expect(consequenceOf(reported, item({ state, position })).statements).toEqual(statements);
     },
   );
+
+  test('keeps a hundred other transfers of a payout at most, and is a conflict where there is no room for more', () => {
+    const kept = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ ...mayArrive(`K${n + 1}`), position: 0 }));
+    const almost = item({ others: kept(MOST_OTHERS - 1) });
+    expect(consequenceOf(pending('A1'), almost)).toEqual({ ...NOTHING, others: [mayArrive('A1')] });
+    expect(consequenceOf(pending('A1', 'B2'), almost)).toEqual({
+      ...NOTHING,
+      others: [mayArrive('A1')],
+      isConflict: true,
+    });
+    const full = item({ others: kept(MOST_OTHERS) });
+    expect(consequenceOf(pending('A1'), full)).toEqual({ ...NOTHING, isConflict: true });
+    expect(consequenceOf(pending('K1'), full)).toEqual(NOTHING);
+    expect(consequenceOf(sent('A1'), item({ others: kept(MOST_OTHERS + 1) }))).toEqual({
+      ...NOTHING,
+      statements: ['sent'],
+    });
+  });
 
   test('keeps what arrived where there is no room to state it', () => {
     const full = item({ position: MOST_TRANSFERS });
